@@ -1,0 +1,212 @@
+"""From a prepared set to batches: windows through grain, held in memory where they fit, streamed otherwise.
+
+The order of training windows is a function of (data seed, epoch) alone, and both ways give the same batches.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from jbench.data import fs, records, splits, targets
+from jbench.spec import RequestError, Signal, Task
+
+DATA_SEED = 33  # the same for every model seed, as published
+RESIDENT_BYTES = 4 << 30  # a split up to this size is held in memory
+CHUNK_BYTES = 128 << 20  # and at most so much of it goes to the devices at once
+CHUNK_BATCHES = 32
+
+
+@dataclass(frozen=True)
+class PreparedSet:
+    """A prepared set under one task: its windows with targets and splits, in canonical order."""
+
+    folder: Path
+    manifest: dict[str, Any]
+    signal: Signal
+    clamp: float | None
+    kind: str  # of the target
+    y: np.ndarray  # [N] int classes, [N, K] labels, or [N, 1] values
+    classes: tuple[str, ...]
+    ids: np.ndarray  # [N] int64, stable
+    subjects: np.ndarray  # [N] text
+    split: np.ndarray  # [N] 'train' | 'valid' | 'test' | ''
+    warnings: tuple[str, ...]
+
+    def rows(self, *names: str) -> np.ndarray:
+        """Window numbers of the named splits, one after the other, each in canonical order."""
+        return np.concatenate([np.flatnonzero(self.split == n) for n in names])
+
+    @property
+    def n_out(self) -> int:
+        """Width of the output layer."""
+        return len(self.classes) if self.kind in ('classes', 'state') else self.y.shape[1]
+
+
+class Chunk(NamedTuple):
+    """Up to K batches of B windows: x f32 [K, B, C, T], y [K, B, ...], mask bool [K, B], id int64 [K, B]; n of them count."""
+
+    x: np.ndarray
+    y: np.ndarray
+    mask: np.ndarray
+    id: np.ndarray
+    n: int
+
+
+def open_set(folder: Path, task: Task) -> PreparedSet:
+    """Read manifest and index, encode the targets and assign the splits of a task. Raises RequestError if damaged."""
+    manifest = fs.read_json(folder / 'manifest.json')
+    path = folder / 'index.npz'
+    if fs.sha256_file(path) != manifest['files']['index.npz']['sha256']:
+        raise RequestError(f'{path}: damaged (its digest is not that of the manifest); remove {folder} and run again')
+    with np.load(path, allow_pickle=False) as index:
+        events = {k[len('event.'):]: index[k] for k in index.files if k.startswith('event.')}
+        windows = {k[len('window.'):]: index[k] for k in index.files if k.startswith('window.')}
+    encoded = targets.encode(task.target, [json.loads(t) for t in windows['target']])
+    excluded = {after: [e.subject for e in task.exclude if e.dataset == manifest['dataset'] and e.after_split is after]
+                for after in (False, True)}
+    used = ~np.isin(events['subject'], excluded[False])
+    of_event = np.full(len(used), '', dtype='U5')
+    of_event[used] = splits.assign({k: v[used] for k, v in events.items()}, task.split)
+    of_event[np.isin(events['subject'], excluded[True])] = ''
+    split = of_event[windows['event']]
+    windows['duration'] = np.full(len(split), task.window.duration)
+    warnings = [*manifest['notes'], *splits.check(events, windows, of_event)]
+    warnings += [f'excluded: subject {e.subject}: {e.reason}' for e in task.exclude
+                 if e.dataset == manifest['dataset'] and e.subject in set(events['subject'])]
+    kind = 'classes' if task.target.kind == 'state' else task.target.kind
+    if kind == 'classes':
+        for name in ('train', 'valid', 'test'):
+            absent = sorted(set(range(len(encoded.classes))) - set(encoded.y[split == name].tolist()))
+            if absent:
+                warnings.append(f'{name} holds no window of class {", ".join(encoded.classes[k] for k in absent)}')
+    signal = Signal(n_chans=len(manifest['ch_names']), n_times=max(1, round(task.window.duration * task.signal.sfreq)),
+                    sfreq=task.signal.sfreq, ch_names=tuple(manifest['ch_names']))
+    return PreparedSet(folder, manifest, signal, task.signal.clamp, kind, encoded.y, encoded.classes, windows['id'],
+                       events['subject'][windows['event']], split, tuple(warnings))
+
+
+class Windows:
+    """Windows of a prepared set by number: a random-access source for grain, f32 [C, T] on the union of channels."""
+
+    def __init__(self, prepared: PreparedSet, clamp: float | None) -> None:
+        import grain
+
+        recordings = prepared.manifest['recordings']
+        paths = [str(prepared.folder / r['shard']) for r in recordings]
+        try:
+            self._shards = grain.sources.ArrayRecordDataSource(paths)
+        except Exception as error:  # whatever the reader says of a damaged shard
+            raise RequestError(f'{prepared.folder}: a shard is damaged ({error}); remove the folder and run again') from error
+        if len(self._shards) != len(prepared.y):
+            raise RequestError(f'{prepared.folder}: {len(self._shards)} windows, the manifest says {len(prepared.y)}; '
+                               'remove the folder and run again')
+        place = {c: i for i, c in enumerate(prepared.manifest['ch_names'])}
+        self._rows = [np.array([place[c] for c in r['ch_names']]) for r in recordings]
+        self._recording = np.repeat(np.arange(len(recordings)), [r['n_windows'] for r in recordings])
+        self._shape = (prepared.signal.n_chans, prepared.signal.n_times)
+        self._clamp = clamp
+
+    def __len__(self) -> int:
+        return len(self._shards)
+
+    def __getitem__(self, number: int) -> np.ndarray:
+        """Window `number` [C, T]; channels that its recording lacks are zero."""
+        window, _ = records.decode_window(self._shards[number])
+        out = np.zeros(self._shape, np.float32)
+        out[self._rows[self._recording[number]]] = window
+        return out if self._clamp is None else np.clip(out, -self._clamp, self._clamp)
+
+
+def read(prepared: PreparedSet, rows: np.ndarray, clamp: float | None) -> np.ndarray:
+    """Windows of the given numbers, f32 [N, C, T], through grain."""
+    import grain
+
+    out = np.empty((len(rows), prepared.signal.n_chans, prepared.signal.n_times), np.float32)
+    source = Windows(prepared, clamp)
+    dataset = grain.MapDataset.source(rows.tolist()).map(source.__getitem__)
+    for k, window in enumerate(dataset.to_iter_dataset(grain.ReadOptions(num_threads=0, prefetch_buffer_size=0))):
+        out[k] = window
+    return out
+
+
+def order(n: int, epoch: int | None, seed: int = DATA_SEED) -> np.ndarray:
+    """Order of n training windows in an epoch: a function of (seed, epoch) alone. None: as they lie."""
+    if epoch is None:
+        return np.arange(n)
+    return np.random.Generator(np.random.Philox(key=[seed, epoch])).permutation(n)
+
+
+def n_batches(n: int, batch_size: int) -> int:
+    """Batches of an epoch; the last, partial one is kept."""
+    return -(-n // batch_size)
+
+
+def chunk_batches(signal: Signal, batch_size: int) -> int:
+    """How many batches go to the devices at once: known from shapes alone, so that programs compile ahead."""
+    return int(min(CHUNK_BATCHES, max(1, CHUNK_BYTES // (batch_size * signal.n_chans * signal.n_times * 4))))
+
+
+class Loader:
+    """Batches of some splits of a prepared set.
+
+    Held in memory if they fit into `resident_bytes`, else read from the shards chunk by chunk. `y` may be replaced
+    (shuffled labels in tests).
+    """
+
+    def __init__(self, prepared: PreparedSet, names: tuple[str, ...], batch_size: int,
+                 resident_bytes: int = RESIDENT_BYTES) -> None:
+        self.prepared, self.batch_size = prepared, batch_size
+        self.rows = prepared.rows(*names)
+        self.y = prepared.y[self.rows]
+        self.chunk = chunk_batches(prepared.signal, batch_size)
+        size = len(self.rows) * prepared.signal.n_chans * prepared.signal.n_times * 4
+        self._x = read(prepared, self.rows, prepared.clamp) if size <= resident_bytes else None
+        self._source = None if self._x is not None else Windows(prepared, prepared.clamp)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def n_chunks(self) -> int:
+        """Chunks of one epoch."""
+        return n_batches(n_batches(len(self), self.batch_size), self.chunk)
+
+    def chunks(self, epoch: int | None = None, start: int = 0) -> Iterator[Chunk]:
+        """Chunks of an epoch from number `start` on; rows of padding repeat row 0 with mask False."""
+        size = self.chunk * self.batch_size
+        shuffled = order(len(self), epoch)
+        for k in range(start, self.n_chunks()):
+            take = shuffled[k * size : (k + 1) * size]
+            padded = np.concatenate([take, np.zeros(size - len(take), int)])
+            mask = np.arange(size) < len(take)
+            shape = (self.chunk, self.batch_size)
+            n = n_batches(len(take), self.batch_size)
+            yield Chunk(self._gather(padded, n).reshape(shape + self._shape), self.y[padded].reshape(shape + self.y.shape[1:]),
+                        mask.reshape(shape), self.prepared.ids[self.rows[padded]].reshape(shape), n)
+
+    @property
+    def _shape(self) -> tuple[int, int]:
+        return self.prepared.signal.n_chans, self.prepared.signal.n_times
+
+    def _gather(self, numbers: np.ndarray, n: int) -> np.ndarray:
+        """The windows of the first n batches (what follows them in the chunk is never looked at)."""
+        used = numbers[: n * self.batch_size]
+        out = np.zeros((len(numbers), *self._shape), np.float32)
+        if self._x is not None:
+            np.take(self._x, used, axis=0, out=out[: len(used)])
+        else:
+            out[: len(used)] = self._stream(self.rows[used])
+        return out
+
+    def _stream(self, rows: np.ndarray) -> np.ndarray:
+        """The same windows straight from the shards, through grain."""
+        import grain
+
+        assert self._source is not None
+        dataset = grain.MapDataset.source(rows.tolist()).map(self._source.__getitem__).batch(len(rows))
+        return dataset[0]

@@ -1,0 +1,70 @@
+"""From a raw recording to the signal that windows are cut from: MNE calls in the order of the published protocol.
+
+Order (NeuralBench's MneRaw reader): pick, notch, band-pass, resample, scale; all on the whole recording.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from jbench.spec import RequestError, SignalSpec
+
+if TYPE_CHECKING:
+    import mne
+    import numpy as np
+
+NOTCH_TOP = 301.0  # Hz; no harmonic of the line is removed from here on
+MNE_TYPES = ('eeg', 'eog', 'ecg', 'emg', 'mag', 'grad', 'seeg', 'ecog', 'misc', 'hbo', 'hbr')
+
+
+def process(raw: mne.io.BaseRaw, spec: SignalSpec) -> tuple[np.ndarray, tuple[str, ...]]:
+    """Filter, resample and scale one recording (modifies `raw`).
+
+    Args:
+        raw: a preloaded recording, V.
+        spec: the steps; `baseline` and `clamp` belong to windows and are not applied here.
+
+    Returns: float32 [C, T] at `spec.sfreq` (unit-free after a scaler, else V), and the channel names.
+    """
+    picks = list(spec.picks)
+    if not any(t in MNE_TYPES for t in picks):
+        absent = [p for p in picks if p not in raw.ch_names]
+        if absent:
+            raise RequestError(f'signal.picks: channels {absent} are not in the recording; it has {raw.ch_names}')
+    raw.pick(picks, exclude=())
+    sfreq = float(raw.info['sfreq'])
+    lines = notch_frequencies(spec.notch, sfreq)
+    if lines:
+        raw.notch_filter(lines, picks='all', n_jobs=1)
+    if spec.band is not None:
+        low, high = spec.band
+        raw.filter(low, high if high < sfreq / 2 else None, picks='all', n_jobs=1)
+    if sfreq != spec.sfreq:
+        raw.resample(spec.sfreq, n_jobs=1)
+    return scale(raw.get_data(), spec.scaler).astype('float32'), tuple(raw.ch_names)
+
+
+def notch_frequencies(bases: tuple[float, ...], sfreq: float) -> list[float]:
+    """Each base and its harmonics strictly below min(Nyquist, 301 Hz)."""
+    top = min(sfreq / 2, NOTCH_TOP)
+    return [base * k for base in bases for k in range(1, int(top / base) + 1) if base * k < top]
+
+
+def scale(data: np.ndarray, scaler: str) -> np.ndarray:
+    """Centre and scale each channel [C, T] by statistics of the whole recording; a channel without spread is not divided.
+
+    'robust': median and 25-75 % range (scikit-learn's RobustScaler); 'standard': mean and standard deviation (ddof 0).
+    """
+    import numpy as np
+
+    if scaler == 'none':
+        return data
+    if scaler == 'robust':
+        low, centre, high = np.percentile(data, [25, 50, 75], axis=1, keepdims=True)
+        spread = high - low
+    elif scaler == 'standard':
+        centre, spread = data.mean(1, keepdims=True), data.std(1, keepdims=True)
+    else:
+        raise RequestError(f"signal.scaler: {scaler!r} is not one of 'robust', 'standard', 'none'")
+    spread = np.where(spread < 10 * np.finfo(data.dtype).eps, 1.0, spread)
+    return (data - centre) / spread

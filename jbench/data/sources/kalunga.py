@@ -1,0 +1,72 @@
+"""SSVEP with an exoskeleton (Kalunga et al. 2016): FIF recordings with event files beside them.
+
+Two traps of the published files: values are millivolts stored as volts, and event codes are not in the order of
+the frequencies (3 is 21 Hz, 4 is 17 Hz). Events mark the audio cue; the LED flickers for 5 s from there.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from jbench.data.recording import Finding, Recording, RecordingRef, check_file
+from jbench.spec import Dataset
+
+DATASETS = (
+    Dataset(
+        name='Kalunga2016Online',
+        title='SSVEP of an upper-limb exoskeleton, 13, 17 and 21 Hz and rest',
+        source=__name__,
+        n_subjects=12,
+        n_recordings=30,
+        n_chans=8,
+        sfreq=(256.0,),
+        seconds=222.8,
+        event_id=(('rest', 1), ('13', 2), ('21', 3), ('17', 4)),
+        n_events=32,
+        licence='CC-BY-4.0',
+        citation='Kalunga et al. (2016), Neurocomputing 191, 55-68',
+        host='zenodo.org/record/2392979',
+        layout='subject<NN>/record-[<date>]_raw.fif(.gz) with record-[<date>]-eve.fif beside it',
+        aliases=('kalunga2016', 'Kalunga2016'),
+    ),
+)
+SCALE = 1e-3  # millivolts stored as volts
+
+
+def recordings(dataset: Dataset, root: Path) -> list[RecordingRef]:
+    """One reference for each raw file, by subject and date."""
+    refs = []
+    for folder in sorted(root.glob('subject[0-9]*')):
+        files = sorted(p for p in folder.iterdir() if p.name.endswith(('_raw.fif', '_raw.fif.gz')))
+        for k, path in enumerate(files):
+            stem = path.name.partition('_raw.fif')[0]
+            events = path.with_name(f'{stem}-eve.fif')
+            refs.append(RecordingRef(dataset.name, folder.name[len('subject'):], str(k), '0', (str(path), str(events)),
+                                     (('record', stem),)))
+    return refs
+
+
+def read(ref: RecordingRef) -> Recording | Finding:
+    """The recording in volts, its 32 cues with `code` (1..4) and `label` (Hz, or rest)."""
+    import mne
+    import numpy as np
+
+    path, event_path = ref.files
+    bad = check_file(path, (b'\x1f\x8b',) if path.endswith('.gz') else (b'\x00\x00\x00\x64',))
+    if bad:
+        return bad
+    if not Path(event_path).exists():
+        return Finding(path, 'an event file must lie beside the recording', 'none', Path(event_path).name,
+                       'fetch the event file')
+    raw = mne.io.read_raw_fif(path, preload=True)
+    raw.apply_function(lambda x: x * SCALE, channel_wise=False)
+    events = mne.read_events(event_path)
+    names = {code: name for name, code in DATASETS[0].event_id}
+    code = events[:, 2].astype(np.int64)
+    return Recording(raw, {
+        'onset': (events[:, 0] - raw.first_samp) / raw.info['sfreq'],
+        'duration': np.full(len(events), 5.0),
+        'type': np.full(len(events), 'Stimulus'),
+        'code': code,
+        'label': np.array([names.get(int(c), '?') for c in code]),
+    })

@@ -1,0 +1,135 @@
+"""Datasets that PhysioNet serves as EDF: mental arithmetic (eegmat) and motor imagery (eegmmidb)."""
+
+from __future__ import annotations
+
+import csv
+import re
+from pathlib import Path
+
+from jbench.data.recording import Finding, Recording, RecordingRef, check_file
+from jbench.spec import Dataset
+
+ZYMA = Dataset(
+    name='Zyma2019Electroencephalograms',
+    title='Rest and serial subtraction, 19 electrodes and A2-A1',
+    source=__name__,
+    n_subjects=36,
+    n_recordings=72,
+    n_chans=20,
+    sfreq=(500.0,),
+    seconds=62.0,
+    event_types=('Eeg',),
+    licence='ODC-By-1.0',
+    citation='Zyma et al. (2019), Data 4(1), 14',
+    host='physionet.org/files/eegmat/1.0.0/',
+    layout='Subject<NN>_1.edf (rest), Subject<NN>_2.edf (arithmetic), subject-info.csv',
+    aliases=('zyma2019', 'eegmat'),
+)
+SCHALK = Dataset(
+    name='Schalk2004Bci2000',
+    title='Motor execution and imagery of fists and feet, 64 electrodes',
+    source=__name__,
+    n_subjects=109,
+    n_recordings=1526,
+    n_chans=64,
+    sfreq=(160.0, 128.0),  # 128 Hz: the subjects that version 1 leaves out
+    event_types=(),  # the resting runs hold none of the imagery events
+    licence='ODC-By-1.0',
+    citation='Schalk et al. (2004), IEEE Trans. Biomed. Eng. 51(6), 1034-1043',
+    host='physionet.org/content/eegmmidb/1.0.0/',
+    layout='(S<NNN>/)S<NNN>R<NN>.edf',
+    aliases=('schalk2004bci2000', 'PhysionetMI', 'eegmmidb'),
+)
+DATASETS = (ZYMA, SCHALK)
+CONDITIONS = {'1': 'rest', '2': 'mental_arithmetic'}
+REPLACE = (('.', ''), ('Af', 'AF'), ('Cp', 'CP'), ('Fc', 'FC'), ('Po', 'PO'), ('Tp', 'TP'), ('Ft', 'FT'))
+# what T1 and T2 mean depends on the run
+FISTS, BOTH = ('left_fist', 'right_fist'), ('bilateral_fist', 'bilateral_feet')
+RUNS = {r: f'{kind}_' for kind, runs in (('motor', (3, 5, 7, 9, 11, 13)), ('imagery', (4, 6, 8, 10, 12, 14))) for r in runs}
+
+
+def recordings(dataset: Dataset, root: Path) -> list[RecordingRef]:
+    """References in the order of subject, then run."""
+    if dataset.name == SCHALK.name:
+        files = sorted([*root.glob('S[0-9][0-9][0-9]R*.edf'), *root.glob('S[0-9][0-9][0-9]/S*R*.edf')], key=lambda p: p.name)
+        return [RecordingRef(dataset.name, p.stem[:4], '0', p.stem[4:], (str(p),)) for p in files]
+    files = sorted(root.glob('Subject[0-9][0-9]_[12].edf'))
+    info = _subject_info(root / 'subject-info.csv')
+    return [RecordingRef(dataset.name, p.stem[:-2], '0', p.stem[-1], (str(p),),
+                         (('task', CONDITIONS[p.stem[-1]]), *info.get(p.stem[:-2], ()))) for p in files]
+
+
+def _subject_info(path: Path) -> dict[str, tuple[tuple[str, str], ...]]:
+    """Age and gender of each subject, where the table is there."""
+    if not path.exists():
+        return {}
+    with open(path, newline='') as f:
+        return {row['Subject']: (('age', row['Age']), ('gender', row['Gender'])) for row in csv.DictReader(f)}
+
+
+def read(ref: RecordingRef) -> Recording | Finding:
+    """One EDF file in volts, with the events of its kind."""
+    bad = check_file(ref.files[0], (b'0       ',)) or _check_length(ref.files[0])
+    if bad:
+        return bad
+    return _read_schalk(ref) if ref.dataset == SCHALK.name else _read_zyma(ref)
+
+
+def _check_length(path: str) -> Finding | None:
+    """A truncated EDF file holds fewer bytes than its header promises (MNE pads it without a word)."""
+    with open(path, 'rb') as f:
+        head = f.read(256)
+        n_bytes, n_records, n_signals = int(head[184:192]), int(head[236:244]), int(head[252:256])
+        f.seek(256 + n_signals * 216)
+        per_record = sum(int(f.read(8)) for _ in range(n_signals))
+    size, expected = Path(path).stat().st_size, n_bytes + n_records * per_record * 2
+    if size < expected:
+        return Finding(path, 'the file must hold what its header promises', f'{size} bytes', f'{expected} bytes',
+                       'the file is truncated: fetch it again')
+    return None
+
+
+def _read_zyma(ref: RecordingRef) -> Recording:
+    """Channel types from the names, as the published reader: `ECG ECG` is ECG, `EEG A2-A1` counts as EEG."""
+    import mne
+    import numpy as np
+
+    raw = mne.io.read_raw_edf(ref.files[0], preload=True)
+    raw.set_channel_types({c: c.split(' ')[0].lower() for c in raw.ch_names})
+    raw.rename_channels({c: c.split(' ')[1] for c in raw.ch_names})
+    raw.set_montage('standard_1020', on_missing='ignore')
+    raw.set_annotations(None)
+    return Recording(raw, {'onset': np.zeros(0), 'duration': np.zeros(0), 'type': np.zeros(0, 'U8')})
+
+
+def _read_schalk(ref: RecordingRef) -> Recording:
+    """Fists and feet, executed or imagined: `label` such as imagery_left_fist, or rest."""
+    import mne
+    import numpy as np
+
+    raw = mne.io.read_raw_edf(ref.files[0], preload=True)
+    names = {}
+    for name in raw.ch_names:
+        new = name
+        for old, right in REPLACE:
+            new = new.replace(old, right)
+        names[name] = new
+    raw.rename_channels(names)
+    run = int(re.sub(r'\D', '', ref.run))
+    if run in RUNS:
+        pair = FISTS if run in (3, 4, 7, 8, 11, 12) else BOTH
+        meaning = {'T0': 'rest', 'T1': RUNS[run] + pair[0], 'T2': RUNS[run] + pair[1]}
+        kind = 'Action'
+    else:
+        meaning, kind = {'T0': {1: 'open', 2: 'closed'}.get(run, '?')}, 'EyeState'
+    marks = raw.annotations
+    unknown = sorted({d for d in marks.description if d not in meaning})
+    if unknown:
+        return Finding(ref.files[0], 'annotations must be T0, T1, T2', ', '.join(unknown), ', '.join(meaning),
+                       'use the original file')  # type: ignore[return-value]
+    return Recording(raw, {
+        'onset': np.asarray(marks.onset, float),
+        'duration': np.asarray(marks.duration, float),
+        'type': np.full(len(marks), kind),
+        'label': np.array([meaning[d] for d in marks.description], dtype='U32'),
+    })

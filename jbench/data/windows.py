@@ -1,0 +1,80 @@
+"""Where windows lie, and how they are cut from a signal (the rounding rules are NeuralBench's)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+
+from jbench.spec import Classes, Target, Window
+
+
+def triggers(events: Mapping[str, np.ndarray], window: Window, target: Target) -> list[int]:
+    """Rows of the event table that make windows. Raises ValueError if two of one type start at the same time."""
+    rows = [int(i) for i in np.flatnonzero(events['type'] == window.trigger)]
+    onsets = [float(events['onset'][i]) for i in rows]
+    if len(set(onsets)) < len(onsets):
+        twice = next(t for t in onsets if onsets.count(t) > 1)
+        raise ValueError(f'two {window.trigger} events start at {twice:.3f} s')
+    if isinstance(target, Classes) and target.prefix:
+        rows = [i for i in rows if str(events[target.field][i]).startswith(target.prefix)]
+    return rows
+
+
+def starts(onset: float, duration: float, window: Window) -> list[float]:
+    """Window starts (s) for an event at `onset` lasting `duration` s.
+
+    Raises ValueError where windows are strided and the event is shorter than one of them.
+    """
+    first = onset + window.start
+    if window.stride is None:
+        return [first]
+    stop = onset + duration
+    if window.keep_incomplete:
+        n = math.ceil((stop - first) / window.stride - 1e-9)
+    else:
+        n = math.floor((stop - window.duration - first) / window.stride + 1e-9) + 1
+    if n < 1:
+        raise ValueError(f'an event of {duration:.2f} s is shorter than one window of {window.duration:g} s')
+    return [first + k * window.stride for k in range(n)]
+
+
+def n_samples(duration: float, sfreq: float) -> int:
+    """Samples of a window; Python's round, half to even, at least one."""
+    return max(1, round(duration * sfreq))
+
+
+def cut(data: np.ndarray, sfreq: float, start: float, duration: float) -> np.ndarray:
+    """One window of a signal.
+
+    Args:
+        data: [C, T] at `sfreq` Hz.
+        start: s from the start of the signal, may lie outside of it.
+        duration: s.
+
+    Returns: [C, n_samples(duration, sfreq)]; what lies outside the recording is zero.
+    """
+    c, t = data.shape
+    out = np.zeros((c, n_samples(duration, sfreq)), data.dtype)
+    inside, stop = max(start, 0.0), min(start + duration, t / sfreq)
+    if stop <= inside:
+        return out
+    n = min(n_samples(stop - inside, sfreq), out.shape[1], t)
+    first = min(round(inside * sfreq), t - n)  # rounding may ask for one sample too many
+    at = min(round((inside - start) * sfreq), out.shape[1] - n)
+    out[:, at : at + n] = data[:, first : first + n]
+    return out
+
+
+def windows(data: np.ndarray, sfreq: float, onsets: list[float], window: Window,
+            baseline: tuple[float, float] | None) -> np.ndarray:
+    """All windows of one recording, [N, C, T] float32; the mean of `baseline` (s from the window's start) is subtracted."""
+    n = n_samples(window.duration, sfreq)
+    out = np.empty((len(onsets), len(data), n), np.float32)
+    for k, start in enumerate(onsets):
+        out[k] = cut(data, sfreq, start, window.duration)
+        if baseline is not None:
+            low, high = baseline
+            out[k] -= cut(data, sfreq, start + low, high - low).mean(1, keepdims=True)
+    return out

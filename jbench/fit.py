@@ -1,0 +1,149 @@
+"""The loop: epochs of compiled chunks, selection of the best epoch, early stopping, interruption and resumption."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jbench import checkpoint, metrics
+from jbench.data.loader import Loader, n_batches
+from jbench.data.targets import class_weights
+from jbench.parallel import Programs, predict, shard
+from jbench.spec import Recipe
+from jbench.step import State
+
+SAVE_EVERY = 60.0  # s between checkpoints; a save costs more than an epoch on a small set
+
+
+class Interrupted(Exception):
+    """A signal asked to stop; what was done is saved, and a rerun goes on from there."""
+
+
+class NonFinite(Exception):
+    """The loss is no longer a number; the seed has failed."""
+
+
+class Fitted(NamedTuple):
+    """A trained model and how it came about."""
+
+    variables: dict[str, Any]
+    history: list[dict[str, float]]  # an entry per epoch: epoch, train_loss, monitor
+    best_epoch: int
+    seconds: float
+    resumes: int
+
+
+@dataclass
+class Course:
+    """Where a fit stands, apart from its arrays: plain values that a checkpoint carries as JSON."""
+
+    epoch: int = 0
+    chunk: int = 0  # chunks of this epoch that are done
+    loss: float = 0.0  # sum over the batches of this epoch
+    best: float = -math.inf
+    best_epoch: int = -1
+    wait: int = 0  # epochs without a better monitor
+    seconds: float = 0.0
+    resumes: int = 0
+    history: list[dict[str, float]] = field(default_factory=list)
+    machine: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Watch:
+    """How the loop talks to the outside: progress, a question whether to stop, and where to save."""
+
+    progress: Callable[[dict[str, Any]], None] = lambda facts: None
+    stop: Callable[[], bool] = lambda: False
+    folder: Path | None = None  # of checkpoints; None: nothing is saved
+    machine: dict[str, Any] = field(default_factory=dict)  # bits are equal only where these are
+
+
+def loss_weights(recipe: Recipe, train: Loader) -> np.ndarray:
+    """Weights of the classes in the loss, f32 [n_out]."""
+    n_out = train.prepared.n_out
+    if not recipe.class_weights:
+        return np.ones(n_out, np.float32)
+    kind = 'labels' if recipe.loss == 'binary_cross_entropy' else 'classes'
+    return class_weights(train.y, kind, n_out=n_out)
+
+
+def fit(programs: Programs, start: State, train: Loader, valid: Loader, recipe: Recipe, metric: str, watch: Watch) -> Fitted:
+    """Train until the monitor has not improved for `patience` epochs, or `max_epochs`.
+
+    Args:
+        programs: compiled for these shapes.
+        start: the state before the first step (its optimiser holds the length of the schedule).
+        train, valid: loaders.
+        recipe: epochs and patience.
+        metric: monitor on the validation part; the first of equal bests is kept.
+        watch: where to report and save.
+
+    Raises: Interrupted after a save; NonFinite.
+    """
+    began = time.monotonic()
+    course, state, best = _begin(start, watch)
+    before, saved = course.seconds, began
+    sign = 1.0 if metrics.BETTER[metric] == 'higher' else -1.0
+
+    def save_if(due: bool) -> None:
+        nonlocal saved
+        if watch.folder is not None and (due or time.monotonic() - saved > SAVE_EVERY):
+            course.seconds, saved = before + time.monotonic() - began, time.monotonic()
+            step = int(state['step'])
+            checkpoint.save(watch.folder, step, {'now': state, 'best': best}, course.__dict__)
+
+    def guard() -> None:
+        if watch.stop():
+            save_if(True)
+            raise Interrupted
+
+    while course.epoch < recipe.max_epochs and course.wait < recipe.patience:
+        for chunk in train.chunks(course.epoch, course.chunk):
+            guard()
+            state, sums = programs.train(state, shard(chunk), np.int32(chunk.n))
+            course.loss += float(sums['loss'])
+            if not math.isfinite(course.loss):
+                raise NonFinite(f'the loss is not finite in epoch {course.epoch} (step {int(state["step"])})')
+            course.chunk += 1
+            save_if(False)
+        guard()
+        variables = {'params': state['params'], 'state': state['state']}
+        value = metrics.headline(metrics.evaluate(valid.prepared.kind, predict(programs, variables, valid, guard), valid.y), metric)
+        loss = course.loss / n_batches(len(train), recipe.batch_size)
+        course.history.append({'epoch': course.epoch, 'train_loss': loss, 'monitor': math.nan if value is None else value})
+        if value is not None and sign * value > course.best:
+            course.best, course.best_epoch, course.wait = sign * value, course.epoch, 0
+            best = jax.tree.map(jnp.copy, variables)
+        else:
+            course.wait = recipe.patience if value is None else course.wait + 1  # an undefined monitor ends the run
+        course.epoch, course.chunk, course.loss = course.epoch + 1, 0, 0.0
+        watch.progress({**course.history[-1], 'best': sign * course.best})
+    return Fitted(best, course.history, course.best_epoch, before + time.monotonic() - began, course.resumes)
+
+
+def _begin(start: State, watch: Watch) -> tuple[Course, State, dict[str, Any]]:
+    """The first state, or that of the last checkpoint of the same machine kind."""
+    best = {'params': start['params'], 'state': start['state']}
+    if watch.folder is not None:
+        found = checkpoint.restore(watch.folder, {'now': start, 'best': best})
+        if found is not None and found[1]['machine'] == watch.machine:
+            course = Course(**found[1])
+            course.resumes += 1
+            return course, found[0]['now'], found[0]['best']
+    return Course(machine=watch.machine), jax.tree.map(jnp.copy, start), jax.tree.map(jnp.copy, best)
+
+
+def touch(programs: Programs, start: State, train: Loader) -> dict[str, Any]:
+    """An untrained model whose batch statistics have seen one batch (NeuralBench's `chance`)."""
+    chunk = next(train.chunks(0))
+    state, _ = programs.train(jax.tree.map(jnp.copy, start), shard(chunk), np.int32(1))
+    return {'params': start['params'], 'state': state['state']}

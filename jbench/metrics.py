@@ -1,0 +1,226 @@
+"""Every score of a classification, multilabel or regression task, in plain numpy float64.
+
+The rules are those of torchmetrics (which NeuralBench reports), computed once over all windows of a split. Outputs are
+always read as logits: torchmetrics applies softmax or sigmoid only to a batch with a value outside [0, 1], so that
+its score depends on how the windows are batched; here they are always applied. A score that is not defined is None.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+HIGHER = ('bal_acc', 'acc', 'f1_macro', 'auroc', 'auprc', 'f1_score_macro', 'exact_match', 'pearsonr', 'r2')
+LOWER = ('hamming', 'rmse', 'mae', 'normalized_rmse', 'bmae')
+BETTER = {**dict.fromkeys(HIGHER, 'higher'), **dict.fromkeys(LOWER, 'lower')}
+PERFECT = {**dict.fromkeys(HIGHER, 1.0), **dict.fromkeys(LOWER, 0.0)}
+BOUNDS = {
+    **dict.fromkeys((*HIGHER, 'hamming'), (0.0, 1.0)),
+    **dict.fromkeys(('rmse', 'mae', 'normalized_rmse', 'bmae'), (0.0, np.inf)),
+    'pearsonr': (-1.0, 1.0),
+    'r2': (-np.inf, 1.0),
+}
+BIN_EDGES = (0.0, 40.0, 90.0, 300.0, 600.0)  # s to sleep onset
+CONFIDENCE = 0.95
+DUMMY_SEED = 33
+
+Scores = dict[str, float | None]
+
+
+def evaluate(kind: str, outputs: np.ndarray, y: np.ndarray) -> Scores:
+    """All scores of a split.
+
+    Args:
+        kind: 'classes' (or 'state'), 'labels' or 'value'.
+        outputs: float [N, K], logits; [N, 1] for values.
+        y: int [N] in 0..K-1 for classes, 0/1 [N, K] for labels, float [N, 1] for values.
+    Returns:
+        Fractions or the target's unit, never nan: None where a score is not defined.
+        classes: bal_acc, acc, f1_macro, auroc, auprc.
+        labels: f1_score_macro (threshold 0.5 after the sigmoid, plain mean over labels: a label that is neither true
+        nor predicted counts 0), hamming (share of wrong label decisions), exact_match.
+        value: pearsonr, rmse, mae, r2, normalized_rmse (rmse / population sd of y), bmae (`binned_mae`).
+    Raises:
+        ValueError: unknown kind, shapes that do not fit, no window, outputs that are not finite.
+    """
+    outputs, y = _checked(kind, outputs, y)
+    if kind == 'labels':
+        return _labels(outputs, y)
+    return _value(outputs[:, 0], y[:, 0]) if kind == 'value' else _classes(outputs, y)
+
+
+def headline(metrics: Mapping[str, float | None], name: str) -> float | None:
+    """The score called `name`. Raises: KeyError naming the scores there are."""
+    if name not in metrics:
+        raise KeyError(f'no metric {name!r} among {", ".join(sorted(metrics))}')
+    return metrics[name]
+
+
+def dummy(kind: str, y_fit: np.ndarray, n: int, *, n_out: int | None = None) -> np.ndarray:
+    """Outputs of the rule that looks at no signal, fitted on train and valid targets.
+
+    Args:
+        kind: as for `evaluate`.
+        y_fit: targets of train and valid windows.
+        n: number of windows to predict.
+        n_out: number of classes, where the last ones may have no window in y_fit.
+    Returns:
+        float64 [n, K] logits. Classes: the most frequent one (the first of equals). Labels: each drawn with its
+        prevalence, RandomState(33), as +1 or -1. Value: the mean.
+    """
+    y_fit = np.asarray(y_fit)
+    if kind in ('classes', 'state'):
+        counts = np.bincount(y_fit, minlength=n_out or 0)
+        return np.tile(np.eye(len(counts))[counts.argmax()], (n, 1))
+    if kind == 'labels':
+        prevalence = (y_fit > 0).mean(0)
+        return np.where(np.random.RandomState(DUMMY_SEED).random_sample((n, len(prevalence))) < prevalence, 1.0, -1.0)
+    if kind == 'value':
+        return np.tile(y_fit.astype(np.float64).mean(0), (n, 1))
+    raise ValueError(f'no dummy for targets of kind {kind!r}')
+
+
+def normalised(value: float | None, dummy: float | None, metric: str) -> float | None:
+    """(value - dummy) / (perfect - dummy): 0 as good as the dummy, 1 perfect; None where not defined."""
+    if value is None or dummy is None or dummy == PERFECT[metric]:
+        return None
+    return (value - dummy) / (PERFECT[metric] - dummy)
+
+
+def per_subject(kind: str, metric: str, outputs: np.ndarray, y: np.ndarray, subjects: np.ndarray) -> dict[str, float]:
+    """One score for each subject [N], sorted by name; subjects for whom it is not defined are left out.
+
+    A subject need not show every class (in a diagnosis task it shows one). So here, unlike in `evaluate`, classes
+    without a window of the subject are left out of the mean of bal_acc, f1_macro and auroc (scikit-learn's rule for
+    balanced accuracy): predicting them already lowers the scores of the others.
+    """
+    outputs, y = _checked(kind, outputs, y)
+    names, owner = np.unique(np.asarray(subjects, str), return_inverse=True)
+    order = np.argsort(owner, kind='stable')
+    scores: dict[str, float] = {}
+    for name, rows in zip(names, np.split(order, np.cumsum(np.bincount(owner))[:-1]), strict=True):
+        if kind in ('classes', 'state'):
+            value = headline(_classes(outputs[rows], y[rows], only_true=True), metric)
+        else:
+            value = headline(evaluate(kind, outputs[rows], y[rows]), metric)
+        if value is not None:
+            scores[str(name)] = value
+    return scores
+
+
+def interval(
+    values: Mapping[str, float], bounds: tuple[float, float] = (0.0, 1.0), *, confidence: float = CONFIDENCE
+) -> tuple[float, float] | None:
+    """Student's t confidence interval of the mean over subjects, clipped to `bounds`; None below two subjects."""
+    from scipy import stats
+
+    x = np.asarray(list(values.values()), np.float64)
+    if len(x) < 2:
+        return None
+    half = float(stats.t.ppf(0.5 + confidence / 2, len(x) - 1) * x.std(ddof=1) / np.sqrt(len(x)))
+    low, high = np.clip([x.mean() - half, x.mean() + half], *bounds)
+    return float(low), float(high)
+
+
+def differs_from_chance(values: Mapping[str, float], chance: float) -> bool | None:
+    """Whether `chance` lies outside the (unclipped) 95 % interval of the mean over subjects: a two-sided one-sample
+    t-test at 5 %. None below two subjects."""
+    found = interval(values, (-np.inf, np.inf))
+    return None if found is None else not found[0] <= chance <= found[1]
+
+
+def binned_mae(outputs: np.ndarray, y: np.ndarray, edges: tuple[float, ...] = BIN_EDGES) -> float | None:
+    """Mean over the non-empty bins of y, [lo, hi) and the last [lo, hi], of the mean absolute error in the bin.
+
+    NeuralBench's score of sleep onset. outputs, y: [N]; targets outside the edges count nowhere.
+    """
+    bins = np.digitize(y, edges[1:-1])
+    inside = (y >= edges[0]) & (y <= edges[-1])
+    errors = [np.abs(outputs - y)[inside & (bins == b)] for b in range(len(edges) - 1)]
+    means = [float(e.mean()) for e in errors if len(e)]
+    return float(np.mean(means)) if means else None
+
+
+def _checked(kind: str, outputs: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    if kind not in ('classes', 'state', 'labels', 'value'):
+        raise ValueError(f"no metrics for targets of kind {kind!r}; there are 'classes', 'state', 'labels', 'value'")
+    outputs, y = np.asarray(outputs, np.float64), np.asarray(y)
+    single = kind in ('classes', 'state')
+    fits = outputs.ndim == 2 and (y.shape == outputs.shape[:1] if single else y.shape == outputs.shape)
+    if not fits or not len(y) or (kind == 'value' and outputs.shape[1] != 1):
+        raise ValueError(f'{kind}: outputs {outputs.shape} and targets {y.shape} do not fit, or there is no window')
+    if not np.isfinite(outputs).all():
+        raise ValueError(f'{int((~np.isfinite(outputs)).any(1).sum())} of {len(y)} outputs are not finite')
+    if single and (y.dtype.kind not in 'iu' or y.min() < 0 or y.max() >= outputs.shape[1]):
+        raise ValueError(f'classes must be integers in 0..{outputs.shape[1] - 1}, got {y.min()}..{y.max()} ({y.dtype})')
+    return outputs, y if single else y.astype(np.float64)
+
+
+def _classes(outputs: np.ndarray, y: np.ndarray, *, only_true: bool = False) -> Scores:
+    """Macro means over classes. torchmetrics' rules, which differ from scikit-learn's for a class that no window has:
+
+    bal_acc, f1_macro: left out if never predicted, counts 0 if predicted (scikit-learn's balanced accuracy leaves it
+    out either way). auroc: counts 0 (scikit-learn: undefined). auprc: left out (scikit-learn: 0).
+    With a single class in y, auroc and auprc are undefined. `only_true`: such classes are left out everywhere.
+    """
+    n_out = outputs.shape[1]
+    counts = np.bincount(y * n_out + outputs.argmax(1), minlength=n_out * n_out).reshape(n_out, n_out)  # [true, said]
+    hits, true, said = np.diag(counts), counts.sum(1), counts.sum(0)
+    use = (true > 0) if only_true else (true + said > 0)
+    scores: Scores = {
+        'bal_acc': float((hits / np.maximum(true, 1))[use].mean()),
+        'acc': float(hits.sum() / len(y)),
+        'f1_macro': float((2 * hits / np.maximum(true + said, 1))[use].mean()),
+        'auroc': None,
+        'auprc': None,
+    }
+    if (true > 0).sum() > 1:
+        odds = np.exp(outputs - outputs.max(1, keepdims=True))
+        p = odds / odds.sum(1, keepdims=True)
+        shown = np.flatnonzero(true > 0)
+        areas = np.array([_areas(p[:, k], y == k) for k in shown])
+        scores['auroc'] = float(areas[:, 0].sum() / (len(shown) if only_true else n_out))
+        scores['auprc'] = float(areas[:, 1].mean())
+    return scores
+
+
+def _areas(score: np.ndarray, positive: np.ndarray) -> tuple[float, float]:
+    """Area under the ROC curve (trapezoids, ties joined) and average precision (steps), at every threshold."""
+    order = np.argsort(-score, kind='stable')
+    score, positive = score[order], positive[order]
+    ends = np.append(np.flatnonzero(np.diff(score)), len(score) - 1)  # last of each group of equal scores
+    hits = np.cumsum(positive)[ends].astype(np.float64)
+    said = ends + 1.0
+    recall = np.append(0.0, hits / hits[-1])
+    false = np.append(0.0, (said - hits) / (len(score) - hits[-1]))
+    roc = float((np.diff(false) * (recall[1:] + recall[:-1]) / 2).sum())
+    return roc, float((np.diff(recall) * hits / said).sum())
+
+
+def _labels(outputs: np.ndarray, y: np.ndarray) -> Scores:
+    said, true = outputs > 0, y > 0  # sigmoid(x) > 0.5
+    hits, total = (said & true).sum(0), said.sum(0) + true.sum(0)
+    return {
+        'f1_score_macro': float((2 * hits / np.maximum(total, 1)).mean()),
+        'hamming': float((said != true).mean()),
+        'exact_match': float((said == true).all(1).mean()),
+    }
+
+
+def _value(outputs: np.ndarray, y: np.ndarray) -> Scores:
+    error = outputs - y
+    rmse, spread = float(np.sqrt((error**2).mean())), float(y.std()) if np.ptp(y) > 0 else 0.0
+    scores: Scores = {
+        'pearsonr': None,  # a constant has no correlation
+        'rmse': rmse,
+        'mae': float(np.abs(error).mean()),
+        'r2': 1.0 - rmse**2 / spread**2 if spread else None,
+        'normalized_rmse': rmse / spread if spread else None,
+        'bmae': binned_mae(outputs, y),
+    }
+    if spread and np.ptp(outputs) > 0:
+        a, b = outputs - outputs.mean(), y - y.mean()
+        a, b = a / np.abs(a).max(), b / np.abs(b).max()
+        scores['pearsonr'] = float(np.clip((a @ b) / np.sqrt((a @ a) * (b @ b)), -1, 1))
+    return scores

@@ -1,0 +1,255 @@
+"""Building blocks shared by the networks, and the contract that every network fulfils.
+
+A network is three kinds of pure function: `init` draws its variables, `apply` computes logits, `to_torch`/`from_torch`
+translate the variables to and from the names of the reference implementation. Blocks work on any float type, so the
+tests can run them in float64. Axis letters: b batch, c channel, f feature, t time, k tap.
+
+Devices: where `axis_name` is given, batch statistics are sums and counts added over that mapped axis, so that N devices
+compute what one device computes on the whole batch. The transpose of `psum` is `psum`: the gradient is right when every
+device returns its share of one global loss (local losses ADD up to it) and the gradients are added, not averaged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+Variables = dict[str, Any]  # {'params': pytree, 'state': pytree (batch statistics)}
+Batch = Mapping[str, jax.Array]  # {'x': f32[B, C, T], 'mask': bool[B], ...}
+
+# Statistics of long signals lose too much in the shortened products that GPU and TPU use by default; free on CPU.
+PRECISION = lax.Precision.HIGHEST
+
+
+class Model(NamedTuple):
+    """A network as pure functions, built for one `Signal` and one number of outputs."""
+
+    init: Callable[[jax.Array], Variables]  # init(key)
+    apply: Callable[..., tuple[jax.Array, Any]]  # apply(variables, batch, *, train, key) -> (logits [B, n], new state)
+    to_torch: Callable[[Variables], dict[str, np.ndarray]]
+    from_torch: Callable[[Mapping[str, np.ndarray]], Variables]
+
+
+class Moments(NamedTuple):
+    """What one batch says about each feature."""
+
+    mean: jax.Array  # [f]
+    var: jax.Array  # [f], biased
+    count: jax.Array  # scalar: values per feature, over all devices
+
+
+def add_devices(value: Any, axis_name: str | None) -> Any:
+    """Sum of a pytree over the mapped axis; the pytree itself where there is none."""
+    return value if axis_name is None else lax.psum(value, axis_name)
+
+
+def device_key(key: jax.Array, axis_name: str | None) -> jax.Array:
+    """A key of this device's own, so that its rows do not repeat the dropout masks of another device's rows."""
+    return key if axis_name is None else jax.random.fold_in(key, lax.axis_index(axis_name))
+
+
+def dropout(x: jax.Array, rate: float, key: jax.Array | None) -> jax.Array:
+    """Zeroes each value with probability `rate` and scales the others by 1/(1-rate); key None: leaves x alone."""
+    if key is None or rate == 0:
+        return x
+    return jnp.where(jax.random.bernoulli(key, 1 - rate, x.shape), x / (1 - rate), 0)
+
+
+def max_norm(weight: jax.Array, limit: float) -> jax.Array:
+    """Weight [f, ...] with every slice along axis 0 of L2 norm > limit scaled by limit/(norm + 1e-7).
+
+    This is `torch.renorm` as a parametrisation: the raw weight stays unconstrained, the scaling is part of every forward
+    pass, and the gradient flows through it (so a slice beyond the limit feels no pull along its own direction).
+    """
+    squares = jnp.sum(weight**2, axis=tuple(range(1, weight.ndim)), keepdims=True)
+    active = squares > limit**2
+    norm = jnp.sqrt(jnp.where(active, squares, limit**2))  # a zero slice must not put 1/0 in the gradient
+    return weight * jnp.where(active, limit / (norm + 1e-7), 1.0)
+
+
+def uniform(bound: float) -> Callable[..., jax.Array]:
+    """Initialiser U(-bound, bound), of the form flax expects: init(key, shape)."""
+
+    def init(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
+        return jax.random.uniform(key, shape, jnp.float32, -bound, bound)
+
+    return init
+
+
+def average_pool(x: jax.Array, width: int) -> jax.Array:
+    """Means of neighbouring `width` samples, [..., t] -> [..., t // width]; the rest at the end is dropped."""
+    n = x.shape[-1] // width
+    return x[..., : n * width].reshape(*x.shape[:-1], n, width).mean(-1)
+
+
+def batch_moments(x: jax.Array, mask: jax.Array, axis_name: str | None = None) -> Moments:
+    """Mean and biased variance of x [f, b, t] over the rows b where mask [b] is true (and over all devices)."""
+    weight = mask.astype(x.dtype)[None, :, None]
+    total, rows = add_devices(((x * weight).sum((1, 2)), weight.sum()), axis_name)
+    count = rows * x.shape[2]
+    mean = total / jnp.maximum(count, 1)
+    # Centred second pass. The variance does not change to first order with the centre, so no gradient is lost here.
+    deviation = x - lax.stop_gradient(mean)[:, None, None]
+    squares = add_devices((deviation**2 * weight).sum((1, 2)), axis_name)
+    return Moments(mean, squares / jnp.maximum(count, 1), count)
+
+
+class BatchNorm(nn.Module):
+    """Batch normalisation over axes (b, t) with the conventions of `torch.nn.BatchNorm`.
+
+    running <- (1 - momentum) * running + momentum * batch, where the running variance takes the unbiased batch variance
+    and the normalisation the biased one. A batch without a single valid row leaves the running values alone.
+    """
+
+    features: int
+    momentum: float = 0.1
+    eps: float = 1e-5
+    axis_name: str | None = None
+
+    def setup(self) -> None:
+        self.scale = self.param('scale', nn.initializers.ones, (self.features,))
+        self.bias = self.param('bias', nn.initializers.zeros, (self.features,))
+        self.mean = self.variable('state', 'mean', jnp.zeros, (self.features,))
+        self.var = self.variable('state', 'var', jnp.ones, (self.features,))
+
+    def fold(self, moments: Moments | None) -> tuple[jax.Array, jax.Array]:
+        """Gain and offset [f] such that the normalised value is gain * x + offset; moments None: evaluation."""
+        mean, gain = self._centre_and_gain(moments)
+        return gain, self.bias - mean * gain
+
+    def __call__(self, x: jax.Array, mask: jax.Array, *, train: bool) -> jax.Array:
+        """Normalised x [f, b, t]; in training by the statistics of the rows where mask [b] is true."""
+        mean, gain = self._centre_and_gain(batch_moments(x, mask, self.axis_name) if train else None)
+        return (x - mean[:, None, None]) * gain[:, None, None] + self.bias[:, None, None]
+
+    def _centre_and_gain(self, moments: Moments | None) -> tuple[jax.Array, jax.Array]:
+        if moments is None:
+            return self.mean.value, self.scale * lax.rsqrt(self.var.value + self.eps)
+        if not self.is_initializing():
+            step = jnp.where(moments.count > 0, self.momentum, 0.0)
+            unbiased = moments.var * (moments.count / jnp.maximum(moments.count - 1, 1))
+            # Running values are for evaluation: nothing is differentiated through them.
+            mean, unbiased = lax.stop_gradient((moments.mean, unbiased))
+            self.mean.value = (self.mean.value * (1 - step) + mean * step).astype(self.mean.value.dtype)
+            self.var.value = (self.var.value * (1 - step) + unbiased * step).astype(self.var.value.dtype)
+        return moments.mean, self.scale * lax.rsqrt(moments.var + self.eps)
+
+
+def toeplitz(taps: jax.Array, block: int) -> jax.Array:
+    """Banded matrices [f, block, block + k] whose row j holds taps [f, k] from column j on.
+
+    Written as tile and reshape: rows of length block + k + 1 read with a stride of block + k shift by one each. A gather
+    would do, but its gradient is a scatter, which is slow everywhere.
+    """
+    n, k = taps.shape
+    width = block + k
+    row = jnp.pad(taps, ((0, 0), (0, width + 1 - k)))
+    tiled = jnp.broadcast_to(row[:, None], (n, block, width + 1)).reshape(n, -1)
+    return tiled[:, : block * width].reshape(n, block, width)
+
+
+def fir(x: jax.Array, taps: jax.Array, pad: int, block: int = 64) -> jax.Array:
+    """Cross-correlation of the rows x [f, r, t] with taps [f, k], zero-padded by `pad` samples on both sides.
+
+    out[f, r, s] = sum_k taps[f, k] * x_padded[f, r, s + k], s = 0 .. t + 2*pad - k. Each row is cut into blocks; a block
+    of outputs is its block of inputs and the next ones (k - 1 samples more) times one banded matrix, hence a GEMM, where
+    the gradient of a grouped convolution costs some 40 times more on CPU (measured at 16 groups, 480 samples).
+    """
+    n, rows, t = x.shape
+    k = taps.shape[1]
+    n_out = t + 2 * pad - k + 1
+    n_blocks = -(-n_out // block)
+    n_spans = -(-(block + k - 1) // block)  # blocks of input that one block of output sees
+    length = (n_blocks + n_spans - 1) * block
+    kept = min(t, length - pad)  # x's last samples touch no output when the taps are longer than the padding
+    cut = jnp.pad(x[..., :kept], ((0, 0), (0, 0), (pad, length - pad - kept))).reshape(n, rows, -1, block)
+    spans = jnp.concatenate([cut[:, :, i : i + n_blocks] for i in range(n_spans)], axis=-1)
+    bands = toeplitz(taps, block)[..., : n_spans * block]
+    bands = jnp.pad(bands, ((0, 0), (0, 0), (0, n_spans * block - bands.shape[-1])))
+    out = jnp.einsum('frw,fjw->frj', spans.reshape(n, rows * n_blocks, -1), bands, precision=PRECISION)
+    return out.reshape(n, rows, -1)[..., :n_out]
+
+
+def depthwise(x: jax.Array, taps: jax.Array, pad: int) -> jax.Array:
+    """As `fir` for few taps and short rows, x [f, b, t]: a sum of k shifted products, which XLA fuses into one loop."""
+    k = taps.shape[1]
+    padded = jnp.pad(x, ((0, 0), (0, 0), (pad, pad)))
+    n_out = padded.shape[-1] - k + 1
+    terms = [padded[..., i : i + n_out] * taps[:, i, None, None] for i in range(k)]
+    return sum(terms[1:], terms[0])
+
+
+def fast_length(n: int) -> int:
+    """Smallest number >= n with no prime factor beyond 5: FFTs of such lengths are fast everywhere."""
+    while True:
+        rest = n
+        for prime in (2, 3, 5):
+            while rest % prime == 0:
+                rest //= prime
+        if rest == 1:
+            return n
+        n += 1
+
+
+def lag_products(z: jax.Array, n_taps: int, pad: int) -> jax.Array:
+    """Sums over rows r and outputs s of z_padded[r, s + k] * z_padded[r, s + l], as a matrix [k, l], for z [r, t].
+
+    Without the windows themselves, which would be k times the data. Summed over ALL shifts the products depend on the
+    lag |k - l| alone (one FFT); the shifts that are no outputs touch only the first and the last n_taps - 1 samples of
+    the padded row, and are subtracted along the diagonals of two small Gram matrices.
+    """
+    t = z.shape[1]
+    n_out = t + 2 * pad - n_taps + 1
+    length = fast_length(t + n_taps)  # room for lags < n_taps without wrap-around
+    spectrum = jnp.fft.rfft(z, length)
+    every = jnp.fft.irfft((spectrum.real**2 + spectrum.imag**2).sum(0), length)[:n_taps]
+    padded = jnp.pad(z, ((0, 0), (pad, pad)))
+    edges = padded[:, : n_taps - 1], padded[:, n_out:]
+    first, last = (jnp.matmul(e.T, e, precision=PRECISION) for e in edges)
+    tap, lag = np.arange(n_taps)[:, None], np.arange(n_taps)[None, :]
+
+    def diagonals(gram: jax.Array) -> jax.Array:
+        return jnp.pad(gram, ((0, 1), (0, n_taps + 1)))[tap, tap + lag]  # [i, lag] = gram[i, i + lag], 0 outside
+
+    before, after = diagonals(first), diagonals(last)
+    before = jnp.cumsum(before, axis=0) - before  # samples before tap k: never the left factor of that tap
+    after = jnp.cumsum(after[::-1], axis=0)[::-1]  # samples beyond the last output of tap k
+    sums = every[None] - before - after  # [k, lag]
+    return sums[np.minimum(tap, lag), np.abs(tap - lag)]
+
+
+def lag_moments(
+    x: jax.Array, mask: jax.Array, n_taps: int, pad: int, axis_name: str | None = None
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Mean [k] and biased covariance [k, k] of the windows that a padded convolution of x [b, c, t] sees, and their number.
+
+    A filter w [k] applied to every channel of every valid row then has mean w.mean and variance w' covariance w, without
+    being applied. Both depend on the data alone, so no gradient flows into them. Offsets: with c the mean of all data,
+    x = c + z; the padded row is c * indicator + z_padded, and the three parts of the covariance are added, so that no
+    large numbers cancel.
+    """
+    rows_of_batch, n_chans, t = x.shape
+    n_out = t + 2 * pad - n_taps + 1
+    valid = mask[:, None, None]
+    x = jnp.where(valid, lax.stop_gradient(x), 0)
+    total, rows = add_devices((x.sum(), mask.sum().astype(x.dtype) * n_chans), axis_name)
+    at_least_one = jnp.maximum(rows, 1)
+    centre = total / (at_least_one * t)
+    z = jnp.where(valid, x - centre, 0).reshape(rows_of_batch * n_chans, t)
+    trace, products = add_devices((z.sum(0), lag_products(z, n_taps, pad)), axis_name)
+
+    window = np.arange(n_taps)[:, None] + np.arange(n_out)[None, :]  # [k, s] -> sample of the padded row
+    ones = np.pad(np.ones(t), pad)[window]
+    inside = jnp.asarray(ones, x.dtype)
+    varying = jnp.pad(trace / at_least_one, pad)[window]
+    mean_inside, mean_varying = jnp.asarray(ones.mean(1), x.dtype), varying.mean(1)
+    cross = jnp.matmul(inside - mean_inside[:, None], varying.T, precision=PRECISION) / n_out
+    covariance = products / (at_least_one * n_out) - jnp.outer(mean_varying, mean_varying)
+    covariance += centre * (cross + cross.T) + centre**2 * jnp.asarray(np.cov(ones, bias=True), x.dtype)
+    return centre * mean_inside + mean_varying, covariance, rows * n_out

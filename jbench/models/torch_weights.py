@@ -1,0 +1,116 @@
+"""Weights of a network in safetensors files under the names of its PyTorch reference. Nothing is ever unpickled."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from jbench.models.blocks import Model, Variables
+from jbench.spec import RequestError
+
+
+class Tensor(NamedTuple):
+    """One entry of a PyTorch state_dict and where its numbers, in the same order, lie in our variables."""
+
+    name: str
+    shape: tuple[int, ...]  # in PyTorch
+    path: tuple[str, ...]  # ours; () for a counter that we do not keep: written as 0, ignored when read
+
+
+def batch_norm_tensors(name: str, path: str, features: int) -> list[Tensor]:
+    """The five entries of a `torch.nn.BatchNorm` called `name`, for a `blocks.BatchNorm` called `path`."""
+    return [
+        Tensor(f'{name}.weight', (features,), ('params', path, 'scale')),
+        Tensor(f'{name}.bias', (features,), ('params', path, 'bias')),
+        Tensor(f'{name}.running_mean', (features,), ('state', path, 'mean')),
+        Tensor(f'{name}.running_var', (features,), ('state', path, 'var')),
+        Tensor(f'{name}.num_batches_tracked', (), ()),
+    ]
+
+
+def export(tensors: Iterable[Tensor], variables: Variables) -> dict[str, np.ndarray]:
+    """Variables as a PyTorch state_dict of contiguous float32 arrays (int64 for counters)."""
+    out = {}
+    for tensor in tensors:
+        value: Any = variables
+        for part in tensor.path:
+            value = value[part]
+        array = np.asarray(value, np.float32) if tensor.path else np.zeros((), np.int64)
+        out[tensor.name] = np.ascontiguousarray(array.reshape(tensor.shape)).reshape(tensor.shape)
+    return out
+
+
+def restore(tensors: Sequence[Tensor], found: Mapping[str, np.ndarray], like: Variables) -> Variables:
+    """Variables from a PyTorch state_dict.
+
+    Args:
+        tensors: what the network consists of.
+        found: the state_dict; must hold exactly these tensors.
+        like: variables (or their shapes) whose structure and shapes the result takes.
+
+    Raises: RequestError that names every missing, unexpected, misshaped, non-float or non-finite tensor.
+    """
+    faults = _faults(tensors, found)
+    if faults:
+        raise RequestError('these weights do not fit the network:\n  ' + '\n  '.join(faults))
+    out: Variables = {}
+    for tensor in tensors:
+        if not tensor.path:
+            continue
+        inner, shaped = out, like
+        for part in tensor.path[:-1]:
+            inner, shaped = inner.setdefault(part, {}), shaped[part]
+        leaf = tensor.path[-1]
+        inner[leaf] = np.array(found[tensor.name], np.float32).reshape(shaped[leaf].shape)
+    return out
+
+
+def _faults(tensors: Sequence[Tensor], found: Mapping[str, np.ndarray]) -> list[str]:
+    wanted = {tensor.name: tensor for tensor in tensors}
+    faults = [f'missing: {t.name} {list(t.shape)}' for t in tensors if t.name not in found]
+    faults += [f'unexpected: {name} {list(np.shape(found[name]))}' for name in sorted(set(found) - set(wanted))]
+    for name, tensor in wanted.items():
+        if name not in found:
+            continue
+        array = np.asarray(found[name])
+        if array.shape != tensor.shape:
+            faults.append(f'wrong shape: {name} is {list(array.shape)}, expected {list(tensor.shape)}')
+        elif tensor.path and not np.issubdtype(array.dtype, np.floating):
+            faults.append(f'wrong type: {name} is {array.dtype}, expected a float type')
+        elif tensor.path and not np.isfinite(array).all():
+            faults.append(f'not finite: {name}')
+    return faults
+
+
+def load(model: Model, path: str | Path) -> Variables:
+    """Variables of `model` from a safetensors file of its PyTorch reference.
+
+    Raises: RequestError where the file is absent, damaged, or does not hold exactly the tensors of the network.
+    """
+    from safetensors import SafetensorError
+    from safetensors.numpy import load_file
+
+    if not Path(path).is_file():
+        raise RequestError(f'no weights at {path}: expected a safetensors file')
+    try:
+        found = load_file(path)
+    except SafetensorError as error:
+        raise RequestError(f'{path} is not a complete safetensors file: {error}') from error
+    try:
+        return model.from_torch(found)
+    except RequestError as error:
+        raise RequestError(f'{path}: {error}') from error
+
+
+def save(model: Model, variables: Variables, path: str | Path) -> None:
+    """Writes the variables as a safetensors file under PyTorch names; the file appears complete or not at all."""
+    from safetensors.numpy import save_file
+
+    path = Path(path)
+    partial = path.with_name(path.name + '.partial')
+    save_file(model.to_torch(variables), partial, metadata={'format': 'pt'})
+    os.replace(partial, path)

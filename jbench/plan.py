@@ -1,0 +1,173 @@
+"""From what the user typed to a list of cells: registries by file name, the selection grammar, overrides."""
+
+from __future__ import annotations
+
+import functools
+import pkgutil
+from collections.abc import Iterable
+from importlib import import_module
+from pathlib import Path
+from typing import NamedTuple
+
+from jbench.models import MODELS
+from jbench.spec import Cell, Dataset, ModelSpec, Override, RequestError, Task, override, paths, unknown
+from jbench.tasks.suites import SUITES
+
+GROUPS = ('classic', 'foundation', 'baselines')
+
+
+class Choice(NamedTuple):
+    """One task on one dataset, and whether the user named the dataset."""
+
+    task: Task
+    dataset: Dataset
+    named: bool
+    reason: str = ''  # why a simulation stands in
+
+
+@functools.cache
+def tasks() -> dict[str, tuple[Task, ...]]:
+    """All tasks by name, versions in ascending order."""
+    found: dict[str, list[Task]] = {}
+    for module in _modules('jbench.tasks'):
+        for task in getattr(module, 'TASKS', ()):
+            found.setdefault(task.name if task.device == 'eeg' else f'{task.device}/{task.name}', []).append(task)
+    return {name: tuple(sorted(v, key=lambda t: t.version)) for name, v in sorted(found.items())}
+
+
+@functools.cache
+def datasets() -> dict[str, Dataset]:
+    """All datasets by name."""
+    return {d.name: d for m in _modules('jbench.data.sources') for d in getattr(m, 'DATASETS', ())}
+
+
+def _modules(package: str) -> Iterable:
+    folder = import_module(package).__path__
+    return [import_module(f'{package}.{m.name}') for m in pkgutil.iter_modules(folder)]
+
+
+def find_dataset(name: str) -> Dataset:
+    """A dataset by name or alias, any case. Raises RequestError with suggestions."""
+    for d in datasets().values():
+        if name.lower() in (n.lower() for n in (d.name, *d.aliases)):
+            return d
+    raise unknown('dataset', name, datasets())
+
+
+def select_tasks(text: str) -> list[tuple[Task, Dataset | None]]:
+    """The grammar of --task: names, name@version, name/dataset, device/name, categories, suites, `all`, comma lists."""
+    chosen: list[tuple[Task, Dataset | None]] = []
+    for item in filter(None, (p.strip() for p in text.split(','))):
+        chosen += _select(item)
+    if not chosen:
+        raise unknown('task', text, tasks())
+    return list(dict.fromkeys(chosen))
+
+
+def _select(item: str) -> list[tuple[Task, Dataset | None]]:
+    known = tasks()
+    categories = {t.category for v in known.values() for t in v}
+    if item == 'all':
+        return [(v[-1], None) for v in known.values()]
+    if item in SUITES:
+        absent = [name for name, _ in SUITES[item] if name not in known]
+        if absent:
+            raise RequestError(f'suite {item!r}: {len(absent)} of its {len(SUITES[item])} tasks are not in this version of '
+                               f'jbench: {", ".join(absent)}\n  name those that are: --task='
+                               + ','.join(f'{n}@{v}' for n, v in SUITES[item] if n in known))
+        return [(_version(known[name], name, version), None) for name, version in SUITES[item]]
+    if item in categories:
+        return [(v[-1], None) for v in known.values() if v[-1].category == item]
+    head, _, rest = item.removeprefix('eeg/').partition('/')
+    if head in {t.device for v in known.values() for t in v} and rest:
+        name, _, rest = rest.partition('/')
+        head = f'{head}/{name}'
+    name, _, version = head.partition('@')
+    if name not in known:
+        raise unknown('task', item, [*known, *categories, *SUITES, 'all'])
+    task = _version(known[name], name, version) if version else known[name][-1]
+    if not rest:
+        return [(task, None)]
+    dataset = find_dataset(rest)
+    if dataset.name not in (*task.datasets, task.simulated):
+        usable = [d for d in (*task.datasets, task.simulated) if d in datasets()]
+        raise RequestError(f'dataset {dataset.name} does not serve task {name}; it is served by: {", ".join(map(str, usable))}')
+    return [(task, dataset)]
+
+
+def _version(versions: tuple[Task, ...], name: str, version: int | str) -> Task:
+    for task in versions:
+        if str(task.version) == str(version):
+            return task
+    raise RequestError(f'task {name!r} has no version {version}; it has {", ".join(str(t.version) for t in versions)}')
+
+
+def select_models(text: str) -> list[ModelSpec]:
+    """The grammar of --model: names, groups, `all`, comma lists."""
+    chosen: list[ModelSpec] = []
+    for item in filter(None, (p.strip() for p in text.split(','))):
+        if item in GROUPS or item == 'all':
+            chosen += [m for m in MODELS.values() if item in ('all', m.family)]
+        elif item.lower() in MODELS:
+            chosen.append(MODELS[item.lower()])
+        else:
+            raise unknown('model', item, [*MODELS, *GROUPS, 'all'])
+    if not chosen:
+        raise unknown('model', text, [*MODELS, *GROUPS, 'all'])
+    return list(dict.fromkeys(chosen))
+
+
+def choose_dataset(task: Task, named: Dataset | None, data_dir: Path | None, workdir: Path, simulated: str) -> Choice:
+    """The dataset of a cell: the named one; else Core if it is on the machine; else the embedded simulation.
+
+    Raises: RequestError where a named dataset is absent (it is never replaced), or nothing can stand in.
+    """
+    from jbench.data.cache import locate
+
+    core = named or datasets().get(task.datasets[0])
+    stand_in = datasets().get(task.simulated or '')
+    if named is None and simulated == 'yes':
+        if stand_in is None:
+            raise RequestError(f'task {task.name!r} has no embedded simulation; run it without --simulated=yes')
+        return Choice(task, stand_in, False, 'asked for by --simulated=yes')
+    if core is not None and core.source is not None:
+        folder, _ = locate(apply(task, core, ()), core, data_dir, workdir)
+        if folder is not None:
+            return Choice(task, core, named is not None)
+    where = f'{data_dir or "<data_dir>"}/{task.datasets[0] if core is None else core.name}'
+    readable = core is not None and core.source is not None
+    absent = f'{where} holds no recording' if readable else f'{task.datasets[0]} has no reader in this version of jbench'
+    if named is not None or simulated == 'no' or stand_in is None:
+        layout = f'; put there: {core.layout} (from {core.host})' if core is not None and readable else ''
+        hint = '' if data_dir else '; name the folder by --data_dir=DIR or JBENCH_DATA'
+        raise RequestError(f'task {task.name!r}: {absent}{layout}{hint}')
+    return Choice(task, stand_in, False, absent)
+
+
+def apply(task: Task, dataset: Dataset, user: tuple[Override, ...]) -> Task:
+    """The task as it runs on a dataset: the task's overrides for it, then the dataset's recipe, then the user's own."""
+    for path, value in (*dict(task.overrides).get(dataset.name, ()), *dataset.recipe, *user):
+        try:
+            task = override(task, path, value)
+        except KeyError:
+            raise unknown('option', path, paths(task)) from None
+    return task
+
+
+def parse_overrides(items: Iterable[str]) -> tuple[Override, ...]:
+    """`--set a.b=c` items as (path, text), in canonical order. Raises RequestError without a '='."""
+    pairs = []
+    for item in items:
+        path, eq, value = item.partition('=')
+        if not eq or not path:
+            raise RequestError(f'--set {item}: expected a field and a value, as in --set recipe.max_epochs=5')
+        pairs.append((path.strip(), value.strip()))
+    return tuple(sorted(dict(pairs).items()))
+
+
+def make_cells(choices: list[Choice], models: list[ModelSpec], user: tuple[Override, ...], debug: bool = False) -> list[Cell]:
+    """Every choice with every model, in order."""
+    if debug:
+        user = (*user, ('recipe.max_epochs', 2))
+    return [Cell(task=apply(c.task, c.dataset, user), dataset=c.dataset, model=m.name, overrides=user, debug=debug)
+            for c in choices for m in models]

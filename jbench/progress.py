@@ -1,0 +1,76 @@
+"""What a person sees while work is under way, and how he stops it. Everything goes to stderr."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from types import FrameType, TracebackType
+from typing import Any
+
+EVERY = 10.0  # s between lines in a log
+
+
+class Progress:
+    """A live bar for each piece of work on a terminal; in a log, a line now and then and one at each end."""
+
+    def __init__(self) -> None:
+        self._bars: Any = None
+        self._tasks: dict[str, Any] = {}
+        self._last: dict[str, float] = {}
+
+    def __enter__(self) -> Progress:
+        if sys.stderr.isatty():
+            from rich.console import Console
+            from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+            from rich.progress import Progress as Bars
+
+            self._bars = Bars(TextColumn('{task.description}'), BarColumn(), MofNCompleteColumn(), TextColumn('{task.fields[note]}'),
+                              TimeElapsedColumn(), console=Console(stderr=True))
+            self._bars.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if self._bars is not None:
+            self._bars.stop()
+
+    def say(self, text: str) -> None:
+        """One line of text, above the bars."""
+        if self._bars is not None:
+            self._bars.console.print(text, highlight=False, markup=False)
+        else:
+            print(text, file=sys.stderr, flush=True)
+
+    def update(self, what: str, done: int, total: int, note: str = '') -> None:
+        """`done` of `total` of a piece of work."""
+        if self._bars is not None:
+            if what not in self._tasks:
+                self._tasks[what] = self._bars.add_task(what, total=total, note=note)
+            self._bars.update(self._tasks[what], completed=done, total=total, note=note)
+            if done >= total:
+                self._bars.remove_task(self._tasks.pop(what))
+                self.say(f'{what}: {done}/{total} {note}'.rstrip())
+            return
+        now = time.monotonic()
+        if what not in self._last or done >= total or now - self._last[what] > EVERY:
+            self._last[what] = now
+            self.say(f'{what}: {done}/{total} {note}'.rstrip())
+
+
+class StopSignal:
+    """Ctrl-C or SIGTERM sets a flag that the work looks at; a second Ctrl-C ends the process at once."""
+
+    def __init__(self) -> None:
+        self.asked = False
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, self._handle)
+
+    def __call__(self) -> bool:
+        return self.asked
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        if self.asked and number == signal.SIGINT:
+            os._exit(75)
+        self.asked = True
+        os.write(2, b'\nstopping after a save (again Ctrl-C: at once) ...\n')

@@ -1,0 +1,190 @@
+"""The table of results: one line a cell, its seeds side by side. Reads result dicts only."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+PER_CENT = ('bal_acc', 'acc')  # fractions in files, per cent in tables (as the published tables do)
+WORDS = ('task', 'dataset', 'model', 'metric')  # columns that may fold
+Row = dict[str, Any]
+
+
+def rows(results: Iterable[Mapping[str, Any]]) -> list[Row]:
+    """One row for each (task, version, dataset, model, key), sorted by those names.
+
+    Args:
+      results: dicts as `jbench.results.read` gives them.
+
+    Returns: dicts of plain values, scores as fractions: `task, task_version, dataset, simulated, model, key, metric,
+      better, scores {seed: score or None}, mean, sd` (ddof 1; None for one seed), `interval` (95 % of the mean over
+      test subjects, each subject's scores averaged over the seeds first), `n_subjects, chance, normalised,
+      windows {evaluated, prepared}, seconds` (fit and test, all seeds), `notes` (words, one a list item).
+    """
+    groups: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
+    for result in results:
+        name = tuple(result[k] for k in ('task', 'task_version', 'dataset', 'model', 'key'))
+        groups.setdefault(name, []).append(result)
+    return [_row(sorted(groups[name], key=lambda r: r['seed'])) for name in sorted(groups)]
+
+
+def show(table: Sequence[Row], console: Console) -> None:
+    """Print rows so that they stay whole in narrow terminals and in plain logs.
+
+    Words fold, numbers never; below 120 columns related numbers stand under each other. Notes follow, numbered.
+    """
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    if not table:
+        console.print('no results')
+        return
+    notes = list(dict.fromkeys(note for row in table for note in row['notes']))
+    seeds = sorted({int(seed) for row in table for seed in row['scores']})
+    stacked = console.width < 120 or len(seeds) > 5
+    sign = '±' if console.encoding.lower().startswith('utf') else '+-'
+    lines = [_cells(row, seeds, notes, sign, stacked) for row in table]
+    view = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), leading=int(stacked))
+    needed = 0
+    for head in lines[0]:
+        whole = max(len(part) for text in (head, *(line[head] for line in lines)) for part in text.split('\n'))
+        least = min(whole, 7) if head in WORDS else whole
+        needed += least + 1
+        justify: Any = 'left' if head in WORDS else 'right'
+        view.add_column(Text(head), justify=justify, overflow='fold', no_wrap=head not in WORDS, min_width=least)
+    for line in lines:
+        view.add_row(*(Text(text) for text in line.values()))
+    console.print(view, width=max(console.width, needed), crop=False)
+    for i, note in enumerate(notes, 1):
+        console.print(Text(f'[{i}] {_printable(note)}'))
+
+
+def as_json(table: Sequence[Row]) -> str:
+    """Rows as JSON text; scores stay fractions."""
+    return json.dumps(list(table), indent=1, sort_keys=True, allow_nan=False)
+
+
+def format_score(value: float | None, metric: str) -> str:
+    """A score as tables show it: accuracies in per cent with one decimal, others as they are, '-' for none."""
+    if value is None:
+        return '-'
+    if metric in PER_CENT:
+        return f'{100 * value:.1f}'
+    return f'{value:.3f}' if abs(value) < 10 else f'{value:.1f}'
+
+
+def _row(results: Sequence[Mapping[str, Any]]) -> Row:
+    """The row of one cell, from the results of its seeds."""
+    from jbench import metrics
+
+    done = [r for r in results if r['headline']['value'] is not None]
+    first = (done or results)[0]
+    head, protocol = first['headline'], first['protocol']
+    scores = [r['headline']['value'] for r in done]
+    subjects = _over_seeds(r['per_subject'] for r in done)
+    levels = [r['normalised'] for r in done if r['normalised'] is not None]
+    floor = head['chance_over_subjects']
+    differs = None if floor is None else metrics.differs_from_chance(subjects, floor)
+    interval = metrics.interval(subjects, metrics.BOUNDS[head['name']])
+    return {
+        **{k: first[k] for k in ('task', 'task_version', 'dataset', 'simulated', 'model', 'key', 'chance')},
+        'metric': head['name'],
+        'better': head['better'],
+        'scores': {str(r['seed']): r['headline']['value'] for r in results},
+        'mean': statistics.fmean(scores) if scores else None,
+        'sd': statistics.stdev(scores) if len(scores) > 1 else None,
+        'interval': None if interval is None else list(interval),
+        'n_subjects': len(subjects),
+        'normalised': statistics.fmean(levels) if levels else None,
+        'windows': {k: first['n_records'][k] for k in ('evaluated', 'prepared')},
+        'seconds': sum(r['timings']['fit'] + r['timings']['test'] for r in results),
+        'notes': [
+            *(['simulated'] if first['simulated'] else []),
+            *(['debug: a try, not a score'] if protocol['debug'] else []),
+            *(f'partial: {reason}' for reason in dict.fromkeys(t for r in results for t in r['protocol']['partial'])),
+            *([f'custom: {", ".join(protocol["custom"])}'] if protocol['custom'] else []),
+            *_failures(results),
+            *_against_chance(subjects, differs, floor, head),
+        ],
+    }
+
+
+def _over_seeds(per_subject: Iterable[Mapping[str, float | None]]) -> dict[str, float]:
+    """Each subject's mean over the seeds that give it a score."""
+    values: dict[str, list[float]] = {}
+    for scores in per_subject:
+        for subject, score in scores.items():
+            if score is not None:
+                values.setdefault(subject, []).append(score)
+    return {subject: statistics.fmean(values[subject]) for subject in sorted(values)}
+
+
+def _failures(results: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Notes on seeds that count not, or not together."""
+    failed = [r['seed'] for r in results if r['status'] == 'failed']
+    undefined = [r['seed'] for r in results if r['status'] != 'failed' and r['headline']['value'] is None]
+    notes = [f'failed: {_seeds(failed)} of {len(results)}'] if failed else []
+    notes += [f'score not defined: {_seeds(undefined)} of {len(results)}'] if undefined else []
+    if len({r['prepared_hash'] for r in results}) > 1:
+        notes.append('seeds come from different prepared data: run again')
+    return notes
+
+
+def _seeds(seeds: Sequence[int]) -> str:
+    return f'seed{"s" if len(seeds) > 1 else ""} {", ".join(map(str, seeds))}'
+
+
+def _against_chance(
+    subjects: Mapping[str, float], differs: bool | None, floor: float | None, head: Mapping[str, Any]
+) -> list[str]:
+    """What the subjects say about chance, where it is not simply 'better'."""
+    if differs is None or floor is None:
+        return ['one test subject: no interval'] if len(subjects) == 1 else []
+    if not differs:
+        return ['not different from chance']
+    mean = statistics.fmean(subjects.values())
+    return [] if (mean > floor) == (head['better'] == 'higher') else ['worse than chance']
+
+
+def _cells(row: Row, seeds: Sequence[int], notes: Sequence[str], sign: str, stacked: bool) -> dict[str, str]:
+    """The texts of a row under their column heads; `stacked` puts related numbers under each other."""
+
+    def text(value: float | None) -> str:
+        return format_score(value, row['metric'])
+
+    words = {
+        'task': f'{row["task"]}@{row["task_version"]}',
+        'dataset': row['dataset'] + (' (simulated)' if row['simulated'] else ''),
+        'model': row['model'],
+        'metric': row['metric'] + (' (%)' if row['metric'] in PER_CENT else ''),
+    }
+    mean = text(row['mean']) + ('' if row['sd'] is None else f' {sign} {text(row["sd"])}')
+    interval = '-' if row['interval'] is None else f'[{text(row["interval"][0])}, {text(row["interval"][1])}]'
+    level = '-' if row['normalised'] is None else f'{row["normalised"]:.3f}'
+    chance, seconds = text(row['chance']), f'{row["seconds"]:.1f}'
+    windows = [str(row['windows'][k]) for k in ('evaluated', 'prepared')]
+    marks = ' '.join(f'[{notes.index(note) + 1}]' for note in row['notes'])
+    cells = {k: _printable(v) for k, v in words.items()}
+    known = {str(s): row['scores'].get(str(s), '') for s in seeds}
+    shown = {s: v if v == '' else text(v) for s, v in known.items()}
+    if stacked:
+        cells['seeds'] = '\n'.join(f'{s}: {v}' for s, v in shown.items() if v)
+        cells[f'mean {sign} sd\n95 % interval'] = f'{mean}\n{interval}'
+        cells['chance\nnormalised'] = f'{chance}\n{level}'
+        cells['windows'] = '\nof '.join(windows)
+    else:
+        cells.update(shown)
+        cells |= {f'mean {sign} sd': mean, '95 % interval': interval, 'chance': chance, 'norm.': level}
+        cells['windows'] = '/'.join(windows)
+    return {**cells, 'seconds': seconds, 'notes': marks.replace(' ', '\n') if stacked else marks}
+
+
+def _printable(text: str) -> str:
+    """Text from a file without control characters (a terminal would obey them)."""
+    return ''.join(c if c.isprintable() else '?' for c in text)

@@ -1,0 +1,195 @@
+"""`python -m jbench.run --task=bci --model=eegnet`: parse, plan, run the stages, show the table.
+
+Exit status: 0 all cells done; 1 some failed; 2 the request or its data are wrong; 75 interrupted after a save.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+from typing import Any, NoReturn
+
+from jbench import plan
+from jbench.spec import Cell, RequestError, unknown
+
+STAGES = ('download', 'prepare', 'train', 'report')
+IF_EXISTS = ('skip', 'resume', 'overwrite', 'fail')
+
+
+class _Parser(argparse.ArgumentParser):
+    """argparse whose errors suggest the flag that was meant."""
+
+    def error(self, message: str) -> NoReturn:
+        raise RequestError(message)
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    p = _Parser(prog='jbench', description='How well does a model decode brain recordings?', allow_abbrev=False,
+                epilog='example: python -m jbench.run --task=bci --model=eegnet')
+    p.add_argument('--task', help='task[@version][/dataset], category, suite, comma list, or all')
+    p.add_argument('--model', default='eegnet', help='model, group (classic, foundation, baselines, all), comma list [eegnet]')
+    p.add_argument('--seeds', default='33,34,35', help='model seeds [33,34,35]; data and split seeds stay 33')
+    p.add_argument('--stage', help=f'only these of {",".join(STAGES)} [what is missing]')
+    p.add_argument('--download', action='store_true', help='short for --stage=download')
+    p.add_argument('--prepare', action='store_true', help='short for --stage=prepare')
+    p.add_argument('--data_dir', default=os.environ.get('JBENCH_DATA'), help='recordings, read only: DIR/<dataset>/... [$JBENCH_DATA]')
+    p.add_argument('--workdir', default=os.environ.get('JBENCH_WORKDIR', './jbench-work'), help='everything that jbench writes [./jbench-work]')
+    p.add_argument('--simulated', default='auto', choices=('auto', 'yes', 'no'), help='stand-in for absent Core datasets [auto]')
+    p.add_argument('--set', action='append', default=[], metavar='FIELD=VALUE', help='change a field, e.g. recipe.max_epochs=5')
+    p.add_argument('--config', help='a recipe: a Python file with get() -> Recipe')
+    p.add_argument('--if_exists', default='resume', choices=IF_EXISTS, help='finished and half-done seeds [resume]')
+    p.add_argument('--list', action='store_true', help='tasks, datasets, models, suites')
+    p.add_argument('--info', metavar='NAME', help='everything about one task, dataset or model')
+    p.add_argument('--dry_run', action='store_true', help='show the plan and stop')
+    p.add_argument('--debug', action='store_true', help='two epochs on few windows, marked debug')
+    p.add_argument('--device', choices=('cpu', 'gpu', 'tpu'), help='where to compute [what jax finds]')
+    p.add_argument('--format', default='table', choices=('table', 'json'), help='last output on stdout [table]')
+    return p
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the command; returns the exit status."""
+    try:
+        args = _parse(sys.argv[1:] if argv is None else argv)
+        if args.list or args.info:
+            from jbench.report import catalogue
+
+            print(catalogue.info(args.info, args.format) if args.info else catalogue.listing(args))
+            return 0
+        return _run(args)
+    except RequestError as error:
+        print(f'jbench: {error}', file=sys.stderr)
+        return 2
+
+
+def _parse(argv: list[str]) -> argparse.Namespace:
+    """Arguments, with unknown flags suggested and unused ones refused. Raises RequestError."""
+    p = parser()
+    args, rest = p.parse_known_args(argv)
+    if rest:
+        flags = [f for a in p._actions for f in a.option_strings]
+        raise unknown('argument', rest[0].partition('=')[0], flags)
+    if not args.task and not args.list and not args.info:
+        raise RequestError('--task is missing, e.g. --task=bci; --list shows the tasks')
+    short = [s for s in ('download', 'prepare') if getattr(args, s)]
+    if args.stage and short:
+        raise RequestError(f'--stage={args.stage} and --{short[0]} ask for different things: use one')
+    stages = args.stage.split(',') if args.stage else short or list(STAGES[1:])
+    for s in stages:
+        if s not in STAGES:
+            raise unknown('stage', s, STAGES)
+    args.stages = stages
+    try:
+        args.seeds = [int(s) for s in args.seeds.split(',')]
+    except ValueError:
+        raise RequestError(f'--seeds={args.seeds}: expected integers, e.g. --seeds=33,34,35') from None
+    if len(set(args.seeds)) < len(args.seeds) or min(args.seeds) < 0:
+        raise RequestError(f'--seeds: expected different integers from 0 on, got {args.seeds}')
+    args.workdir, args.data_dir = Path(args.workdir), Path(args.data_dir) if args.data_dir else None
+    if args.data_dir and not args.data_dir.is_dir():
+        raise RequestError(f'--data_dir={args.data_dir}: no such folder')
+    return args
+
+
+def _plan(args: argparse.Namespace) -> tuple[list[Cell], list[plan.Choice]]:
+    """Cells in the order of the table, with what each stands on."""
+    models = plan.select_models(args.model)
+    user = plan.parse_overrides(args.set)
+    if args.config:
+        user = tuple(sorted(dict((*plan.config_overrides(args.config), *user)).items()))
+    recipe = [p for p, _ in user if p.startswith('recipe.')]
+    if recipe and all(m.kind == 'estimator' for m in models):
+        raise RequestError(f'--set {recipe[0]}: unused, because {", ".join(m.name for m in models)} follows no recipe')
+    selected = plan.select_tasks(args.task)
+    if args.simulated == 'yes' and all(d is not None and not d.simulated for _, d in selected):
+        raise RequestError('--simulated=yes: unused, because every dataset is named, and a named one is never replaced')
+    choices = [plan.choose_dataset(t, d, args.data_dir, args.workdir, args.simulated) for t, d in selected]
+    return plan.make_cells(choices, models, user, args.debug), choices
+
+
+def _run(args: argparse.Namespace) -> int:
+    """Plan, then the stages that were asked for."""
+    if args.stages == ['download']:
+        from jbench.report import catalogue
+
+        raise RequestError(catalogue.access(plan.select_tasks(args.task)))
+    cells, choices = _plan(args)
+    for c in choices:
+        if c.dataset.simulated:
+            print(f'simulated: {c.task.name} runs on {c.dataset.name}, generated recordings, because {c.reason or "it was named"}',
+                  file=sys.stderr)
+    if args.dry_run:
+        from jbench.report import catalogue
+
+        print(catalogue.dry_run(cells, args))
+        return 0
+    _environment(args)
+    from jbench.fit import Interrupted
+    from jbench.progress import Progress, StopSignal
+
+    stop = StopSignal()
+    with Progress() as progress:
+        try:
+            failed, rows = _stages(args, cells, progress, stop)
+        except Interrupted:
+            progress.say('interrupted: what was done is saved; the same command goes on from there')
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(75)  # a thread may still be compiling
+    if 'report' in args.stages:
+        _report(rows, args.format)
+    return 1 if failed else 0
+
+
+def _environment(args: argparse.Namespace) -> None:
+    """Settings that jax reads when it starts: threads (they change the bits), backend, compilation cache."""
+    os.environ.setdefault('NPROC', str(os.cpu_count() or 1))
+    os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '3')
+    os.environ.setdefault('JAX_COMPILATION_CACHE_DIR', str((args.workdir / 'xla').absolute()))
+    os.environ.setdefault('JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS', '0.1')
+    os.environ.setdefault('JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES', '-1')
+    if args.device:
+        os.environ['JAX_PLATFORMS'] = {'gpu': 'cuda'}.get(args.device, args.device)
+
+
+def _stages(args: argparse.Namespace, cells: list[Cell], progress: Any, stop: Any) -> tuple[list[str], list[dict[str, Any]]]:
+    """Prepare every set, then train every cell. Returns the names of failed seeds, and all results."""
+    from jbench import stages
+
+    context = stages.Context(args.workdir, args.data_dir, progress, stop, args.if_exists)
+    compiler = stages.Compiler()
+    if 'train' in args.stages:
+        compiler.foresee([c for c in cells if stages.needs_training(c, args.seeds, context)])
+    prepared = {}
+    if 'prepare' in args.stages or 'train' in args.stages:
+        prepared = {c.key: stages.prepare(c, context) for c in cells}
+    found: list[dict[str, Any]] = []
+    if 'train' in args.stages:
+        for c in cells:
+            found += stages.train(c, prepared[c.key], args.seeds, compiler, context)
+    elif 'report' in args.stages:
+        found = stages.stored(cells, args.seeds, context)
+    failed = [f'{r["task"]}/{r["dataset"]} {r["model"]} seed {r["seed"]}' for r in found if r['status'] == 'failed']
+    for name in failed:
+        progress.say(f'failed: {name}')
+    return failed, found
+
+
+def _report(found: list[dict[str, Any]], form: str) -> None:
+    """The table, on stdout."""
+    from jbench.report import table
+
+    rows = table.rows(found)
+    if form == 'json':
+        print(table.as_json(rows))
+        return
+    from rich.console import Console
+
+    table.show(rows, Console())
+
+
+if __name__ == '__main__':
+    sys.exit(main())

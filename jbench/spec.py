@@ -1,0 +1,352 @@
+"""What jbench runs, as frozen dataclasses of plain values. Imports nothing of ours and nothing heavy.
+
+A *task* (what is asked) on a *dataset* (who was recorded) with a *model* (who answers) under a *recipe* (how it
+learns) is a *cell*. Every spec has one canonical JSON form, and the hash of that form is its identity.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import hashlib
+import json
+import types
+import typing
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+Spec = TypeVar('Spec')
+Override = tuple[str, Any]  # ('window.start', 2.0)
+
+
+class RequestError(ValueError):
+    """The request or its data are wrong: shown to the user as one message, exit status 2."""
+
+
+class MissingExtraError(RequestError):
+    """An optional package is not installed: one line with the pip command."""
+
+    def __init__(self, package: str, extra: str, purpose: str) -> None:
+        super().__init__(f"{purpose} needs {package}, which is not installed: pip install 'jbench[{extra}]'")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SignalSpec:
+    """How a continuous recording becomes the signal that windows are cut from (protocol.md section 2)."""
+
+    picks: tuple[str, ...] = ('eeg',)  # MNE channel types, or names
+    sfreq: float = 120.0  # Hz, after resampling
+    band: tuple[float, float] | None = (0.1, 75.0)  # Hz, zero-phase FIR
+    notch: tuple[float, ...] = (50.0, 60.0)  # Hz, with all harmonics
+    scaler: str = 'robust'  # 'robust' (median, IQR) | 'standard' (mean, sd) | 'none'; per recording and channel
+    baseline: tuple[float, float] | None = None  # s from the window's start, mean subtracted
+    clamp: float | None = 20.0  # applied when windows are loaded; handcrafted baselines skip it
+
+
+@dataclass(frozen=True, kw_only=True)
+class Window:
+    """Which events make windows, and where a window lies relative to the TRUE onset of its event (s)."""
+
+    trigger: str = 'Stimulus'  # event type
+    start: float = 0.0
+    duration: float = 1.0
+    stride: float | None = None  # None: one window an event; else windows every `stride` s over the event
+    keep_incomplete: bool = False  # with a stride: keep windows that overhang the end of the event
+
+
+@dataclass(frozen=True, kw_only=True)
+class Classes:
+    """One class a window: sorted unique values of an event field -> 0..K-1."""
+
+    field: str = 'code'
+    prefix: str = ''  # use only events whose label starts so (others trigger no window)
+    kind: typing.Literal['classes'] = 'classes'
+
+
+@dataclass(frozen=True, kw_only=True)
+class StateClasses:
+    """The state that overlaps the window; no such event: the last class (seizure, sleep_arousal)."""
+
+    event: str = 'Seizure'
+    field: str = 'state'
+    kind: typing.Literal['state'] = 'state'
+
+
+@dataclass(frozen=True, kw_only=True)
+class Labels:
+    """Any number of labels a window: those of all events of type `event` that overlap it."""
+
+    event: str = 'Artifact'
+    field: str = 'state'
+    kind: typing.Literal['labels'] = 'labels'
+
+
+@dataclass(frozen=True, kw_only=True)
+class Value:
+    """A number a window: a field of the trigger, optionally as clip(field - window stop, *clip) (sleep_onset)."""
+
+    field: str = 'age'
+    until: bool = False  # the field is a time: predict the seconds left at the window's end
+    clip: tuple[float, float] | None = None
+    kind: typing.Literal['value'] = 'value'
+
+
+@dataclass(frozen=True, kw_only=True)
+class Keystrokes:
+    """The keys pressed inside the core of the window, in time order, padded with the blank (emg/typing)."""
+
+    field: str = 'key'
+    core: tuple[float, float] = (0.9, 4.9)  # s from the window's start
+    blank: int = 98
+    length: int = 128
+    kind: typing.Literal['keystrokes'] = 'keystrokes'
+
+
+Target = Classes | StateClasses | Labels | Value | Keystrokes
+
+
+@dataclass(frozen=True, kw_only=True)
+class ByGroup:
+    """Random groups (scikit-learn's train_test_split, twice): all rows of one group share a split."""
+
+    by: str = 'subject'  # a column of the event table, or '_index': every event its own group
+    stratify: str | None = None
+    valid: float = 0.2
+    test: float = 0.2
+    seed: int = 33
+    kind: typing.Literal['by_group'] = 'by_group'
+
+
+@dataclass(frozen=True, kw_only=True)
+class Predefined:
+    """The test part is given: rows whose `field` is one of `test`; valid: a share of the other groups of `valid_by`."""
+
+    field: str = 'session'
+    test: tuple[str, ...] = ()
+    valid_by: str = 'subject'
+    valid: float = 0.2
+    seed: int = 33
+    kind: typing.Literal['predefined'] = 'predefined'
+
+
+@dataclass(frozen=True, kw_only=True)
+class BySimilarity:
+    """Groups are clusters of similar sentences (TF-IDF, complete linkage), then as ByGroup (typing)."""
+
+    by: str = 'text'
+    threshold: float = 0.7  # cosine distance at which the tree is cut
+    valid: float = 0.2
+    test: float = 0.2
+    seed: int = 33
+    kind: typing.Literal['by_similarity'] = 'by_similarity'
+
+
+Split = ByGroup | Predefined | BySimilarity
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """How a network learns (training.md): AdamW, one-cycle with cycling beta1, clipping, early stopping."""
+
+    lr: float = 1e-4  # highest learning rate of the cycle
+    weight_decay: float = 0.05
+    batch_size: int = 64
+    max_epochs: int = 40
+    patience: int = 5  # epochs without a strictly better monitor
+    grad_clip: float = 1.0  # global L2 norm
+    label_smoothing: float = 0.1
+    class_weights: bool = False
+    loss: str = 'cross_entropy'  # 'cross_entropy' | 'binary_cross_entropy' | 'squared_error'
+
+
+@dataclass(frozen=True)
+class Exclusion:
+    """A subject that a task leaves out, and why."""
+
+    dataset: str
+    subject: str
+    reason: str
+    after_split: bool = False  # drawn into a split first (which moves the others), then dropped
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task:
+    """What is asked of a recording. A correction is a new version; old versions stay runnable."""
+
+    name: str
+    version: int = 1
+    device: str = 'eeg'
+    category: str
+    title: str
+    datasets: tuple[str, ...]  # the first is the Core dataset
+    simulated: str | None = None  # the embedded stand-in
+    window: Window
+    target: Target = Classes()
+    signal: SignalSpec = SignalSpec()
+    split: Split = ByGroup()
+    recipe: Recipe = Recipe()
+    metric: str = 'bal_acc'  # headline on the test part, and the monitor on the validation part
+    overrides: tuple[tuple[str, tuple[Override, ...]], ...] = ()  # (dataset, ((path, value), ...))
+    exclude: tuple[Exclusion, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dataset:
+    """Who was recorded: facts as its publication declares them, and the module that reads its files."""
+
+    name: str
+    title: str
+    source: str | None  # module with recordings(dataset, root) and read(ref); None: no reader in this version
+    device: str = 'eeg'
+    n_subjects: int
+    n_recordings: int
+    n_chans: int
+    sfreq: tuple[float, ...]  # Hz, every rate that occurs
+    seconds: float | None = None  # of the first recording
+    event_id: tuple[tuple[str, int], ...] = ()
+    event_types: tuple[str, ...] = ('Stimulus',)  # types of which each recording holds at least one event
+    n_events: int | None = None  # least number of events of those types in each recording
+    amplitude: tuple[float, float] = (0.5e-6, 500e-6)  # V: allowed median over channels of the robust sd
+    licence: str
+    citation: str
+    host: str
+    layout: str  # what lies under <data_dir>/<name>/
+    access: str = 'open'
+    aliases: tuple[str, ...] = ()
+    simulated: bool = False
+    recipe: tuple[Override, ...] = ()  # simulated sets carry their own
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cell:
+    """One line of the table: (task@version, dataset, model, recipe); seeds run inside it."""
+
+    task: Task  # with every override applied
+    dataset: Dataset
+    model: str
+    overrides: tuple[Override, ...] = ()  # the user's own, in canonical order
+    debug: bool = False
+
+    @property
+    def key(self) -> str:
+        """Identity of the cell: hash of what was asked, never of machine, paths or device count."""
+        return spec_hash({'task': self.task, 'dataset': self.dataset.name, 'model': self.model, 'debug': self.debug})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Signal:
+    """What a model is built for: the shape and meaning of one window."""
+
+    n_chans: int
+    n_times: int
+    sfreq: float  # Hz
+    ch_names: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelSpec:
+    """A line in the table of models."""
+
+    name: str
+    title: str
+    family: str  # 'classic' | 'foundation' | 'baselines'
+    target: str  # 'module:factory'
+    kind: str = 'network'  # 'network': init/apply, trained by fit.py; 'estimator': fitted once on train + valid
+    trained: bool = True  # False: one batch sets its batch statistics, no weight is changed (chance)
+    citation: str = ''
+    n_parameters: int | None = None  # without the head, at 22 channels x 256 samples, 4 classes (training.md)
+
+
+def to_json(value: Any) -> Any:
+    """A spec as JSON-able values: dataclasses become dicts, tuples lists."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {f.name: to_json(getattr(value, f.name)) for f in dataclasses.fields(value)}
+    if isinstance(value, dict):
+        return {str(k): to_json(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [to_json(v) for v in value]
+    return value
+
+
+def canonical(value: Any) -> str:
+    """The one JSON text of a spec: sorted keys, no spaces, shortest floats."""
+    return json.dumps(to_json(value), sort_keys=True, separators=(',', ':'), allow_nan=False)
+
+
+def spec_hash(value: Any) -> str:
+    """First 16 hex digits of the SHA-256 of the canonical JSON."""
+    return hashlib.sha256(canonical(value).encode()).hexdigest()[:16]
+
+
+def unknown(what: str, name: str, known: Iterable[str]) -> RequestError:
+    """The error for a name that does not exist: did-you-mean, then what there is."""
+    names = sorted(set(known))
+    lower = {n.lower(): n for n in names}
+    near = [lower[n] for n in difflib.get_close_matches(name.lower(), list(lower), n=2, cutoff=0.6)]
+    hint = f'; did you mean {" or ".join(map(repr, near))}?' if near else ''
+    shown = ', '.join(names[:40]) + (', ...' if len(names) > 40 else '')
+    return RequestError(f'unknown {what} {name!r}{hint}\n  available: {shown}')
+
+
+def paths(spec: Any, prefix: str = '') -> Iterator[str]:
+    """Every dotted path that `override` can set."""
+    for f in dataclasses.fields(spec):
+        if f.name == 'kind':
+            continue
+        value = getattr(spec, f.name)
+        if dataclasses.is_dataclass(value):
+            yield from paths(value, f'{prefix}{f.name}.')
+        else:
+            yield prefix + f.name
+
+
+def override(spec: Spec, path: str, value: Any) -> Spec:
+    """A copy of `spec` with the field at a dotted path replaced; the value is checked against the field's type.
+
+    Raises: RequestError for an unknown path or a value of the wrong type.
+    """
+    head, _, rest = path.partition('.')
+    hints = typing.get_type_hints(type(spec))
+    if head not in hints or head == 'kind':
+        raise KeyError(path)
+    if rest:
+        inner = getattr(spec, head)
+        if not dataclasses.is_dataclass(inner):
+            raise KeyError(path)
+        new = override(inner, rest, value)
+    else:
+        new = coerce(value, hints[head], path)
+    return dataclasses.replace(spec, **{head: new})  # type: ignore[type-var]
+
+
+def coerce(value: Any, kind: Any, path: str) -> Any:
+    """`value` as the type `kind`; text (from the command line) is parsed. Raises RequestError."""
+    if dataclasses.is_dataclass(value):
+        return value
+    origin, args = typing.get_origin(kind), typing.get_args(kind)
+    if origin in (typing.Union, types.UnionType):
+        if value is None or (isinstance(value, str) and value.lower() in ('none', 'null')):
+            if type(None) in args:
+                return None
+        rest = [a for a in args if a is not type(None)]
+        if len(rest) == 1:
+            return coerce(value, rest[0], path)
+    if origin is tuple:
+        items = value if isinstance(value, list | tuple) else [v for v in str(value).strip('()[]').split(',') if v.strip()]
+        inner = [args[0]] * len(items) if args[-1] is Ellipsis else list(args)
+        if len(items) == len(inner):
+            return tuple(coerce(v.strip() if isinstance(v, str) else v, k, path) for v, k in zip(items, inner, strict=True))
+    try:
+        if kind is bool and str(value).lower() in ('true', 'false', '1', '0', 'yes', 'no'):
+            return str(value).lower() in ('true', '1', 'yes')
+        if kind is int and float(value) == int(float(value)):
+            return int(float(value))
+        if kind is float:
+            return float(value)
+        if kind is str and isinstance(value, str):
+            return value
+    except (TypeError, ValueError):
+        pass
+    expected = getattr(kind, '__name__', str(kind).replace('typing.', ''))
+    raise RequestError(f'--set {path}: {value!r} is not a valid {expected}')

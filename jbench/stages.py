@@ -1,0 +1,282 @@
+"""The stages of a cell: prepare its windows, train its seeds, write its results. Data move left to right only."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import platform
+import resource
+import sys
+import threading
+import time
+from importlib import import_module
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from jbench import checkpoint, fit, metrics, optim, parallel, results
+from jbench.data import cache, fs, loader, splits
+from jbench.models import MODELS
+from jbench.models.blocks import Model
+from jbench.progress import Progress, StopSignal
+from jbench.spec import Cell, Dataset, Recipe, RequestError, Signal, Task
+from jbench.tasks.suites import SUITES
+
+DEBUG_WINDOWS = 256  # of each split, with --debug
+
+
+class Context(NamedTuple):
+    """What every stage needs to know of this run."""
+
+    workdir: Path
+    data_dir: Path | None
+    progress: Progress
+    stop: StopSignal
+    if_exists: str  # 'skip' | 'resume' | 'overwrite' | 'fail'
+
+
+def prepare(cell: Cell, context: Context) -> tuple[Path, float]:
+    """The folder of the prepared set of a cell, made if it is not there, and the seconds that took.
+
+    Raises: RequestError for bad data; Interrupted.
+    """
+    began = time.monotonic()
+    folder, refs = cache.locate(cell.task, cell.dataset, context.data_dir, context.workdir)
+    if folder is None:
+        raise RequestError(f'{cell.dataset.name}: no recordings, and no prepared set of this signal and window')
+
+    def report(what: str, done: int, total: int) -> None:
+        if context.stop():
+            raise fit.Interrupted
+        context.progress.update(what, done, total)
+
+    cache.prepare(cell.task, cell.dataset, folder, refs, report)
+    return folder, time.monotonic() - began
+
+
+class Compiler:
+    """Compiled programs by what they depend on; those foreseen compile in one background thread."""
+
+    def __init__(self) -> None:
+        self._made: dict[Any, parallel.Programs] = {}
+        self._lock = threading.Lock()
+
+    def get(self, model: str, signal: Signal, n_out: int, recipe: Recipe) -> parallel.Programs:
+        """The programs, compiled now if they were not foreseen."""
+        signal = dataclasses.replace(signal, ch_names=())  # names do not change a program
+        key = (MODELS[model].target, signal, n_out, recipe.batch_size, recipe.loss, recipe.label_smoothing,
+               recipe.weight_decay, recipe.grad_clip)
+        with self._lock:
+            if key not in self._made:
+                self._made[key] = parallel.compile_programs(build(model, signal, n_out), optim.adamw(recipe, 1), recipe,
+                                                            signal, n_out)
+            return self._made[key]
+
+    def foresee(self, cells: list[Cell]) -> None:
+        """Start compiling what the specs alone let one expect, while the data are prepared."""
+        wanted = [(c.model, _expected_signal(c), len(c.dataset.event_id), c.task.recipe) for c in cells
+                  if MODELS[c.model].kind == 'network' and c.dataset.event_id]
+
+        def work() -> None:
+            for args in wanted:
+                try:
+                    self.get(*args)
+                except RequestError:  # the cell itself will raise it, in its place
+                    continue
+
+        threading.Thread(target=work, daemon=True).start()
+
+
+def _expected_signal(cell: Cell) -> Signal:
+    signal, window = cell.task.signal, cell.task.window
+    return Signal(n_chans=cell.dataset.n_chans, n_times=max(1, round(window.duration * signal.sfreq)), sfreq=signal.sfreq)
+
+
+def build(model: str, signal: Signal, n_out: int) -> Model:
+    """A network of the table, its batch statistics synchronised over devices."""
+    module, _, name = MODELS[model].target.partition(':')
+    return getattr(import_module(module), name)(signal, n_out, axis_name=parallel.AXIS)
+
+
+def train(cell: Cell, prepared: tuple[Path, float], seeds: list[int], compiler: Compiler, context: Context) -> list[dict[str, Any]]:
+    """All seeds of a cell; finished ones are skipped. Returns their results.
+
+    Raises: RequestError, Interrupted.
+    """
+    folder, prepare_seconds = prepared
+    home = results.result_dir(context.workdir, cell)
+    done: dict[int, dict[str, Any]] = {}
+    digest = fs.sha256_file(folder / 'manifest.json')[:16]
+    for seed in seeds:
+        found, reason = results.finished(home, seed, digest) if context.if_exists != 'overwrite' else (None, '')
+        if reason:
+            context.progress.say(reason)
+        if found is not None:
+            if context.if_exists == 'fail':
+                raise RequestError(f'{home}/seed{seed}.json exists (--if_exists=fail)')
+            done[seed] = found
+    todo = [s for s in seeds if s not in done]
+    if todo:
+        data = loader.open_set(folder, cell.task)
+        if cell.debug:
+            data = _few(data)
+        run = _train_network if MODELS[cell.model].kind == 'network' else _fit_estimator
+        for seed, outcome in run(cell, data, todo, compiler, context):
+            result = _describe(cell, data, seed, digest, outcome)
+            result['timings']['prepare'] = prepare_seconds
+            done[seed] = results.write(home, result, outcome.get('predictions'))
+            checkpoint.remove(_checkpoints(cell, seed, context))
+    return [done[s] for s in seeds]
+
+
+def needs_training(cell: Cell, seeds: list[int], context: Context) -> bool:
+    """False if a result file of every seed is there (whether it counts is looked at later)."""
+    home = results.result_dir(context.workdir, cell)
+    return context.if_exists == 'overwrite' or not all((home / f'seed{s}.json').exists() for s in seeds)
+
+
+def stored(cells: list[Cell], seeds: list[int], context: Context) -> list[dict[str, Any]]:
+    """Results that are there, for a report without training. Raises RequestError if there is none."""
+    paths = [results.result_dir(context.workdir, c) / f'seed{s}.json' for c in cells for s in seeds]
+    found = [results.read(p) for p in paths if p.exists()]
+    if not found:
+        raise RequestError(f'no results of these cells under {context.workdir}/results; run without --stage first')
+    return found
+
+
+def _few(data: loader.PreparedSet) -> loader.PreparedSet:
+    """Evenly spaced windows of each split, for --debug."""
+    split = np.full_like(data.split, '')
+    for name in ('train', 'valid', 'test'):
+        rows = data.rows(name)
+        keep = rows[:: max(1, len(rows) // DEBUG_WINDOWS)]
+        split[keep] = name
+    return dataclasses.replace(data, split=split)
+
+
+def _checkpoints(cell: Cell, seed: int, context: Context) -> Path:
+    return context.workdir / 'checkpoints' / cell.key / f'seed{seed}'
+
+
+def _train_network(cell: Cell, data: loader.PreparedSet, seeds: list[int], compiler: Compiler, context: Context) -> Any:
+    """Yield (seed, outcome) of each trained seed."""
+    recipe, name = cell.task.recipe, f'{cell.task.name}/{cell.dataset.name} {cell.model}'
+    train, valid, test = (loader.Loader(data, (s,), recipe.batch_size) for s in ('train', 'valid', 'test'))
+    began = time.monotonic()
+    programs = compiler.get(cell.model, data.signal, data.n_out, recipe)
+    compiled = time.monotonic() - began
+    model = build(cell.model, data.signal, data.n_out)
+    steps = loader.n_batches(len(train), recipe.batch_size) * recipe.max_epochs
+    tx = optim.adamw(recipe, steps)
+    for seed in seeds:
+        start = parallel.new_state(model, tx, seed, fit.loss_weights(recipe, train))
+        watch = _watch(cell, data, seed, name, context)
+        began = time.monotonic()
+        try:
+            if MODELS[cell.model].trained:
+                fitted = fit.fit(programs, start, train, valid, recipe, cell.task.metric, watch)
+            else:
+                fitted = fit.Fitted(fit.touch(programs, start, train), [], -1, time.monotonic() - began, 0)
+        except fit.NonFinite as error:
+            yield seed, {'failed': str(error)}
+            continue
+        tested = time.monotonic()
+        outputs = parallel.predict(programs, fitted.variables, test)
+        total = sum(a.size for a in jax.tree.leaves(start['params']))
+        yield seed, {
+            'predictions': _predictions(test, outputs), 'history': fitted.history, 'resumes': fitted.resumes,
+            'n_parameters': {'total': total, 'trainable': total},
+            'timings': {'compile': compiled, 'fit': fitted.seconds, 'test': time.monotonic() - tested,
+                        'total': time.monotonic() - began},
+        }
+        compiled = 0.0
+
+
+def _watch(cell: Cell, data: loader.PreparedSet, seed: int, name: str, context: Context) -> fit.Watch:
+    """Progress, stop signal and checkpoints of one seed."""
+    metric, total = cell.task.metric, cell.task.recipe.max_epochs
+
+    def progress(facts: dict[str, Any]) -> None:
+        context.progress.update(f'train {name} seed {seed}', int(facts['epoch']) + 1, total,
+                                f'loss {facts["train_loss"]:.3f} valid {metric} {facts["monitor"]:.3f} (best {facts["best"]:.3f})')
+
+    folder = _checkpoints(cell, seed, context)
+    if context.if_exists in ('skip', 'overwrite'):
+        checkpoint.remove(folder)
+    return fit.Watch(progress, context.stop, folder, devices() | {'prepared': data.folder.name, 'jax': jax.__version__})
+
+
+def _fit_estimator(cell: Cell, data: loader.PreparedSet, seeds: list[int], compiler: Compiler, context: Context) -> Any:
+    """Yield (seed, outcome) of an estimator: fitted once, the same for every seed."""
+    module, _, name = MODELS[cell.model].target.partition(':')
+    rows, test_rows = data.rows('train', 'valid'), data.rows('test')
+    context.progress.update(f'fit {cell.task.name}/{cell.dataset.name} {cell.model}', 0, 1)
+    began = time.monotonic()
+    predict = getattr(import_module(module), name)(loader.read(data, rows, None), data.y[rows], data.kind, data.n_out)
+    fitted = time.monotonic()
+    outputs = predict(loader.read(data, test_rows, None))
+    tested = time.monotonic()
+    context.progress.update(f'fit {cell.task.name}/{cell.dataset.name} {cell.model}', 1, 1)
+    predictions = {'id': data.ids[test_rows], 'outputs': outputs, 'y': data.y[test_rows], 'subject': data.subjects[test_rows]}
+    for seed in seeds:
+        yield seed, {'predictions': predictions, 'history': [], 'resumes': 0, 'n_parameters': {'total': None, 'trainable': None},
+                     'timings': {'compile': 0.0, 'fit': fitted - began, 'test': tested - fitted, 'total': tested - began}}
+
+
+def _predictions(test: loader.Loader, outputs: np.ndarray) -> dict[str, Any]:
+    data = test.prepared
+    return {'id': data.ids[test.rows], 'outputs': outputs, 'y': test.y, 'subject': data.subjects[test.rows]}
+
+
+def devices() -> dict[str, Any]:
+    """What computes: on one machine kind with these equal, bits are equal."""
+    return {'backend': jax.default_backend(), 'count': jax.device_count(), 'kind': f'{jax.devices()[0].device_kind} {platform.machine()}',
+            'nproc': int(os.environ.get('NPROC', os.cpu_count() or 1))}
+
+
+def _describe(cell: Cell, data: loader.PreparedSet, seed: int, digest: str, outcome: dict[str, Any]) -> dict[str, Any]:
+    """Everything that a result says, apart from its scores."""
+    test, fitted_on = data.rows('test'), data.rows('train', 'valid')
+    baseline = metrics.dummy(data.kind, data.y[fitted_on], len(test), n_out=data.n_out)
+    floor = metrics.headline(metrics.evaluate(data.kind, baseline, data.y[test]), cell.task.metric)
+    counts = {name: int((data.split == name).sum()) for name in ('train', 'valid', 'test')}
+    scale = 1 / 1024 if sys.platform != 'darwin' else 1 / 1024**2
+    return {
+        'task': cell.task.name, 'task_version': cell.task.version, 'dataset': cell.dataset.name, 'model': cell.model,
+        'seed': seed, 'status': 'failed' if 'failed' in outcome else 'debug' if cell.debug else 'done',
+        'simulated': cell.dataset.simulated, 'protocol': _protocol(cell, data), 'dummy': floor,
+        'n_records': {'declared': None, 'prepared': data.manifest['n_windows'], **counts,
+                      'evaluated': 0 if 'failed' in outcome else counts['test']},
+        'subjects': {name: list(dict.fromkeys(data.subjects[data.split == name].tolist())) for name in counts},
+        'split_hash': splits.split_hash({name: data.ids[data.split == name] for name in counts}),
+        'prepared_hash': digest, 'key': cell.key, 'config': {'task': cell.task, 'dataset': cell.dataset},
+        'versions': results.versions(), 'devices': devices(), 'classes': list(data.classes),
+        'memory': {'peak_rss_mb': resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * scale},
+        'warnings': [*data.warnings, *([outcome['failed']] if 'failed' in outcome else [])],
+        'n_parameters': outcome.get('n_parameters', {'total': None, 'trainable': None}),
+        'history': outcome.get('history', []), 'resumes': outcome.get('resumes', 0),
+        'timings': {'prepare': 0.0, **outcome.get('timings', dict.fromkeys(('compile', 'fit', 'test', 'total'), 0.0))},
+    }
+
+
+def _protocol(cell: Cell, data: loader.PreparedSet) -> dict[str, Any]:
+    """Which published protocol a result follows, and how it departs from it."""
+    pinned = (cell.task.name, cell.task.version)
+    core = cell.dataset.name == cell.task.datasets[0]
+    suite = next((s for s, names in SUITES.items() if pinned in names and core), None)
+    return {'suite': None if cell.overrides or cell.debug else suite, 'custom': [f'{p}={v}' for p, v in cell.overrides],
+            'partial': partial_reasons(cell.task, cell.dataset, data), 'debug': cell.debug}
+
+
+def partial_reasons(task: Task, dataset: Dataset, data: loader.PreparedSet) -> list[str]:
+    """What of the declared dataset is not here, in words."""
+    if dataset.simulated:
+        return []
+    manifest = data.manifest
+    reasons = [n.removeprefix('partial: ') for n in manifest['notes'] if n.startswith('partial: ')]
+    here, subjects = len(manifest['recordings']), len(manifest['subjects']['present'])
+    if here < dataset.n_recordings:
+        reasons.append(f'{here} of {dataset.n_recordings} recordings ({subjects} of {dataset.n_subjects} subjects)')
+    return reasons

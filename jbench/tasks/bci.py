@@ -1,0 +1,97 @@
+"""Brain-computer interfaces: six tasks of NeuralBench. Version 1 is the published protocol with its faults.
+
+Window starts count from the true onset of an event; the published files count from MOABB's shifted onsets.
+"""
+
+from __future__ import annotations
+
+from jbench.spec import ByGroup, Classes, Exclusion, Predefined, Recipe, SignalSpec, Task, Window
+
+BY_TRIAL = (('split', ByGroup(by='_index', stratify='code')),)
+
+
+def _start(seconds: float) -> tuple[tuple[str, float], ...]:
+    return (('window.start', seconds),)
+
+
+TASKS = (
+    Task(
+        name='cvep',
+        category='bci',
+        title='Which code a symbol flickered in (code-modulated visual evoked potential)',
+        datasets=('Thielen2021From', 'CabreraCastillos2023BurstCvep100', 'CabreraCastillos2023BurstVep100',
+                  'CabreraCastillos2023BurstVep40', 'CabreraCastillos2023BurstCvep40', 'MartinezCagigal2023Dataset',
+                  'MartinezCagigal2024Dataset', 'Thielen2015Broad'),
+        simulated='SimulatedCvep',
+        window=Window(duration=4.0),
+    ),
+    Task(
+        name='mental_imagery',
+        category='bci',
+        title='Which mental task was imagined: arithmetic, words, rotation, counting, or rest',
+        datasets=('Scherer2015Individually',),
+        simulated='SimulatedMentalImagery',
+        window=Window(start=3.0, duration=4.0),
+        split=Predefined(field='session', test=('1',), valid_by='_index', valid=0.1),
+        recipe=Recipe(lr=5e-4, max_epochs=100, patience=15, label_smoothing=0.0),
+    ),
+    Task(
+        name='motor_execution',
+        category='bci',
+        title='Which movement was made',
+        datasets=('Srisrisawang2024Simultaneous', 'Ofner2017UpperExecution', 'Schirrmeister2017Deep'),
+        simulated='SimulatedMotorExecution',
+        window=Window(duration=3.0),
+        recipe=Recipe(class_weights=True),
+    ),
+    Task(
+        name='motor_imagery',
+        category='bci',
+        title='Which movement was imagined',
+        datasets=('Stieger2021Continuous', 'Barachant2012Robust', 'Cho2017Supporting', 'Dornhege2004Boosting',
+                  'Dreyer2023Large', 'Faller2012Autocalibration', 'GrosseWentrup2009Beamforming', 'Lee2019EegMi',
+                  'Leeb2007Brain', 'Liu2024Eeg', 'Schalk2004Bci2000', 'Scherer2012Brain', 'Schwarz2020Analyzing',
+                  'Shin2017OpenA', 'Tangermann2012Review', 'Wei2022BeetlA', 'Wei2022BeetlB', 'Zhou2016Fully'),
+        simulated='SimulatedMotorImagery',
+        window=Window(duration=4.0),
+        recipe=Recipe(class_weights=True),
+        overrides=(
+            ('Schalk2004Bci2000', (('window.trigger', 'Action'), ('target', Classes(field='label', prefix='imagery_')))),
+        ),
+        exclude=tuple(Exclusion('Schalk2004Bci2000', s, 'damaged or at another rate, dropped by the published protocol',
+                                after_split=True) for s in ('S088', 'S092', 'S100')),
+    ),
+    Task(
+        name='p3',
+        category='bci',
+        title='Whether a stimulus was the attended target (oddball P3)',
+        datasets=('Schreuder2010New', 'Acqualagna2013Gaze', 'Arico2014Influence', 'Cattan2019Dataset', 'Guger2009How',
+                  'Haufe2011Eeg', 'Hoffmann2008Efficient', 'Hubner2016Eeg', 'Hubner2017Learning', 'Kappenman2021ErpP3',
+                  'Kojima2024ReplicationA', 'Kojima2024ReplicationB', 'Korczowski2019BrainBi2014A',
+                  'Korczowski2019BrainBi2014B', 'Korczowski2019BrainBi2015A', 'Korczowski2019BrainBi2015B',
+                  'Lee2019EegErp', 'Riccio2013Attention', 'Romani2025Brainform', 'Schaeff2012Exploring',
+                  'Sosulski2019Electroencephalogram', 'Treder2011Gaze', 'Treder2014Decoding', 'VanVeen2019Building'),
+        simulated='SimulatedP3',
+        window=Window(start=-0.2, duration=1.0),
+        signal=SignalSpec(baseline=(0.0, 0.2)),
+        recipe=Recipe(class_weights=True, patience=10),
+        overrides=(('Riccio2013Attention', BY_TRIAL),),
+    ),
+    Task(
+        name='ssvep',
+        category='bci',
+        title='Which flicker was looked at (steady-state visual evoked potential)',
+        datasets=('Wang2017Benchmark', 'Kalunga2016Online', 'Lee2019EegSsvep', 'Nakanishi2015Comparison',
+                  'Oikonomou2016ComparativeA', 'Oikonomou2016ComparativeB', 'Oikonomou2016ComparativeC'),
+        simulated='SimulatedSsvep',
+        window=Window(start=0.5, duration=4.0),
+        overrides=(
+            ('Kalunga2016Online', _start(2.0)),  # the published window runs 1 s past the flicker
+            ('Lee2019EegSsvep', _start(0.0)),
+            ('Nakanishi2015Comparison', _start(0.15)),
+            ('Oikonomou2016ComparativeA', _start(1.0)),
+            ('Oikonomou2016ComparativeB', _start(1.0)),
+            ('Oikonomou2016ComparativeC', _start(1.0)),
+        ),
+    ),
+)
