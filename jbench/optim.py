@@ -46,9 +46,9 @@ def onecycle(
     """Learning rate and beta1 for each of `total` steps, float64[total] each: the table of torch's OneCycleLR.
 
     The rate follows half a cosine from lr_max/div to lr_max at step warm_up*total - 1, then half a cosine to
-    lr_max/div/final_div at step total - 1; beta1 goes high -> low -> high alongside. With fewer than 1/warm_up steps that
-    turning point lies before step 0 and there is no rise (as in torch). At exactly 1/warm_up steps it is step 0, where
-    torch divides by zero; here step 0 takes the first rate, the limit of slightly longer runs.
+    lr_max/div/final_div at step total - 1; beta1 goes high -> low -> high alongside. With fewer than 1/warm_up steps
+    that turning point lies before step 0 and there is no rise (as in torch). At exactly 1/warm_up steps it is step 0,
+    where torch divides by zero; here step 0 takes the first rate, the limit of slightly longer runs.
 
     Raises: RequestError for total < 1.
     """
@@ -71,8 +71,8 @@ def onecycle(
 def schedule(state: OneCycleAdamW) -> tuple[jax.Array, jax.Array]:
     """Learning rate and 1 - beta1 for the next step, f32 scalars: `onecycle` to 1e-6 of lr_max.
 
-    (1 + cos(pi p)) / 2 is written as a squared sine or cosine of half the angle, which float32 keeps accurate to the end.
-    Beyond the last step the last values stay.
+    (1 + cos(pi p)) / 2 is written as a squared sine of half the angle, which float32 keeps accurate to the end. Beyond
+    the last step the last values stay.
     """
     step = jnp.minimum(state.count.astype(jnp.float32), state.last)
     up = step / jnp.where(state.warm_end > 0, state.warm_end, 1.0)
@@ -87,7 +87,7 @@ def clip_by_global_norm(limit: float) -> optax.GradientTransformation:
     """Scales all gradients by min(1, limit / (norm + 1e-6)), norm being that of all of them together (torch's form)."""
 
     def update(grads: Any, state: optax.EmptyState, params: Any = None) -> tuple[Any, optax.EmptyState]:
-        scale = jnp.minimum(1.0, limit / (optax.global_norm(grads) + 1e-6))
+        scale = jnp.minimum(1.0, limit / (optax.tree.norm(grads) + 1e-6))
         return jax.tree.map(lambda g: g * scale, grads), state
 
     return optax.GradientTransformation(lambda params: optax.EmptyState(), update)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import pkgutil
+import runpy
 from collections.abc import Iterable
 from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
 
 from jbench.models import MODELS
-from jbench.spec import Cell, Dataset, ModelSpec, Override, RequestError, Task, override, paths, unknown
+from jbench.spec import Cell, Dataset, ModelSpec, Override, Recipe, RequestError, Task, override, paths, unknown
 from jbench.tasks.suites import SUITES
 
 GROUPS = ('classic', 'foundation', 'baselines')
@@ -163,6 +165,22 @@ def parse_overrides(items: Iterable[str]) -> tuple[Override, ...]:
             raise RequestError(f'--set {item}: expected a field and a value, as in --set recipe.max_epochs=5')
         pairs.append((path.strip(), value.strip()))
     return tuple(sorted(dict(pairs).items()))
+
+
+def config_overrides(path: str) -> tuple[Override, ...]:
+    """A recipe file (Python with `get() -> Recipe`) as overrides of the fields in which it departs from the default.
+
+    Raises: RequestError where there is no such file, or it gives no recipe.
+    """
+    if not Path(path).is_file():
+        raise RequestError(f'--config={path}: no such file; see configs/ for examples')
+    found = runpy.run_path(path)
+    recipe = found['get']() if callable(found.get('get')) else None
+    if not isinstance(recipe, Recipe):
+        raise RequestError(f'--config={path}: expected a function get() that returns a jbench.spec.Recipe')
+    default = Recipe()
+    return tuple((f'recipe.{f.name}', getattr(recipe, f.name)) for f in dataclasses.fields(recipe)
+                 if getattr(recipe, f.name) != getattr(default, f.name))
 
 
 def make_cells(choices: list[Choice], models: list[ModelSpec], user: tuple[Override, ...], debug: bool = False) -> list[Cell]:

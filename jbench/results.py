@@ -53,7 +53,7 @@ def write(folder: str | Path, result: Mapping[str, Any], predictions: Mapping[st
 
     Raises: RequestError where the disk refuses; ValueError for a result that the schema does not allow.
     """
-    folder, seed = Path(folder), result['seed']
+    path = Path(folder, f'seed{result["seed"]}.json')
     full = {'dummy': None, **_no_scores(result), **result, 'schema': SCHEMA, 'predictions_sha256': None}
     blob = b''
     if predictions is not None:
@@ -62,18 +62,15 @@ def write(folder: str | Path, result: Mapping[str, Any], predictions: Mapping[st
         full.update(_score_arrays(full, arrays), predictions_sha256=hashlib.sha256(blob).hexdigest())
     null: list[str] = []
     full = _plain(full, '', null)
-    found = [f'not finite, written as null: {_some(null)}'] if null else []
-    full['warnings'] = list(dict.fromkeys([*full.get('warnings', []), *_undefined(full), *found]))
+    full['warnings'] = list(dict.fromkeys([*full.get('warnings', []), *_undefined(full, null)]))
     full['sha256'] = _digest(full)
-    problems = list(fs.mismatches(full, schema()))
-    if problems:
-        raise ValueError(f'{folder}/seed{seed}.json: ' + '; '.join(problems))
-    if predictions is not None:
-        fs.write_atomic(folder / f'seed{seed}.npz', blob)
-    text = json.dumps(full, indent=1, sort_keys=True, allow_nan=False) + '\n'
-    fs.write_atomic(folder / f'seed{seed}.json', text.encode())
-    if predictions is None:
-        (folder / f'seed{seed}.npz').unlink(missing_ok=True)
+    if problems := list(fs.mismatches(full, schema())):
+        raise ValueError(f'{path}: ' + '; '.join(problems))
+    if blob:
+        fs.write_atomic(path.with_suffix('.npz'), blob)
+    fs.write_atomic(path, (json.dumps(full, indent=1, sort_keys=True, allow_nan=False) + '\n').encode())
+    if not blob:
+        path.with_suffix('.npz').unlink(missing_ok=True)
     return full
 
 
@@ -86,13 +83,12 @@ def read(path: str | Path) -> dict[str, Any]:
     result = fs.read_json(path)
     version = result.get('schema') if isinstance(result, dict) else None
     if isinstance(version, int) and version > SCHEMA:
-        raise RequestError(f'{path}: schema {version} is newer than this jbench reads ({SCHEMA}); update jbench')
-    problems = list(fs.mismatches(result, schema()))
-    if problems:
+        raise RequestError(f'{path}: expected schema {SCHEMA}, found the newer {version}: update jbench, or {REMEDY}')
+    if problems := list(fs.mismatches(result, schema())):
         raise RequestError(f'{path}: {"; ".join(problems)}; {REMEDY}')
     own = _digest(result)
     if own != result['sha256']:
-        raise RequestError(f'{path}: changed after it was written: sha256: expected {result["sha256"]}, found {own}; {REMEDY}')
+        raise RequestError(f'{path}: changed since written: expected sha256 {result["sha256"]}, found {own}; {REMEDY}')
     expected, npz = result['predictions_sha256'], path.with_suffix('.npz')
     if expected is not None:
         actual = fs.sha256_file(npz) if npz.is_file() else 'no such file'
@@ -108,9 +104,8 @@ def load_predictions(path: str | Path) -> dict[str, np.ndarray]:
     """
     npz = Path(path).with_suffix('.npz')
     arrays = fs.read_npz(npz)
-    missing = {'id', 'outputs', 'y', 'subject'} - set(arrays)
-    if missing:
-        raise RequestError(f'{npz}: expected the arrays {", ".join(sorted(missing))}, found {sorted(arrays)}; {REMEDY}')
+    if set(arrays) != {'id', 'outputs', 'y', 'subject'}:
+        raise RequestError(f'{npz}: expected the arrays id, outputs, y, subject, found {sorted(arrays)}; {REMEDY}')
     return arrays
 
 
@@ -264,10 +259,11 @@ def _no_scores(result: Mapping[str, Any]) -> dict[str, Any]:
     return {'headline': headline, 'normalised': None, 'chance': None, 'metrics': {}, 'per_subject': {}}
 
 
-def _undefined(result: Mapping[str, Any]) -> list[str]:
+def _undefined(result: Mapping[str, Any], null: list[str]) -> list[str]:
     """Warnings about scores that do not exist: null is never left without a word."""
     names = [name for name, value in result['metrics'].items() if value is None]
-    found = [f'not defined on these windows, so null: {_some(names)}'] if names else []
+    found = [f'not finite, written as null: {_some(null)}'] if null else []
+    found += [f'not defined on these windows, so null: {_some(names)}'] if names else []
     tested = result.get('subjects', {}).get('test', []) if result['metrics'] else []
     silent = sorted(set(tested) - set(result['per_subject']))
     return found + ([f'no score of their own for {len(silent)} test subjects: {_some(silent)}'] if silent else [])

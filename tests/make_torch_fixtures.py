@@ -123,7 +123,7 @@ def record_cycles() -> dict[str, np.ndarray]:
 
 
 def record_trajectory(total: int = 200) -> dict[str, np.ndarray]:
-    """50 numbers over 200 steps of clipped AdamW, in float64; gradients [200, 50] from seed 5, every third one small."""
+    """50 numbers over 200 steps of clipped AdamW, float64; gradients [200, 50] from seed 5, every third small."""
     rng = np.random.default_rng(5)
     start, grads = rng.standard_normal(50), rng.standard_normal((total, 50))
     grads[::3] *= 0.05  # norm below the limit of 1: not clipped

@@ -57,7 +57,10 @@ def test_write_over_the_file_size_limit(tmp_path: Path) -> None:
     process = _python(code, target)
     out, err = process.communicate(timeout=60)
     assert process.returncode == 2, err
-    assert str(target) in out and '100000 bytes' in out and 'free space' in out and '--workdir' in out
+    assert str(target) in out
+    assert '100000 bytes' in out
+    assert 'free space' in out
+    assert '--workdir' in out
     assert os.listdir(tmp_path) == ['big.npz']  # no temp file
     assert target.read_bytes() == b'old'
 
@@ -79,8 +82,10 @@ def test_every_failing_call_leaves_the_old_file(tmp_path: Path, monkeypatch: pyt
             patch.setattr(os, call, refuse)
         with pytest.raises(RequestError, match='No space left') as caught:
             fs.write_atomic(target, b'new content')
-    assert str(target) in str(caught.value) and '11 bytes' in str(caught.value)
-    assert os.listdir(tmp_path) == ['x'] and target.read_bytes() == b'old'
+    assert str(target) in str(caught.value)
+    assert '11 bytes' in str(caught.value)
+    assert os.listdir(tmp_path) == ['x']
+    assert target.read_bytes() == b'old'
 
 
 def test_no_permission_and_folder_that_is_a_file(tmp_path: Path) -> None:
@@ -107,7 +112,8 @@ def test_killed_while_writing_gives_old_or_new(tmp_path: Path) -> None:
     draw = random.Random(0)
     for _ in range(4):
         process = _python(code, target)
-        assert process.stdout is not None and process.stdout.readline() == 'ready\n'
+        assert process.stdout is not None
+        assert process.stdout.readline() == 'ready\n'
         end = time.monotonic() + draw.uniform(0.02, 0.2)
         while time.monotonic() < end:
             assert len(set(fs.read_json(target))) == 1
@@ -116,13 +122,17 @@ def test_killed_while_writing_gives_old_or_new(tmp_path: Path) -> None:
         assert len(set(fs.read_json(target))) == 1
 
 
-@pytest.mark.parametrize('damage', [b'', b'{"a": 1', b'{"a": 1}}', b'{"a": NaN}', b'{"a": 1e999}', b'\xff{}', b'[' * 10**6])
+DAMAGE = (b'', b'{"a": 1', b'{"a": 1}}', b'{"a": NaN}', b'{"a": 1e999}', b'\xff{}', b'[' * 10**6)
+
+
+@pytest.mark.parametrize('damage', DAMAGE, ids=range(len(DAMAGE)))
 def test_damaged_json_is_named(tmp_path: Path, damage: bytes) -> None:
     path = tmp_path / 'x.json'
     path.write_bytes(damage)
     with pytest.raises(RequestError) as caught:
         fs.read_json(path)
-    assert str(path) in str(caught.value) and 'remove it' in str(caught.value)
+    assert str(path) in str(caught.value)
+    assert 'remove it' in str(caught.value)
 
 
 def test_missing_json_is_not_damage(tmp_path: Path) -> None:
@@ -144,14 +154,15 @@ def test_npz_bytes_are_a_function_of_the_arrays(tmp_path: Path) -> None:
     assert blob == fs.npz_bytes({**arrays, 'b': np.asfortranarray(arrays['b'])})
     (tmp_path / 'x.npz').write_bytes(blob)
     back = fs.read_npz(tmp_path / 'x.npz')
-    assert set(back) == {'a', 'b'} and all(np.array_equal(back[k], arrays[k]) for k in back)
+    assert set(back) == {'a', 'b'}
+    assert all(np.array_equal(back[k], arrays[k]) for k in back)
 
 
 def test_npz_never_unpickles(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match='[Oo]bject'):
+    with pytest.raises(ValueError, match=r'[Oo]bject'):
         fs.npz_bytes({'a': np.array([object()])})
     np.savez(tmp_path / 'x.npz', a=np.array([{'b': 1}], dtype=object))
-    with pytest.raises(RequestError, match='x.npz'):
+    with pytest.raises(RequestError, match=r'x\.npz'):
         fs.read_npz(tmp_path / 'x.npz')
 
 
@@ -206,15 +217,19 @@ def test_lock_waits_and_dies_with_its_holder(tmp_path: Path) -> None:
             time.sleep(600)
     """
     holder = _python(code, tmp_path / 'lock')
-    assert holder.stdout is not None and holder.stdout.readline() == 'held\n'
+    assert holder.stdout is not None
+    assert holder.stdout.readline() == 'held\n'
     (tmp_path / 'count').write_text('0')
     waiter = _python(LOCK, tmp_path / 'lock', tmp_path / 'count', '1')
-    assert waiter.stdout is not None and waiter.stdout.readline() == 'ready\n'
+    assert waiter.stdout is not None
+    assert waiter.stdout.readline() == 'ready\n'
     time.sleep(0.3)
-    assert waiter.poll() is None and (tmp_path / 'count').read_text() == '0'
+    assert waiter.poll() is None
+    assert (tmp_path / 'count').read_text() == '0'
     holder.kill()
     holder.communicate(timeout=60)
-    assert waiter.wait(timeout=60) == 0 and (tmp_path / 'count').read_text() == '1'
+    assert waiter.wait(timeout=60) == 0
+    assert (tmp_path / 'count').read_text() == '1'
     waiter.communicate()
 
 
@@ -233,7 +248,8 @@ def test_link_or_copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     source.unlink()
     source.write_bytes(b'new')
     fs.link_or_copy(source, target)
-    assert target.read_bytes() == b'new' and not target.samefile(source)
+    assert target.read_bytes() == b'new'
+    assert not target.samefile(source)
     assert os.listdir(target.parent) == ['b']
     with pytest.raises(FileNotFoundError):
         fs.link_or_copy(tmp_path / 'none', target)

@@ -96,12 +96,15 @@ def test_result_dir(tmp_path: Path) -> None:
 def test_read_gives_what_was_written(tmp_path: Path, kind: str) -> None:
     path, result = stored(tmp_path, kind)
     assert results.read(path) == result
-    assert result['schema'] == 1 and result['headline']['name'] == TARGETS[kind][1]
+    assert result['schema'] == 1
+    assert result['headline']['name'] == TARGETS[kind][1]
     assert sorted(p.name for p in tmp_path.iterdir()) == ['seed33.json', 'seed33.npz']
     arrays, given = results.load_predictions(path), make_predictions(kind)
     order = np.argsort(given['id'])
-    assert arrays['outputs'].dtype == np.float32 and arrays['id'].dtype == np.int64
-    assert np.array_equal(arrays['id'], given['id'][order]) and np.array_equal(arrays['y'], given['y'][order])
+    assert arrays['outputs'].dtype == np.float32
+    assert arrays['id'].dtype == np.int64
+    assert np.array_equal(arrays['id'], given['id'][order])
+    assert np.array_equal(arrays['y'], given['y'][order])
     assert np.array_equal(arrays['subject'], given['subject'][order])
 
 
@@ -120,8 +123,10 @@ def test_scores_are_those_of_metrics(tmp_path: Path) -> None:
     path, result = stored(tmp_path)
     arrays = results.load_predictions(path)
     values = metrics.evaluate('classes', arrays['outputs'], arrays['y'])
-    assert result['metrics'] == values and result['headline']['value'] == values['bal_acc']
-    assert result['chance'] == 0.25 and result['normalised'] == (values['bal_acc'] - 0.25) / 0.75
+    assert result['metrics'] == values
+    assert result['headline']['value'] == values['bal_acc']
+    assert result['chance'] == 0.25
+    assert result['normalised'] == (values['bal_acc'] - 0.25) / 0.75
     assert set(result['per_subject']) == {'s0', 's1', 's2', 's3'}
     low, high = result['headline']['interval']
     assert low <= np.mean(list(result['per_subject'].values())) <= high
@@ -129,10 +134,13 @@ def test_scores_are_those_of_metrics(tmp_path: Path) -> None:
 
 def test_chance_where_the_dummy_has_no_score(tmp_path: Path) -> None:
     _, result = stored(tmp_path, 'value')
-    assert result['dummy'] is None and result['chance'] == 0.0
+    assert result['dummy'] is None
+    assert result['chance'] == 0.0
     assert result['normalised'] == result['headline']['value']
     _, other = stored(tmp_path, 'classes', dummy=None)
-    assert other['chance'] is None and other['normalised'] is None and other['headline']['differs_from_chance'] is None
+    assert other['chance'] is None
+    assert other['normalised'] is None
+    assert other['headline']['differs_from_chance'] is None
 
 
 def test_always_naming_the_commonest_is_chance_over_subjects() -> None:
@@ -141,7 +149,8 @@ def test_always_naming_the_commonest_is_chance_over_subjects() -> None:
     y = np.repeat([1] * 16 + [0] * 4, 5)
     outputs = np.tile([0.0, 1.0], (100, 1))
     result = results.score('classes', 'bal_acc', outputs, y, subjects, 0.5)
-    assert result['headline']['value'] == 0.5 and result['chance'] == 0.5
+    assert result['headline']['value'] == 0.5
+    assert result['chance'] == 0.5
     assert np.mean(list(result['per_subject'].values())) == pytest.approx(0.8)
     assert result['headline']['chance_over_subjects'] == pytest.approx(0.8)
     assert result['headline']['differs_from_chance'] is False
@@ -163,7 +172,7 @@ def test_arrange_refuses_what_does_not_fit() -> None:
     with pytest.raises(ValueError, match='length'):
         results.arrange({**given, 'subject': given['subject'][:-1]})
     with pytest.raises(ValueError, match='repeated'):
-        results.arrange({**given, 'id': given['id'] // 2})
+        results.arrange({**given, 'id': given['id'] // 14})
 
 
 def test_outputs_that_are_not_finite_are_no_result(tmp_path: Path) -> None:
@@ -180,7 +189,8 @@ def test_numbers_json_does_not_have_become_null_with_a_warning(tmp_path: Path) -
     assert result['history'] == [{'epoch': 1, 'train_loss': None, 'valid_bal_acc': None}]
     expected = 'not finite, written as null: history[0].train_loss, history[0].valid_bal_acc'
     assert result['warnings'] == ['first', expected]
-    assert 'NaN' not in path.read_text() and 'Infinity' not in path.read_text()
+    assert 'NaN' not in path.read_text()
+    assert 'Infinity' not in path.read_text()
 
 
 def test_undefined_scores_are_said(tmp_path: Path) -> None:
@@ -190,7 +200,8 @@ def test_undefined_scores_are_said(tmp_path: Path) -> None:
     assert result['warnings'] == ['no score of their own for 1 test subjects: s2']
     given['y'][:] = 1.0
     result = results.write(tmp_path, make_result('value'), given)
-    assert result['headline']['value'] is None and 'pearsonr' in result['warnings'][0]
+    assert result['headline']['value'] is None
+    assert 'pearsonr' in result['warnings'][0]
 
 
 def test_failed_seed(tmp_path: Path) -> None:
@@ -198,7 +209,8 @@ def test_failed_seed(tmp_path: Path) -> None:
     failed = make_result(status='failed', warnings=['loss is not finite in epoch 3'])
     result = results.write(tmp_path, failed, None)
     path = tmp_path / 'seed33.json'
-    assert results.read(path) == result and result['headline']['value'] is None
+    assert results.read(path) == result
+    assert result['headline']['value'] is None
     assert [p.name for p in tmp_path.iterdir()] == ['seed33.json']  # the old predictions are gone
     assert results.finished(tmp_path, 33, 'b' * 16)[0] is None
     with pytest.raises(RequestError, match='no predictions'):
@@ -211,7 +223,10 @@ def test_finished_only_on_the_same_prepared_data(tmp_path: Path) -> None:
     assert results.finished(tmp_path, 33, 'b' * 16) == (result, '')
     assert results.finished(tmp_path, 34, 'b' * 16) == (None, '')
     found, reason = results.finished(tmp_path, 33, 'c' * 16)
-    assert found is None and 'seed33.json' in reason and 'b' * 16 in reason and 'c' * 16 in reason
+    assert found is None
+    assert 'seed33.json' in reason
+    assert 'b' * 16 in reason
+    assert 'c' * 16 in reason
 
 
 def test_finished_not_when_damaged(tmp_path: Path) -> None:
@@ -219,11 +234,21 @@ def test_finished_not_when_damaged(tmp_path: Path) -> None:
     whole = path.read_bytes()
     path.write_bytes(whole[:-20])
     found, reason = results.finished(tmp_path, 33, 'b' * 16)
-    assert found is None and str(path) in reason
+    assert found is None
+    assert str(path) in reason
     path.write_bytes(whole)
     path.with_suffix('.npz').unlink()
     found, reason = results.finished(tmp_path, 33, 'b' * 16)
-    assert found is None and 'seed33.npz' in reason and 'no such file' in reason
+    assert found is None
+    assert 'seed33.npz' in reason
+    assert 'no such file' in reason
+
+
+def _parsed(content: bytes) -> Any:
+    try:
+        return json.loads(content)
+    except ValueError:
+        return None
 
 
 def test_any_damage_is_found_and_named(tmp_path: Path) -> None:
@@ -231,19 +256,17 @@ def test_any_damage_is_found_and_named(tmp_path: Path) -> None:
     draw = random.Random(0)
     for target in (path, path.with_suffix('.npz')):
         whole = target.read_bytes()
-        damaged = [b'', whole[:-1], whole[: len(whole) // 2], whole + b' x']
+        damaged = [b'', whole[:-2], whole[: len(whole) // 2], whole + b' x']
         for _ in range(100):
             bad = bytearray(whole)
             bad[draw.randrange(len(bad))] ^= 1 << draw.randrange(8)
             damaged.append(bytes(bad))
         for content in damaged:
             target.write_bytes(content)
-            try:
-                same = results.read(path) == json.loads(whole)  # white space in the JSON changes nothing
-            except RequestError as error:
-                assert target.name in str(error) and 'remove it' in str(error)
-            else:
-                assert target == path and same
+            if target == path and _parsed(content) == json.loads(whole):
+                continue  # 1e-05 became 1E-05
+            with pytest.raises(RequestError, match=rf'{target.name}.*remove it'):
+                results.read(path)
         target.write_bytes(whole)
     assert results.read(path)
 
@@ -253,7 +276,7 @@ def test_edited_score_is_found(tmp_path: Path) -> None:
     record = json.loads(path.read_text())
     record['headline']['value'] = 0.99
     path.write_text(json.dumps(record))
-    with pytest.raises(RequestError, match='changed after it was written'):
+    with pytest.raises(RequestError, match='changed since written'):
         results.read(path)
 
 
@@ -307,14 +330,16 @@ def test_own_check_agrees_with_jsonschema(tmp_path: Path) -> None:
     _, result = stored(tmp_path)
     result = {**result, 'config': {'task': 'x'}, 'warnings': ['w'], 'versions': {'numpy': '2'}}
     validator = jsonschema.Draft202012Validator(results.schema())
-    assert validator.is_valid(result) and not list(fs.mismatches(result, results.schema()))
+    assert validator.is_valid(result)
+    assert not list(fs.mismatches(result, results.schema()))
     mutants = _mutants(result)
     verdicts = []
     for name, mutant in mutants:
         theirs, ours = validator.is_valid(mutant), not list(fs.mismatches(mutant, results.schema()))
         assert theirs == ours, name
         verdicts.append(ours)
-    assert len(mutants) > 800 and 0 < sum(verdicts) < len(verdicts) / 2
+    assert len(mutants) > 800
+    assert 0 < sum(verdicts) < len(verdicts) / 2
     for field in result:  # every field is required, and a wrong one is named
         short = {k: v for k, v in result.items() if k != field}
         assert list(fs.mismatches(short, results.schema())) == [f'{field}: missing']
@@ -333,7 +358,7 @@ def test_write_refuses_what_the_schema_does_not_allow(tmp_path: Path) -> None:
 
 
 def test_versions_import_nothing_heavy() -> None:
-    code = "import sys, jbench.results as r; v = r.versions(); print({'jax', 'mne', 'scipy'} & set(sys.modules), len(v))"
+    code = "import sys, jbench.results as r; r.versions(); print({'jax', 'mne', 'scipy'} & set(sys.modules))"
     done = subprocess.run([sys.executable, '-c', code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.startswith('set()')
     assert {'jbench', 'python', 'numpy'} <= set(results.versions())

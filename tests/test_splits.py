@@ -222,35 +222,43 @@ def test_groups_stay_whole_and_cover_and_columns_have_no_order(subjects: list[st
 
 # --- similarity -----------------------------------------------------------------------------------------------------
 
-SENTENCES = [
-    'the quick brown fox jumps', 'a quick brown fox jumped', 'purple whales sing slowly', 'purple whales sing',
-    'keyboards make noise', 'my keyboards make loud noise', 'seven trains left london', 'trains left london early',
-    'bread needs flour water salt', 'bread needs flour salt', 'the moon is bright', 'bright moon tonight',
-]  # fmt: skip
+WORDS = ('fox', 'whale', 'keyboard', 'train', 'bread', 'moon', 'river', 'violin', 'copper', 'window')
 
 
-def test_similarity_split_equals_a_direct_computation() -> None:
-    from scipy.cluster.hierarchy import fcluster, linkage
+def sentences(seed: int) -> list[str]:
+    """Forty distinct sentences that share many words."""
+    rng = np.random.default_rng(seed)
+    drawn = [f'the {" ".join(sorted(rng.choice(WORDS, 4, replace=False)))}' for _ in range(100)]
+    return list(dict.fromkeys(drawn))[:40]
+
+
+def clusters_by_scipy(texts: list[str], linkage: str) -> np.ndarray:
+    from scipy.cluster import hierarchy
     from scipy.spatial.distance import pdist
     from sklearn.feature_extraction.text import TfidfVectorizer
 
-    x = TfidfVectorizer(max_features=5000, stop_words='english').fit_transform(SENTENCES).toarray()
-    x = (x - x.mean(1, keepdims=True)) / np.sqrt(x.var(1, keepdims=True) + 1e-5)
-    ids = fcluster(linkage(pdist(x, 'cosine'), 'complete'), 0.7, 'distance')
+    x = TfidfVectorizer(max_features=5000, stop_words='english').fit_transform(texts).toarray()
+    x = (x - x.mean(1, keepdims=True)) / np.sqrt(x.var(1, keepdims=True) + 1e-5)  # torch's layer norm
+    return hierarchy.fcluster(hierarchy.linkage(pdist(x, 'cosine').round(9), linkage), 0.7, 'distance')
+
+
+@pytest.mark.parametrize('seed', range(8))
+def test_similarity_split_equals_a_direct_computation(seed: int) -> None:
+    texts = sentences(seed)
+    ids = clusters_by_scipy(texts, 'complete')
     groups = list(dict.fromkeys(ids.tolist()))
-    assert 3 <= len(groups) < len(SENTENCES)
+    assert 3 <= len(groups) < len(texts)
+    assert len(set(clusters_by_scipy(texts, 'average'))) < len(groups)  # the example tells the linkages apart
     expected = sklearn_split(groups, ByGroup())
-    rows = [*range(12), *range(12), -1]  # keystrokes: texts repeat, one has none
-    found = splits.assign(table(['s'] * 25, text=[*SENTENCES, *SENTENCES, '']), BySimilarity())
+    found = splits.assign(table(['s'] * 81, text=[*texts, *texts, '']), BySimilarity())  # texts repeat, one is missing
     assert found[-1] == ''
-    for row, text in enumerate(rows[:-1]):
-        assert ids[text] in expected[found[row]]
+    assert all(ids[row % 40] in expected[part] for row, part in enumerate(found[:-1]))
 
 
 def test_similarity_split_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, 'sklearn.cluster', None)
     with pytest.raises(MissingExtraError, match=r'jbench\[classical\]'):
-        splits.assign(table(['s'] * 12, text=SENTENCES), BySimilarity())
+        splits.assign(table(['s'] * 40, text=sentences(0)), BySimilarity())
 
 
 # --- messages -------------------------------------------------------------------------------------------------------
@@ -275,7 +283,7 @@ def test_errors_say_what_there_is_and_what_to_do(subjects: list[str], split: Spl
 
 def test_a_subject_with_two_strata_is_refused() -> None:
     events = table(['A', 'A', 'B', 'C'], diagnosis=['x', 'y', 'x', 'x'])
-    with pytest.raises(RequestError, match="two strata .'x', 'y'."):
+    with pytest.raises(RequestError, match=r"two strata \('x', 'y'\)"):
         splits.assign(events, STRATIFIED)
 
 
@@ -304,7 +312,8 @@ def test_overlaps_equal_a_comparison_of_all_pairs(seed: int, m: int) -> None:
 
 
 def test_touching_windows_do_not_overlap_despite_rounding() -> None:
-    onset = np.cumsum(np.full(30, 0.1))
+    onset = np.arange(30) * 0.1
+    assert (onset[:-1] + 0.1 > onset[1:]).any()
     events = table(['s'] * 30) | {'recording': np.zeros(30, int)}
     windows = {'event': np.arange(30), 'onset': onset, 'duration': np.full(30, 0.1)}
     assert splits.check(events, windows, np.array(['train', 'test'] * 15)) == []

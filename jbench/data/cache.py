@@ -264,8 +264,7 @@ def _assemble(task: Task, dataset: Dataset, folder: Path, kept: list, notes: lis
     shards = [f'{name}-all.array_record-{i:05d}-of-{len(kept):05d}' for i in range(len(kept))]
     for shard, (ref, _) in zip(shards, kept, strict=True):
         fs.link_or_copy(folder / 'parts' / f'{ref.name}.array_record', folder / shard)
-    with fs.explained(folder / 'index.npz', 0):
-        np.savez(folder / 'index.npz', **_index([p for _, p in kept]))
+    fs.write_atomic(folder / 'index.npz', fs.npz_bytes(_index([p for _, p in kept])))
     write_metadata(folder, name, [p['n_windows'] for _, p in kept], sum((folder / s).stat().st_size for s in shards))
     ch_names = list(dict.fromkeys(c for _, p in kept for c in p['ch_names']))  # union, in order of first sight
     files = [*shards, 'index.npz', 'features.json', 'dataset_info.json']

@@ -135,7 +135,8 @@ def read_npz(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
         with np.load(path, allow_pickle=False) as archive:
             return {name: archive[name] for name in archive.files}
     except (AttributeError, EOFError, KeyError, NotImplementedError, ValueError, zipfile.BadZipFile) as error:
-        raise RequestError(f'{path}: not a whole NPZ archive ({error}); remove it and run the same command again') from error
+        remedy = 'remove it and run the same command again'
+        raise RequestError(f'{path}: not a whole NPZ archive ({error}); {remedy}') from error
 
 
 def sha256_file(path: str | os.PathLike[str]) -> str:

@@ -19,7 +19,7 @@ from jbench.spec import RequestError, Signal, Task
 DATA_SEED = 33  # the same for every model seed, as published
 RESIDENT_BYTES = 4 << 30  # a split up to this size is held in memory
 CHUNK_BYTES = 128 << 20  # and at most so much of it goes to the devices at once
-CHUNK_BATCHES = 32
+CHUNK_BATCHES = 16
 
 
 @dataclass(frozen=True)
@@ -64,9 +64,9 @@ def open_set(folder: Path, task: Task) -> PreparedSet:
     path = folder / 'index.npz'
     if fs.sha256_file(path) != manifest['files']['index.npz']['sha256']:
         raise RequestError(f'{path}: damaged (its digest is not that of the manifest); remove {folder} and run again')
-    with np.load(path, allow_pickle=False) as index:
-        events = {k[len('event.'):]: index[k] for k in index.files if k.startswith('event.')}
-        windows = {k[len('window.'):]: index[k] for k in index.files if k.startswith('window.')}
+    index = fs.read_npz(path)
+    events = {k[len('event.'):]: v for k, v in index.items() if k.startswith('event.')}
+    windows = {k[len('window.'):]: v for k, v in index.items() if k.startswith('window.')}
     encoded = targets.encode(task.target, [json.loads(t) for t in windows['target']])
     excluded = {after: [e.subject for e in task.exclude if e.dataset == manifest['dataset'] and e.after_split is after]
                 for after in (False, True)}
@@ -76,7 +76,7 @@ def open_set(folder: Path, task: Task) -> PreparedSet:
     of_event[np.isin(events['subject'], excluded[True])] = ''
     split = of_event[windows['event']]
     windows['duration'] = np.full(len(split), task.window.duration)
-    warnings = [*manifest['notes'], *splits.check(events, windows, of_event)]
+    warnings = [*manifest['notes'], *splits.check(events, windows, of_event, task.split)]
     warnings += [f'excluded: subject {e.subject}: {e.reason}' for e in task.exclude
                  if e.dataset == manifest['dataset'] and e.subject in set(events['subject'])]
     kind = 'classes' if task.target.kind == 'state' else task.target.kind
@@ -163,11 +163,12 @@ class Loader:
                  resident_bytes: int = RESIDENT_BYTES) -> None:
         self.prepared, self.batch_size = prepared, batch_size
         self.rows = prepared.rows(*names)
-        self.y = prepared.y[self.rows]
+        self.y = prepared.y[self.rows].astype(np.int32 if prepared.y.dtype.kind == 'i' else np.float32)
         self.chunk = chunk_batches(prepared.signal, batch_size)
         size = len(self.rows) * prepared.signal.n_chans * prepared.signal.n_times * 4
         self._x = read(prepared, self.rows, prepared.clamp) if size <= resident_bytes else None
         self._source = None if self._x is not None else Windows(prepared, prepared.clamp)
+        self._buffer = np.zeros((self.chunk * batch_size, *self._shape), np.float32)  # a new one each time costs 10 %
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -177,7 +178,10 @@ class Loader:
         return n_batches(n_batches(len(self), self.batch_size), self.chunk)
 
     def chunks(self, epoch: int | None = None, start: int = 0) -> Iterator[Chunk]:
-        """Chunks of an epoch from number `start` on; rows of padding repeat row 0 with mask False."""
+        """Chunks of an epoch from number `start` on; rows of padding repeat row 0 with mask False.
+
+        `x` is valid until the next chunk is asked for.
+        """
         size = self.chunk * self.batch_size
         shuffled = order(len(self), epoch)
         for k in range(start, self.n_chunks()):
@@ -196,12 +200,11 @@ class Loader:
     def _gather(self, numbers: np.ndarray, n: int) -> np.ndarray:
         """The windows of the first n batches (what follows them in the chunk is never looked at)."""
         used = numbers[: n * self.batch_size]
-        out = np.zeros((len(numbers), *self._shape), np.float32)
         if self._x is not None:
-            np.take(self._x, used, axis=0, out=out[: len(used)])
+            np.take(self._x, used, axis=0, out=self._buffer[: len(used)], mode='clip')  # 'raise' would copy once more
         else:
-            out[: len(used)] = self._stream(self.rows[used])
-        return out
+            self._buffer[: len(used)] = self._stream(self.rows[used])
+        return self._buffer
 
     def _stream(self, rows: np.ndarray) -> np.ndarray:
         """The same windows straight from the shards, through grain."""

@@ -58,10 +58,10 @@ PARADIGMS = {
     for p in (
         Paradigm('cvep', CVEP, 256.0, SYMBOLS, ((1,) * 20,), 9.4, 0.2, (0.0, 4.0), 4, 0),
         Paradigm('mental_imagery', MENTAL, 256.0, IMAGERY, ((11,) * 5, (5,) * 5), 5.0, 0.3, (3.0, 4.0)),
-        Paradigm('motor_execution', MOTOR, 250.0, REACHES, ((5,) * 16,), 3.8, 0.4, (0.0, 3.0)),
-        Paradigm('motor_imagery', MOTOR, 250.0, HANDS, ((20,) * 4,), 4.8, 0.3, (0.0, 4.0)),
-        Paradigm('p3', ERP, 250.0, ('Target', 'NonTarget'), ((20, 100),), 0.28, 0.04, (-0.2, 1.0)),
-        Paradigm('ssvep', VISUAL, 250.0, FLICKERS, ((2,) * 40,), 4.7, 0.2, (FLICKER_START, 4.0)),
+        Paradigm('motor_execution', MOTOR, 250.0, REACHES, ((2,) * 16,), 3.8, 0.4, (0.0, 3.0)),
+        Paradigm('motor_imagery', MOTOR, 250.0, HANDS, ((10,) * 4,), 4.8, 0.3, (0.0, 4.0)),
+        Paradigm('p3', ERP, 250.0, ('Target', 'NonTarget'), ((16, 80),), 0.28, 0.04, (-0.2, 1.0)),
+        Paradigm('ssvep', VISUAL, 250.0, FLICKERS, ((1,) * 40,), 4.7, 0.2, (FLICKER_START, 4.0)),
     )
 }
 
@@ -107,7 +107,7 @@ MODULATION: dict[str, dict[str, dict[str, float]]] = {
     'motor_execution': {label: {'mu_l': 0.2, 'beta_l': 0.3, 'mu_r': 0.6, 'beta_r': 0.65} for label in REACHES},
 }
 # Sources of evoked responses: name -> (electrode, depth mm).
-VISUAL_SOURCES = {'v1': ('Oz', 14), 'v1_l': ('O1', 16), 'v1_r': ('O2', 16)}
+VISUAL_SOURCES: dict[str, tuple[str, float]] = {'v1': ('Oz', 14), 'v1_l': ('O1', 16), 'v1_r': ('O2', 16)}
 EVOKED: dict[str, dict[str, tuple[str, float]]] = {
     'cvep': VISUAL_SOURCES,
     'ssvep': VISUAL_SOURCES,

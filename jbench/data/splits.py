@@ -18,7 +18,7 @@ from jbench.spec import ByGroup, BySimilarity, MissingExtraError, Predefined, Re
 
 SPLITS = ('train', 'valid', 'test')
 MAX_TERMS = 5000
-LAYER_NORM_EPS = 1e-5
+TIE_DECIMALS = 9
 TOUCH = 1e-6  # s: windows that share less than this do not overlap
 
 
@@ -66,14 +66,13 @@ def train_test_positions(n: int, share: float, seed: int, strata: np.ndarray | N
         Two int arrays, in scikit-learn's order.
     """
     n_test = math.ceil(share * n)
-    n_train = n - n_test
     rng = np.random.RandomState(seed)
     if strata is None:
         order = rng.permutation(n)
         return order[n_test:], order[:n_test]
     _, kinds, counts = np.unique(strata, return_inverse=True, return_counts=True)
     rows = np.split(np.argsort(kinds, kind='stable'), np.cumsum(counts)[:-1])
-    n_i = _approximate_mode(counts, n_train, rng)
+    n_i = _approximate_mode(counts, n - n_test, rng)
     t_i = _approximate_mode(counts - n_i, n_test, rng)
     train: list[int] = []
     test: list[int] = []
@@ -101,11 +100,12 @@ def similar_texts(texts: Sequence[str], threshold: float) -> np.ndarray:
         x = TfidfVectorizer(max_features=MAX_TERMS, stop_words='english').fit_transform(texts).toarray()
     except ValueError as error:
         raise RequestError(f'split by similarity: {error}; first text: {texts[0]!r}') from None
-    x = (x - x.mean(1, keepdims=True)) / np.sqrt(x.var(1, keepdims=True) + LAYER_NORM_EPS)
+    x = x - x.mean(1, keepdims=True)  # the rest of the layer norm, a factor, cancels in the cosine
     tree = AgglomerativeClustering(
         n_clusters=None, metric='precomputed', distance_threshold=threshold, linkage='complete'
     )
-    return np.asarray(tree.fit_predict(1 - cosine_similarity(x)))
+    # Short texts have many equal distances: rounded, they tie on every machine, and the linkage takes the first.
+    return np.asarray(tree.fit_predict(np.round(1 - cosine_similarity(x), TIE_DECIMALS)))
 
 
 def check(events: Table, windows: Table, assigned: np.ndarray, split: Split | None = None) -> list[str]:

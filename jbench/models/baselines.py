@@ -54,7 +54,7 @@ def cov_ts_lr(x: np.ndarray, y: np.ndarray, kind: str, n_out: int) -> Predict:
         return make_pipeline(
             Covariances('oas'), Shrinkage(SHRINKAGE), TangentSpace(metric), StandardScaler(),
             LogisticRegressionCV(Cs=np.logspace(-3, 3, 7), cv=5, max_iter=1000, class_weight='balanced',
-                                 scoring='accuracy', solver='lbfgs'))
+                                 scoring='accuracy', solver='lbfgs', l1_ratios=(0.0,), use_legacy_attributes=False))
 
     pipeline = _fit(build, x, y)
 

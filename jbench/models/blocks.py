@@ -64,8 +64,8 @@ def dropout(x: jax.Array, rate: float, key: jax.Array | None) -> jax.Array:
 def max_norm(weight: jax.Array, limit: float) -> jax.Array:
     """Weight [f, ...] with every slice along axis 0 of L2 norm > limit scaled by limit/(norm + 1e-7).
 
-    This is `torch.renorm` as a parametrisation: the raw weight stays unconstrained, the scaling is part of every forward
-    pass, and the gradient flows through it (so a slice beyond the limit feels no pull along its own direction).
+    This is `torch.renorm` as a parametrisation: the raw weight stays unconstrained, the scaling is part of every
+    forward pass, and the gradient flows through it (so a slice beyond the limit feels no pull along its direction).
     """
     squares = jnp.sum(weight**2, axis=tuple(range(1, weight.ndim)), keepdims=True)
     active = squares > limit**2
@@ -144,8 +144,8 @@ class BatchNorm(nn.Module):
 def toeplitz(taps: jax.Array, block: int) -> jax.Array:
     """Banded matrices [f, block, block + k] whose row j holds taps [f, k] from column j on.
 
-    Written as tile and reshape: rows of length block + k + 1 read with a stride of block + k shift by one each. A gather
-    would do, but its gradient is a scatter, which is slow everywhere.
+    Written as tile and reshape: rows of length block + k + 1 read with a stride of block + k shift by one each. A
+    gather would do, but its gradient is a scatter, which is slow everywhere.
     """
     n, k = taps.shape
     width = block + k
@@ -157,9 +157,9 @@ def toeplitz(taps: jax.Array, block: int) -> jax.Array:
 def fir(x: jax.Array, taps: jax.Array, pad: int, block: int = 64) -> jax.Array:
     """Cross-correlation of the rows x [f, r, t] with taps [f, k], zero-padded by `pad` samples on both sides.
 
-    out[f, r, s] = sum_k taps[f, k] * x_padded[f, r, s + k], s = 0 .. t + 2*pad - k. Each row is cut into blocks; a block
-    of outputs is its block of inputs and the next ones (k - 1 samples more) times one banded matrix, hence a GEMM, where
-    the gradient of a grouped convolution costs some 40 times more on CPU (measured at 16 groups, 480 samples).
+    out[f, r, s] = sum_k taps[f, k] * x_padded[f, r, s + k], s = 0 .. t + 2*pad - k. Each row is cut into blocks; a
+    block of outputs is its block of inputs and the next ones (k - 1 samples more) times one banded matrix, hence a
+    GEMM: XLA's gradient of a grouped convolution costs some 40 times as much on CPU (16 groups, 480 samples).
     """
     n, rows, t = x.shape
     k = taps.shape[1]
@@ -227,12 +227,12 @@ def lag_products(z: jax.Array, n_taps: int, pad: int) -> jax.Array:
 def lag_moments(
     x: jax.Array, mask: jax.Array, n_taps: int, pad: int, axis_name: str | None = None
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Mean [k] and biased covariance [k, k] of the windows that a padded convolution of x [b, c, t] sees, and their number.
+    """Mean [k] and biased covariance [k, k] of the windows that a padded convolution sees in x [b, c, t]; their number.
 
-    A filter w [k] applied to every channel of every valid row then has mean w.mean and variance w' covariance w, without
-    being applied. Both depend on the data alone, so no gradient flows into them. Offsets: with c the mean of all data,
-    x = c + z; the padded row is c * indicator + z_padded, and the three parts of the covariance are added, so that no
-    large numbers cancel.
+    A filter w [k] applied to every channel of every valid row then has mean w.mean and variance w' covariance w,
+    without being applied. Both depend on the data alone, so no gradient flows into them. Offsets: with c the mean of
+    all data, x = c + z; the padded row is c * indicator + z_padded, and the three parts of the covariance are added,
+    so that no large numbers cancel.
     """
     rows_of_batch, n_chans, t = x.shape
     n_out = t + 2 * pad - n_taps + 1

@@ -12,16 +12,16 @@ filters each, 16 separable ones), for x [B, C, T]:
 
 Parameters: 1104 + 16 C + n (16 L + 1), L = floor((floor((T+1)/4) + 1) / 8). At (C, T, n) = (8, 480, 12): 4124.
 
-Differences from the paper: batch-norm momentum 0.01 and eps 1e-3; ELU and pooling as there, dropout 0.25; kernel lengths
-are samples (0.53 s at 120 Hz, where the paper has 0.5 s at 128 Hz); even kernels are padded on both sides, which makes
-the signal one sample longer, twice; the linear layer has a bias and no norm limit (the paper: 0.25).
+Differences from the paper: batch-norm momentum 0.01, eps 1e-3; kernels are the same number of samples at any rate (64:
+0.53 s at 120 Hz, 0.5 s at the paper's 128 Hz); even kernels are padded on both sides, so the signal grows by one
+sample, twice; no norm limit on the linear layer (the paper: 0.25).
 
-braindecode's faults. Kept: the one sample more (it changes L), and the slow running statistics (some 300 steps until the
-initial values are forgotten). Dropped: its constructor feeds zeros in training mode, so that its running variances start
-at 0.99; here they start at 1 (running mean 0). There is no option for that.
+braindecode's faults. Kept: the two samples more (they can change L), and the slow running statistics (some 300 steps
+until the initial values are forgotten). Dropped: its constructor feeds zeros in training mode, so that its running
+variances start at 0.99; here they start at 1 (running mean 0). There is no option for that.
 
-How it is computed. Nothing non-linear stands between the temporal and the spatial convolution, so the spatial filters go
-first: 16 signals instead of 8 C. The statistics of the first batch norm, of a tensor [B, 8, C, T+1] that then never
+How it is computed. Nothing non-linear stands between the temporal and the spatial convolution, so the spatial filters
+go first: 16 signals instead of 8 C. The statistics of the first batch norm, of a tensor [B, 8, C, T+1] that then never
 exists, follow exactly from the lag moments of the data (`blocks.lag_moments`). Same values, gradients and running
 statistics as the literal order, at 1/36 (C=8) to 1/500 (C=64) of its time on a CPU. Evaluation needs no moments.
 """
@@ -80,7 +80,8 @@ class _EEGNet(nn.Module):
         h = blocks.dropout(blocks.average_pool(nn.elu(h), POOL_2), DROPOUT, key_2)
 
         length = n_pooled(self.n_times)
-        linear = self.param('linear', blocks.uniform(1 / math.sqrt(N_SPATIAL * length)), (self.n_out, N_SPATIAL, length))
+        bound = 1 / math.sqrt(N_SPATIAL * length)
+        linear = self.param('linear', blocks.uniform(bound), (self.n_out, N_SPATIAL, length))
         bias = self.param('linear_bias', nn.initializers.zeros, (self.n_out,))
         return jnp.einsum('fbt,nft->bn', h, linear, precision=blocks.PRECISION) + bias
 

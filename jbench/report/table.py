@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 PER_CENT = ('bal_acc', 'acc')  # fractions in files, per cent in tables (as the published tables do)
-WORDS = ('task', 'dataset', 'model', 'metric')  # columns that may fold
+WORDS = ('task', 'task, dataset', 'dataset', 'model', 'metric')  # heads of columns that may fold
 Row = dict[str, Any]
 
 
@@ -36,7 +36,7 @@ def rows(results: Iterable[Mapping[str, Any]]) -> list[Row]:
 def show(table: Sequence[Row], console: Console) -> None:
     """Print rows so that they stay whole in narrow terminals and in plain logs.
 
-    Words fold, numbers never; below 120 columns related numbers stand under each other. Notes follow, numbered.
+    Of three layouts the widest that fits; in the narrowest, words fold, numbers never. Notes follow, numbered.
     """
     from rich import box
     from rich.table import Table
@@ -47,20 +47,22 @@ def show(table: Sequence[Row], console: Console) -> None:
         return
     notes = list(dict.fromkeys(note for row in table for note in row['notes']))
     seeds = sorted({int(seed) for row in table for seed in row['scores']})
-    stacked = console.width < 120 or len(seeds) > 5
     sign = '±' if console.encoding.lower().startswith('utf') else '+-'
-    lines = [_cells(row, seeds, notes, sign, stacked) for row in table]
-    view = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), leading=int(stacked))
-    needed = 0
-    for head in lines[0]:
-        whole = max(len(part) for text in (head, *(line[head] for line in lines)) for part in text.split('\n'))
-        least = min(whole, 7) if head in WORDS else whole
-        needed += least + 1
-        justify: Any = 'left' if head in WORDS else 'right'
-        view.add_column(Text(head), justify=justify, overflow='fold', no_wrap=head not in WORDS, min_width=least)
+    for layout in ('wide', 'stacked', 'narrow') if len(seeds) <= 5 else ('stacked', 'narrow'):
+        lines = [_cells(row, seeds, notes, sign, layout) for row in table]
+        widths = {head: max(_width(text) for text in (head, *(line[head] for line in lines))) for head in lines[0]}
+        if sum(widths.values()) + 2 * len(widths) <= console.width:
+            break
+    view = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
+    view.leading = int(layout != 'wide')
+    for head, width in widths.items():
+        words = head.split('\n')[0] in WORDS
+        justify: Literal['left', 'right'] = 'left' if words else 'right'
+        widths[head] = min(width, 12) if words else width
+        view.add_column(Text(head), justify=justify, overflow='fold', no_wrap=not words, min_width=widths[head])
     for line in lines:
         view.add_row(*(Text(text) for text in line.values()))
-    console.print(view, width=max(console.width, needed), crop=False)
+    console.print(view, width=max(console.width, sum(widths.values()) + 2 * len(widths)), crop=False)
     for i, note in enumerate(notes, 1):
         console.print(Text(f'[{i}] {_printable(note)}'))
 
@@ -152,37 +154,42 @@ def _against_chance(
     return [] if (mean > floor) == (head['better'] == 'higher') else ['worse than chance']
 
 
-def _cells(row: Row, seeds: Sequence[int], notes: Sequence[str], sign: str, stacked: bool) -> dict[str, str]:
-    """The texts of a row under their column heads; `stacked` puts related numbers under each other."""
+def _cells(row: Row, seeds: Sequence[int], notes: Sequence[str], sign: str, layout: str) -> dict[str, str]:
+    """The texts of a row under their column heads; all layouts but 'wide' put related ones under each other."""
 
     def text(value: float | None) -> str:
         return format_score(value, row['metric'])
 
-    words = {
-        'task': f'{row["task"]}@{row["task_version"]}',
-        'dataset': row['dataset'] + (' (simulated)' if row['simulated'] else ''),
-        'model': row['model'],
-        'metric': row['metric'] + (' (%)' if row['metric'] in PER_CENT else ''),
-    }
+    task = _printable(f'{row["task"]}@{row["task_version"]}')
+    dataset = _printable(row['dataset']) + (' (simulated)' if row['simulated'] else '')
+    model, metric = _printable(row['model']), row['metric'] + (' (%)' if row['metric'] in PER_CENT else '')
     mean = text(row['mean']) + ('' if row['sd'] is None else f' {sign} {text(row["sd"])}')
     interval = '-' if row['interval'] is None else f'[{text(row["interval"][0])}, {text(row["interval"][1])}]'
     level = '-' if row['normalised'] is None else f'{row["normalised"]:.3f}'
     chance, seconds = text(row['chance']), f'{row["seconds"]:.1f}'
-    windows = [str(row['windows'][k]) for k in ('evaluated', 'prepared')]
-    marks = ' '.join(f'[{notes.index(note) + 1}]' for note in row['notes'])
-    cells = {k: _printable(v) for k, v in words.items()}
-    known = {str(s): row['scores'].get(str(s), '') for s in seeds}
-    shown = {s: v if v == '' else text(v) for s, v in known.items()}
-    if stacked:
-        cells['seeds'] = '\n'.join(f'{s}: {v}' for s, v in shown.items() if v)
-        cells[f'mean {sign} sd\n95 % interval'] = f'{mean}\n{interval}'
-        cells['chance\nnormalised'] = f'{chance}\n{level}'
-        cells['windows'] = '\nof '.join(windows)
-    else:
-        cells.update(shown)
+    evaluated, prepared = (str(row['windows'][k]) for k in ('evaluated', 'prepared'))
+    marks = [f'[{notes.index(note) + 1}]' for note in row['notes']]
+    scores = {str(s): text(row['scores'][str(s)]) if str(s) in row['scores'] else '' for s in seeds}
+    if layout == 'wide':
+        cells = {'task': task, 'dataset': dataset, 'model': model, 'metric': metric, **scores}
         cells |= {f'mean {sign} sd': mean, '95 % interval': interval, 'chance': chance, 'norm.': level}
-        cells['windows'] = '/'.join(windows)
-    return {**cells, 'seconds': seconds, 'notes': marks.replace(' ', '\n') if stacked else marks}
+        return {**cells, 'windows': f'{evaluated}/{prepared}', 'seconds': seconds, 'notes': ' '.join(marks)}
+    if layout == 'stacked':
+        cells = {'task\ndataset': f'{task}\n{dataset}', 'model\nmetric': f'{model}\n{metric}'}
+    else:
+        cells = {'task, dataset\nmodel, metric': f'{task}\n{dataset}\n{model}, {metric}'}
+    return {
+        **cells,
+        'seeds': '\n'.join(f'{s}: {v}' for s, v in scores.items() if v),
+        f'mean {sign} sd\n95 % interval': f'{mean}\n{interval}',
+        'chance\nnorm.': f'{chance}\n{level}',
+        'windows\nseconds': f'{evaluated}/{prepared}\n{seconds} s',
+        'notes': '\n'.join(marks),
+    }
+
+
+def _width(text: str) -> int:
+    return max(map(len, text.split('\n')))
 
 
 def _printable(text: str) -> str:

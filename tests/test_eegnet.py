@@ -1,0 +1,432 @@
+"""EEGNet against braindecode's recorded numbers, against its literal convolutions, and its contract."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+
+from jbench.models import blocks, torch_weights
+from jbench.models.blocks import Batch, Model, Variables
+from jbench.models.eegnet import eegnet
+from jbench.spec import RequestError, Signal
+
+FIXTURE = np.load(Path(__file__).parent / 'fixtures' / 'eegnet_torch.npz')
+CASES = {'wide': (8, 480, 12), 'short': (3, 120, 2)}  # channels, samples, outputs
+BATCH, SGD_LR = 8, 0.3  # as recorded
+FLOOR = 0.05  # a leaf with smaller values than this is compared on this scale
+
+
+def build(c: int, t: int, n: int, axis_name: str | None = None) -> Model:
+    return eegnet(Signal(n_chans=c, n_times=t, sfreq=120.0), n, axis_name=axis_name)
+
+
+def recorded(case: str, part: str) -> dict[str, np.ndarray]:
+    prefix = f'{case}/{part}/'
+    return {name.removeprefix(prefix): FIXTURE[name] for name in FIXTURE.files if name.startswith(prefix)}
+
+
+def inputs(case: str) -> tuple[Batch, np.ndarray]:
+    """The recorded windows and labels (same function as in make_torch_fixtures.py)."""
+    c, t, n = CASES[case]
+    rng = np.random.default_rng([c, t, n])
+    x = rng.standard_normal((BATCH, c, t)) + rng.standard_normal((1, c, 1))
+    return batch_of(x.astype(np.float32)), rng.integers(0, n, BATCH)
+
+
+def batch_of(x: np.ndarray, mask: np.ndarray | None = None) -> Batch:
+    return {'x': jnp.asarray(x), 'mask': jnp.ones(len(x), bool) if mask is None else jnp.asarray(mask)}
+
+
+def close(actual: Any, expected: Any, rtol: float) -> None:
+    """Every leaf within rtol of the largest value of the expected leaf (some gradients are zero by algebra: FLOOR)."""
+
+    def leaf(path: Any, a: Any, e: Any) -> None:
+        scale = max(float(np.abs(e).max()), FLOOR)
+        np.testing.assert_allclose(a, e, rtol=0, atol=rtol * scale, err_msg=jax.tree_util.keystr(path))
+
+    jax.tree_util.tree_map_with_path(leaf, actual, expected)
+
+
+@cache
+def small_model() -> tuple[Model, Callable[..., Any]]:
+    """A small network, and its compiled `apply`, for tests of what any network must do."""
+    model = build(3, 120, 2)
+    return model, jax.jit(model.apply, static_argnames='train')
+
+
+def lively(model: Model, seed: int = 0) -> Variables:
+    """Variables with nothing at its initial value; spatial filters with norms on both sides of the limit."""
+    variables = model.init(jax.random.key(seed))
+    rng = np.random.default_rng(seed)
+    variables = jax.tree.map(lambda v: v + 0.2 * jnp.asarray(rng.uniform(-1, 1, v.shape), v.dtype), variables)
+    spatial = variables['params']['spatial']
+    goal = jnp.linspace(0.5, 2, len(spatial))[:, None]
+    variables['params']['spatial'] = spatial * goal / jnp.linalg.norm(spatial, axis=1, keepdims=True)
+    return variables
+
+
+def literal(variables: Variables, batch: Batch, *, train: bool) -> tuple[jax.Array, Any]:
+    """The network as the paper and braindecode write it: convolutions in their order, every tensor built, no mask."""
+    p, state, new = variables['params'], variables['state'], {}
+
+    def conv(x: jax.Array, w: jax.Array, pad: int, groups: int = 1) -> jax.Array:
+        return lax.conv_general_dilated(x, w, (1, 1), [(0, 0), (pad, pad)], feature_group_count=groups)
+
+    def norm(x: jax.Array, name: str) -> jax.Array:
+        mean, var = state[name]['mean'], state[name]['var']
+        if train:
+            n = x.size / x.shape[1]
+            new[name] = {'mean': 0.99 * mean + 0.01 * x.mean((0, 2, 3)), 'var': 0.99 * var}
+            mean, var = x.mean((0, 2, 3)), x.var((0, 2, 3))
+            new[name]['var'] += 0.01 * var * n / (n - 1)
+        shape = (1, -1, 1, 1)
+        x = (x - mean.reshape(shape)) / jnp.sqrt(var + 1e-3).reshape(shape)
+        return x * p[name]['scale'].reshape(shape) + p[name]['bias'].reshape(shape)
+
+    def pool(x: jax.Array, width: int) -> jax.Array:
+        return lax.reduce_window(x, 0.0, lax.add, (1, 1, 1, width), (1, 1, 1, width), 'VALID') / width
+
+    norms = jnp.linalg.norm(p['spatial'], axis=1, keepdims=True)
+    spatial = jnp.where(norms > 1, p['spatial'] / (norms + 1e-7), p['spatial'])
+    h = norm(conv(batch['x'][:, None], p['temporal'][:, None, None], 32), 'bn_temporal')
+    h = norm(conv(h, spatial[:, None, :, None], 0, groups=8), 'bn_spatial')
+    h = pool(jax.nn.elu(h), 4)
+    h = conv(conv(h, p['depth'][:, None, None], 8, groups=16), p['point'][:, :, None, None], 0)
+    h = pool(jax.nn.elu(norm(h, 'bn_separable')), 8)
+    return jnp.einsum('bft,nft->bn', h[:, :, 0], p['linear']) + p['linear_bias'], new if train else state
+
+
+def value_and_grad(apply: Callable[..., Any], **kw: Any) -> Callable[[Variables, Batch, np.ndarray], Any]:
+    """Compiled (variables, batch, y) -> ((mean loss over valid rows, (logits, new state)), gradient)."""
+
+    @jax.jit
+    def compute(variables: Variables, batch: Batch, y: np.ndarray) -> Any:
+        def loss(params: Any) -> Any:
+            logits, state = apply({**variables, 'params': params}, batch, train=True, **kw)
+            weight = batch['mask'].astype(logits.dtype)
+            losses = -jax.nn.log_softmax(logits)[jnp.arange(len(y)), y] * weight
+            return losses.sum() / weight.sum(), (logits, state)
+
+        return jax.value_and_grad(loss, has_aux=True)(variables['params'])
+
+    return compute
+
+
+@pytest.mark.parametrize('case', CASES)
+def test_evaluation_equals_braindecode(case: str) -> None:
+    model = build(*CASES[case])
+    variables = model.from_torch(recorded(case, 'state'))
+    logits, state = jax.jit(partial(model.apply, train=False, key=None))(variables, inputs(case)[0])
+    np.testing.assert_allclose(logits, FIXTURE[f'{case}/eval_logits'], rtol=1e-5, atol=1e-6)
+    chex.assert_trees_all_equal(state, variables['state'])
+
+
+@pytest.mark.parametrize('case', CASES)
+def test_ten_steps_equal_braindecode(case: str) -> None:
+    model = build(*CASES[case])
+    variables = model.from_torch(recorded(case, 'state'))
+    batch, y = inputs(case)
+    compute = value_and_grad(model.apply, key=None)
+    for step in range(10):
+        (loss, (logits, state)), grads = compute(variables, batch, y)
+        if step == 0:
+            close(logits, FIXTURE[f'{case}/train_logits'], 1e-5)
+            names = recorded(case, 'grad')
+            exported = model.to_torch({'params': grads, 'state': state})
+            close({k: exported[k] for k in names}, names, 1e-5)
+        norm = jnp.sqrt(sum(jnp.sum(g**2) for g in jax.tree.leaves(grads)))
+        np.testing.assert_allclose(loss, FIXTURE[f'{case}/loss'][step], rtol=1e-4)
+        np.testing.assert_allclose(norm, FIXTURE[f'{case}/grad_norm'][step], rtol=1e-4)
+        params = jax.tree.map(lambda p, g: p - SGD_LR * g, variables['params'], grads)
+        variables = {'params': params, 'state': state}
+    final = {k: v for k, v in recorded(case, 'final').items() if not k.endswith('num_batches_tracked')}
+    exported = model.to_torch(variables)
+    close({k: exported[k] for k in final}, final, 1e-4)
+
+
+def test_the_recorded_steps_cross_the_norm_limit() -> None:
+    """Otherwise the agreement above would say nothing about the limit."""
+    for case in CASES:
+        for part in ('state', 'final'):
+            raw = recorded(case, part)['conv_spatial.parametrizations.weight.original']
+            norms = np.sqrt((raw**2).sum((1, 2, 3)))
+            assert 3 < (norms > 1).sum() < 13
+
+
+@pytest.mark.parametrize(('c', 't'), [(1, 27), (3, 130)])
+def test_equals_the_literal_convolutions(c: int, t: int) -> None:
+    """Value, gradient, running statistics and evaluation, in float32 and float64.
+
+    Without offsets, and with 100 sd on all channels plus some 10 sd on each.
+    """
+    rng, model = np.random.default_rng(c), build(c, t, 3)
+    narrow = lively(model)
+    y, noise, own = rng.integers(0, 3, 5), rng.standard_normal((5, c, t)), rng.standard_normal((1, c, 1))
+    ours, plain = both_modes(model.apply, key=None), both_modes(literal)
+    for offset in (0.0, 100.0):
+        x = (noise + offset + 0.1 * offset * own).astype(np.float32)
+        with jax.enable_x64(True):
+            wide = jax.tree.map(lambda v: v.astype(float), narrow)
+            batch = batch_of(x.astype(float))
+            truth = jax.tree.map(np.asarray, plain(wide, batch, y))
+            close(ours(wide, batch, y), truth, 1e-10)
+        got, usual = (compute(narrow, batch_of(x), y) for compute in (ours, plain))
+        if offset == 0:
+            close(got, truth, 1e-5)
+        # With offsets float32 itself is the limit: be no further from the float64 truth than the literal form is.
+        assert error(got, truth) < max(1.5 * error(usual, truth), 1e-5)
+
+
+def both_modes(apply: Callable[..., Any], **kw: Any) -> Callable[[Variables, Batch, np.ndarray], Any]:
+    """Compiled (variables, batch, y) -> (training value and gradient, evaluation logits)."""
+    compute = value_and_grad(apply, **kw)
+    return jax.jit(lambda v, batch, y: (compute(v, batch, y), apply(v, batch, train=False, **kw)[0]))
+
+
+def error(actual: Any, truth: Any) -> float:
+    """Largest deviation of any leaf, relative to that leaf's largest value."""
+    pairs = zip(jax.tree.leaves(actual), jax.tree.leaves(truth), strict=True)
+    return max(float(np.abs(np.asarray(a, float) - t).max() / max(np.abs(t).max(), FLOOR)) for a, t in pairs)
+
+
+@pytest.mark.parametrize(('c', 't'), [(1, 27), (2, 70), (3, 600)])
+def test_lag_moments_equal_windows(c: int, t: int) -> None:
+    with jax.enable_x64(True):
+        rng = np.random.default_rng(t)
+        x, mask = rng.standard_normal((4, c, t)) + 50, np.array([True, False, True, True])
+        mean, covariance, count = blocks.lag_moments(jnp.asarray(x), jnp.asarray(mask), 64, 32)
+        padded = np.pad(x[mask], ((0, 0), (0, 0), (32, 32)))
+        windows = np.lib.stride_tricks.sliding_window_view(padded, 64, axis=-1).reshape(-1, 64)
+        assert count == len(windows)
+        np.testing.assert_allclose(mean, windows.mean(0), rtol=1e-12)
+        expected = np.cov(windows, rowvar=False, bias=True)
+        np.testing.assert_allclose(covariance, expected, rtol=0, atol=1e-12 * expected.max())
+
+
+@pytest.mark.parametrize(('t', 'k', 'pad', 'block'), [(120, 64, 32, 64), (27, 64, 32, 64), (10, 3, 0, 4), (9, 7, 3, 2)])
+def test_fir_and_depthwise_are_cross_correlations(t: int, k: int, pad: int, block: int) -> None:
+    rng = np.random.default_rng(0)
+    x, taps = rng.standard_normal((2, 3, t)), rng.standard_normal((2, k))
+    padded = np.pad(x, ((0, 0), (0, 0), (pad, pad)))
+    expected = [[np.correlate(row, taps[f], 'valid') for row in padded[f]] for f in range(2)]
+    close(blocks.fir(jnp.asarray(x), jnp.asarray(taps), pad, block), np.array(expected), 1e-5)
+    close(blocks.depthwise(jnp.asarray(x), jnp.asarray(taps), pad), np.array(expected), 1e-5)
+
+
+def test_norm_limit_and_its_gradient() -> None:
+    """Beyond the limit the filter is on the sphere and the gradient across it; a zero filter has a finite one."""
+    w = jnp.array([[3.0, 4.0], [0.3, 0.4], [0.0, 0.0]])
+    np.testing.assert_allclose(blocks.max_norm(w, 1.0), [[0.6, 0.8], [0.3, 0.4], [0, 0]], rtol=1e-6)
+    pull = jnp.array([[1.0, 2.0]] * 3)
+    grad = jax.grad(lambda w: jnp.sum(blocks.max_norm(w, 1.0) * pull))(w)
+    across = (pull[0] - jnp.dot(pull[0], w[0] / 5) * w[0] / 5) / 5
+    np.testing.assert_allclose(grad, jnp.stack([across, pull[1], pull[2]]), atol=1e-6)
+
+
+def test_masked_rows_count_nowhere() -> None:
+    """A padded batch equals the batch without its padding: value, gradient, running statistics, whatever is in it."""
+    with jax.enable_x64(True):
+        model, rng = build(3, 120, 2), np.random.default_rng(1)
+        variables = jax.tree.map(lambda v: v.astype(float), lively(model))
+        x, y = rng.standard_normal((6, 3, 120)), rng.integers(0, 2, 6)
+        mask = np.array([True, True, False, True, False, True])
+        x[~mask] *= 1000
+        (loss, (logits, state)), grads = value_and_grad(model.apply, key=None)(variables, batch_of(x, mask), y)
+        small = value_and_grad(model.apply, key=None)(variables, batch_of(x[mask]), y[mask])
+        close(((loss, (logits[mask], state)), grads), small, 1e-12)
+
+
+def test_a_batch_without_valid_rows_changes_no_statistic() -> None:
+    model, apply = small_model()
+    variables = lively(model)
+    batch = batch_of(np.ones((4, 3, 120), np.float32), np.zeros(4, bool))
+    logits, state = apply(variables, batch, train=True, key=None)
+    chex.assert_trees_all_equal(state, variables['state'])
+    assert np.isfinite(logits).all()
+
+
+DEVICES = """
+import jax, numpy as np, jax.numpy as jnp
+jax.config.update('jax_enable_x64', True)
+from test_eegnet import build, close, lively, value_and_grad, batch_of
+rng = np.random.default_rng(0)
+x, y = rng.standard_normal((12, 3, 60)) + 3, rng.integers(0, 2, 12)
+mask = np.array([1, 1, 1, 1, 0, 1, 0, 0, 0, 1, 1, 0], bool)
+one, many = build(3, 60, 2), build(3, 60, 2, axis_name='data')
+variables = jax.tree.map(lambda v: v.astype(float), lively(one))
+(loss, (_, state)), grads = value_and_grad(one.apply, key=None)(variables, batch_of(x, mask), y)
+
+def step(variables, x, mask, y):
+    def share(params):
+        logits, state = many.apply({**variables, 'params': params}, {'x': x, 'mask': mask}, train=True, key=None)
+        losses = -jax.nn.log_softmax(logits)[jnp.arange(len(y)), y] * mask
+        return losses.sum() / jax.lax.psum(mask.sum(), 'data'), state
+    (loss, state), grads = jax.value_and_grad(share, has_aux=True)(variables['params'])
+    return *jax.lax.psum((loss, grads), 'data'), state
+
+cut = [a.reshape(4, 3, *a.shape[1:]) for a in (x, mask, y)]
+assert jax.device_count() == 4
+close(jax.pmap(step, 'data', in_axes=(None, 0, 0, 0), out_axes=None)(variables, *cut), (loss, grads, state), 1e-12)
+variables['params']['linear'] += 1
+noisy = jax.pmap(lambda x, m: many.apply(variables, {'x': x, 'mask': m}, train=True, key=jax.random.key(0))[0], 'data')
+logits = noisy(np.stack([x[:3]] * 4), np.ones((4, 3), bool))
+assert all(not np.allclose(logits[0], other) for other in logits[1:]), 'devices share their dropout mask'
+print('equal')
+"""
+
+
+def test_four_devices_equal_one() -> None:
+    """With unequal numbers of valid rows, one device having a single one."""
+    flags = {'XLA_FLAGS': '--xla_force_host_platform_device_count=4', 'NPROC': '8', 'JAX_PLATFORMS': 'cpu'}
+    here = Path(__file__).parent
+    env = os.environ | flags | {'PYTHONPATH': f'{here}{os.pathsep}{here.parent}'}
+    done = subprocess.run([sys.executable, '-c', DEVICES], env=env, capture_output=True, text=True, timeout=120)
+    assert done.stdout.strip() == 'equal', done.stderr[-2000:]
+
+
+@pytest.mark.parametrize('case', CASES)
+def test_initial_distributions_equal_braindecode(case: str) -> None:
+    """Mean, sd and bound of each tensor over 50 networks, within the sampling error of both sides."""
+    model = build(*CASES[case])
+    draws = [model.to_torch(model.init(jax.random.key(seed))) for seed in range(50)]
+    for name, (mean, sd, bound) in recorded(case, 'initial').items():
+        values = np.stack([d[name] for d in draws]).astype(float)
+        if sd == 0:
+            np.testing.assert_array_equal(values, mean, err_msg=name)
+            continue
+        standard_error = sd * np.sqrt(2 / values.size)
+        assert abs(values.mean() - mean) < 5 * standard_error, name
+        assert abs(values.std() - sd) < 5 * standard_error, name
+        np.testing.assert_allclose(np.abs(values).max(), bound, rtol=0.02, err_msg=name)
+
+
+COUNTS = {(8, 480, 12): 4124, (19, 240, 2): 1634, (64, 480, 4): 3092, (129, 200, 1): 3265}
+
+
+@pytest.mark.parametrize(('shape', 'count'), COUNTS.items())
+def test_parameter_count(shape: tuple[int, int, int], count: int) -> None:
+    shapes = jax.eval_shape(build(*shape).init, jax.random.key(0))
+    assert sum(leaf.size for leaf in jax.tree.leaves(shapes['params'])) == count
+
+
+@pytest.mark.parametrize(('c', 't'), [(1, 27), (64, 120), (129, 200), (2, 480), (2, 600), (1, 1000)])
+def test_any_signal(c: int, t: int) -> None:
+    model = build(c, t, 3)
+    batch = {'x': jax.ShapeDtypeStruct((4, c, t), jnp.float32), 'mask': jax.ShapeDtypeStruct((4,), bool)}
+    variables = jax.eval_shape(model.init, jax.random.key(0))
+    for train in (True, False):
+        logits, state = jax.eval_shape(partial(model.apply, train=train, key=None), variables, batch)
+        assert logits.shape == (4, 3)
+        assert logits.dtype == jnp.float32
+        chex.assert_trees_all_equal_shapes_and_dtypes(state, variables['state'])
+
+
+def test_too_short_windows_are_refused() -> None:
+    build(2, 27, 2)
+    with pytest.raises(RequestError, match=r'26 samples are too short.*at least 27'):
+        build(2, 26, 2)
+    with pytest.raises(RequestError, match='at least one channel'):
+        build(0, 120, 2)
+
+
+def test_wrong_shape_is_refused_before_computing() -> None:
+    model = build(3, 120, 2)
+    with pytest.raises(AssertionError, match='120'):
+        model.apply(model.init(jax.random.key(0)), batch_of(np.zeros((2, 3, 121), np.float32)), train=True, key=None)
+
+
+def test_jit_traces_once_and_changes_nothing() -> None:
+    """A full and a padded batch run the same program; one call without jit gives the same."""
+    model, rng = small_model()[0], np.random.default_rng(2)
+    variables, key = lively(model), jax.random.key(3)
+    chex.clear_trace_counter()
+    apply = jax.jit(chex.assert_max_traces(partial(model.apply, train=True), n=1))
+    for rows in (4, 3):
+        batch = batch_of(rng.standard_normal((4, 3, 120)).astype(np.float32), np.arange(4) < rows)
+        compiled = apply(variables, batch, key=key)
+    close(compiled, model.apply(variables, batch, train=True, key=key), 1e-5)
+
+
+@pytest.mark.parametrize('train', [False, True])
+def test_order_of_the_batch_does_not_matter(train: bool) -> None:
+    (model, apply), rng = small_model(), np.random.default_rng(4)
+    variables, x, order = lively(model), rng.standard_normal((4, 3, 120)).astype(np.float32), np.array([2, 0, 3, 1])
+    logits, state = apply(variables, batch_of(x), train=train, key=None)
+    moved, same = apply(variables, batch_of(x[order]), train=train, key=None)
+    close((moved, same), (logits[order], state), 1e-5)
+
+
+def test_dropout_follows_its_key() -> None:
+    model, apply = small_model()
+    variables, batch = lively(model), batch_of(np.random.default_rng(0).standard_normal((4, 3, 120)).astype(np.float32))
+
+    def logits(seed: int) -> np.ndarray:
+        return np.asarray(apply(variables, batch, train=True, key=jax.random.key(seed))[0])
+
+    np.testing.assert_array_equal(logits(0), logits(0))
+    assert np.abs(logits(0) - logits(1)).max() > 1e-3
+    kept = blocks.dropout(jnp.ones(40_000), 0.25, jax.random.key(0))
+    assert set(np.unique(kept)) == {np.float32(0), np.float32(4 / 3)}
+    assert abs(float((kept > 0).mean()) - 0.75) < 0.01
+
+
+def test_weights_round_trip(tmp_path: Path) -> None:
+    model = build(*CASES['short'])
+    variables = lively(model)
+    torch_weights.save(model, variables, tmp_path / 'w.safetensors')
+    assert [file.name for file in tmp_path.iterdir()] == ['w.safetensors']
+    chex.assert_trees_all_equal(torch_weights.load(model, tmp_path / 'w.safetensors'), variables)
+    state = recorded('short', 'state')
+    back = model.to_torch(model.from_torch(state))
+    assert list(back) == list(state)
+    for name, value in state.items():
+        assert (back[name].shape, back[name].dtype) == (value.shape, value.dtype), name
+        if not name.endswith('num_batches_tracked'):
+            np.testing.assert_array_equal(back[name], value, err_msg=name)
+
+
+def test_wrong_weights_are_refused_by_name(tmp_path: Path) -> None:
+    from safetensors.numpy import save_file
+
+    model = build(*CASES['short'])
+    state = recorded('short', 'state')
+    del state['bnorm_1.bias'], state['conv_temporal.weight']
+    state |= {'extra.weight': np.zeros(3, np.float32), 'bnorm_2.bias': np.zeros(4, np.float32)}
+    state['bnorm_2.weight'] = np.zeros(16, np.int64)
+    state['bnorm_1.weight'] = np.full(16, np.nan, np.float32)
+    save_file(state, tmp_path / 'bad.safetensors')
+    with pytest.raises(RequestError) as caught:
+        torch_weights.load(model, tmp_path / 'bad.safetensors')
+    for part in (
+        'bad.safetensors',
+        'missing: bnorm_1.bias [16]',
+        'missing: conv_temporal.weight [8, 1, 1, 64]',
+        'unexpected: extra.weight [3]',
+        'wrong shape: bnorm_2.bias is [4], expected [16]',
+        'wrong type: bnorm_2.weight is int64',
+        'not finite: bnorm_1.weight',
+    ):
+        assert part in str(caught.value)
+
+
+def test_absent_or_cut_files_are_refused(tmp_path: Path) -> None:
+    model = build(*CASES['short'])
+    with pytest.raises(RequestError, match='no weights at'):
+        torch_weights.load(model, tmp_path / 'none.safetensors')
+    whole = tmp_path / 'w.safetensors'
+    torch_weights.save(model, model.init(jax.random.key(0)), whole)
+    whole.write_bytes(whole.read_bytes()[:-100])
+    with pytest.raises(RequestError, match='not a complete safetensors file'):
+        torch_weights.load(model, whole)

@@ -1,0 +1,185 @@
+"""The table of results: numbers computed by hand, and no digit lost at any width."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from jbench.report import table
+
+
+def make(seed: int, value: float | None, **changes: Any) -> dict[str, Any]:
+    """The fields of a result that the table reads."""
+    per_subject = {} if value is None else {'a': value - 0.1, 'b': value, 'c': value + 0.1}
+    result = {
+        'task': 'motor_imagery',
+        'task_version': 1,
+        'dataset': 'Schirrmeister2017Deep',
+        'model': 'eegnet',
+        'key': 'k' * 16,
+        'seed': seed,
+        'status': 'failed' if value is None else 'done',
+        'simulated': False,
+        'protocol': {'suite': None, 'custom': [], 'partial': [], 'debug': False},
+        'headline': {'name': 'bal_acc', 'value': value, 'better': 'higher', 'interval': None},
+        'chance': 0.25,
+        'normalised': None if value is None else (value - 0.25) / 0.75,
+        'per_subject': per_subject,
+        'n_records': {'declared': None, 'prepared': 12345, 'train': 1, 'valid': 1, 'test': 1, 'evaluated': 2469},
+        'prepared_hash': 'p' * 16,
+        'timings': {'prepare': 1.0, 'compile': 2.0, 'fit': 30.25, 'test': 1.5, 'total': 40.0},
+    }
+    result['headline'] |= {'chance_over_subjects': 0.25, 'differs_from_chance': None}
+    return {**result, **changes}
+
+
+def test_numbers_by_hand() -> None:
+    (row,) = table.rows([make(35, 0.8), make(33, 0.6), make(34, 0.7)])
+    assert row['scores'] == {'33': 0.6, '34': 0.7, '35': 0.8}
+    assert row['mean'] == pytest.approx(0.7)
+    assert row['sd'] == pytest.approx(0.1)
+    # subjects averaged over seeds: 0.6, 0.7, 0.8; t(0.975, 2) = 4.302653; half = 4.302653 * 0.1 / sqrt(3)
+    half = 4.302652729911275 * 0.1 / math.sqrt(3)
+    assert row['interval'] == pytest.approx([0.7 - half, 0.7 + half])
+    assert row['normalised'] == pytest.approx(0.6)
+    assert row['chance'] == 0.25
+    assert row['n_subjects'] == 3
+    assert row['windows'] == {'evaluated': 2469, 'prepared': 12345}
+    assert row['seconds'] == pytest.approx(3 * 31.75)
+    assert row['notes'] == []  # 0.7 - 0.248 > 0.25
+
+
+def test_one_row_a_cell() -> None:
+    other = [make(33, 0.5, model='dummy'), make(33, 0.5, key='z' * 16), make(33, 0.5, task_version=2)]
+    rows = table.rows([make(33, 0.6), *other, make(34, 0.6)])
+    assert [(r['model'], r['task_version'], r['key'][0], len(r['scores'])) for r in rows] == [
+        ('dummy', 1, 'k', 1),
+        ('eegnet', 1, 'k', 2),
+        ('eegnet', 1, 'z', 1),
+        ('eegnet', 2, 'k', 1),
+    ]
+    assert rows[0]['sd'] is None
+
+
+def _protocol(**changes: Any) -> dict[str, Any]:
+    return {'suite': None, 'custom': [], 'partial': [], 'debug': False, **changes}
+
+
+@pytest.mark.parametrize(
+    ('results', 'notes'),
+    [
+        ([make(33, 0.3), make(34, 0.28)], ['not different from chance']),
+        ([make(33, 0.1, per_subject={'a': 0.10, 'b': 0.11, 'c': 0.12})], ['worse than chance']),
+        ([make(33, 0.9, per_subject={'a': 0.9})], ['one test subject: no interval']),
+        ([make(33, 0.9, simulated=True)], ['simulated']),
+        ([make(33, 0.9, protocol=_protocol(partial=['13 of 30 recordings']))], ['partial: 13 of 30 recordings']),
+        ([make(33, 0.9, protocol=_protocol(custom=['split.by=run', 'x=1']))], ['custom: split.by=run, x=1']),
+        ([make(33, 0.9, protocol=_protocol(debug=True))], ['debug: a try, not a score']),
+        ([make(33, 0.9), make(34, None)], ['failed: seed 34 of 2']),
+        ([make(33, None), make(34, None)], ['failed: seeds 33, 34 of 2']),
+        (
+            [make(33, 0.9), make(34, 0.9, prepared_hash='q')],
+            ['seeds come from different prepared data: run again'],
+        ),
+    ],
+)
+def test_notes(results: list[dict[str, Any]], notes: list[str]) -> None:
+    (row,) = table.rows(results)
+    assert row['notes'] == notes
+    assert render([row], 100)
+
+
+def test_lower_is_better() -> None:
+    head = {'name': 'bmae', 'better': 'lower', 'value': 50.0, 'chance_over_subjects': 120.0}
+    (row,) = table.rows([make(33, 0.0, headline=head, chance=120.0, per_subject={'a': 49.0, 'b': 50.0, 'c': 51.0})])
+    assert row['notes'] == []
+    assert row['interval'] == pytest.approx([50 - 2.48414, 50 + 2.48414], abs=1e-4)
+    bad = {'a': 149.0, 'b': 150.0, 'c': 151.0}
+    (row,) = table.rows([make(33, 0.0, headline=head, chance=120.0, per_subject=bad)])
+    assert row['notes'] == ['worse than chance']
+
+
+def test_format_score() -> None:
+    assert table.format_score(0.12345, 'bal_acc') == '12.3'
+    assert table.format_score(0.12345, 'pearsonr') == '0.123'
+    assert table.format_score(-0.5, 'pearsonr') == '-0.500'
+    assert table.format_score(123.456, 'bmae') == '123.5'
+    assert table.format_score(None, 'bal_acc') == '-'
+
+
+def render(rows: list[dict[str, Any]], width: int, *, terminal: bool = False, encoding: str = 'utf-8') -> str:
+    raw = io.BytesIO()
+    file = io.TextIOWrapper(raw, encoding=encoding, newline='')
+    console = Console(file=file, width=width, force_terminal=terminal, color_system=None, legacy_windows=False)
+    table.show(rows, console)
+    file.flush()
+    return raw.getvalue().decode(encoding)
+
+
+def _many() -> list[dict[str, Any]]:
+    shorter = make(33, 0.123, task='reaction_time', dataset='Simulated', model='cov_ts_lr', simulated=True)
+    shorter['headline'] |= {'name': 'pearsonr'}
+    partial = _protocol(partial=['13 of 30 recordings of this dataset are on disk, from 5 of its 12 subjects'])
+    return table.rows([make(33, 0.6123), make(34, 0.7234), make(35, 0.8345, protocol=partial), shorter])
+
+
+@pytest.mark.parametrize('width', [40, 60, 80, 100, 120, 200])
+@pytest.mark.parametrize('terminal', [True, False])
+def test_no_digit_is_lost(width: int, terminal: bool) -> None:
+    text = render(_many(), width, terminal=terminal)
+    whole = ['61.2', '72.3', '83.5', '72.3 ± 11.1', '2469', '12345', '25.0', '0.631', '95.2', '31.8', '0.123', '0.250']
+    assert [number for number in whole if number not in text] == []
+    assert '[47.5, 97.2]' in text
+    assert '…' not in text
+    flat = ' '.join(text.split())
+    assert 'recordings of this dataset are on disk, from 5 of its 12 subjects' in flat
+    assert '[1] ' in text
+    assert '[2] simulated' in text
+    if width >= 80:
+        assert max(map(len, text.splitlines())) <= width
+        assert all(word in text for word in ('motor_imagery@1', 'cov_ts_lr', 'bal_acc (%)', 'pearsonr'))
+
+
+def test_plain_log_has_no_escapes_and_ascii_is_enough() -> None:
+    text = render(_many(), 100, encoding='ascii')
+    assert '\x1b' not in text
+    assert '72.3 +- 11.1' in text
+
+
+def test_text_from_files_cannot_steer_the_terminal() -> None:
+    rows = table.rows([make(33, 0.9, model='x\x1b[2J', protocol=_protocol(custom=['[red]a\x07=1']))])
+    text = render(rows, 120)
+    assert '\x1b' not in text
+    assert '\x07' not in text
+    assert '[red]a' in text
+
+
+def test_long_names_fold_and_keep_every_letter() -> None:
+    name = 'abcdefghijklmnopqrstuvwxyz' * 4
+    text = render(table.rows([make(33, 0.6123, dataset=name), make(34, 0.7, dataset=name)]), 80)
+    assert max(map(len, text.splitlines())) <= 80
+    assert '61.2' in text
+    assert '2469/12345' in text
+    assert '[-' not in text
+    assert name in ''.join(line.split(' ')[0] for line in text.splitlines())
+
+
+def test_many_seeds_stand_under_each_other() -> None:
+    text = render(table.rows([make(seed, 0.5 + seed / 1000) for seed in range(33, 43)]), 120)
+    assert all(f'{seed}: {100 * (0.5 + seed / 1000):.1f}' in text for seed in range(33, 43))
+
+
+def test_nothing_to_show() -> None:
+    assert render([], 80) == 'no results\n'
+
+
+def test_json_holds_fractions() -> None:
+    rows = json.loads(table.as_json(_many()))
+    assert rows[0]['mean'] == pytest.approx(0.7234)
+    assert rows[0]['scores']['33'] == 0.6123
+    assert rows == json.loads(json.dumps(_many()))
