@@ -24,8 +24,10 @@ def save(folder: Path, step: int, tree: Any, meta: dict[str, Any]) -> None:
         if target.exists():
             shutil.rmtree(target)
         with ocp.Checkpointer(ocp.CompositeCheckpointHandler()) as checkpointer:
-            checkpointer.save(target.absolute(), args=ocp.args.Composite(
-                state=ocp.args.StandardSave(tree), meta=ocp.args.JsonSave(meta)))
+            checkpointer.save(
+                target.absolute(),
+                args=ocp.args.Composite(state=ocp.args.StandardSave(tree), meta=ocp.args.JsonSave(meta)),
+            )
         files = sorted(p for p in target.rglob('*') if p.is_file() and p.name != DIGESTS)
         digests = {str(p.relative_to(target)): fs.sha256_file(p) for p in files}
     fs.write_atomic(target / DIGESTS, json.dumps(digests).encode())
@@ -45,8 +47,10 @@ def restore(folder: Path, like: Any) -> tuple[Any, dict[str, Any]] | None:
         path = folder / str(step)
         if _whole(path):
             with ocp.Checkpointer(ocp.CompositeCheckpointHandler()) as checkpointer:
-                found = checkpointer.restore(path.absolute(), args=ocp.args.Composite(
-                    state=ocp.args.StandardRestore(target), meta=ocp.args.JsonRestore()))
+                found = checkpointer.restore(
+                    path.absolute(),
+                    args=ocp.args.Composite(state=ocp.args.StandardRestore(target), meta=ocp.args.JsonRestore()),
+                )
             return found['state'], found['meta']
     return None
 

@@ -76,7 +76,9 @@ def loss_weights(recipe: Recipe, train: Loader) -> np.ndarray:
     return class_weights(train.y, kind, n_out=n_out)
 
 
-def fit(programs: Programs, start: State, train: Loader, valid: Loader, recipe: Recipe, metric: str, watch: Watch) -> Fitted:
+def fit(
+    programs: Programs, start: State, train: Loader, valid: Loader, recipe: Recipe, metric: str, watch: Watch
+) -> Fitted:
     """Train until the monitor has not improved for `patience` epochs, or `max_epochs`.
 
     Args:
@@ -117,9 +119,13 @@ def fit(programs: Programs, start: State, train: Loader, valid: Loader, recipe: 
             save_if(False)
         guard()
         variables = {'params': state['params'], 'state': state['state']}
-        value = metrics.headline(metrics.evaluate(valid.prepared.kind, predict(programs, variables, valid, guard), valid.y), metric)
+        value = metrics.headline(
+            metrics.evaluate(valid.prepared.kind, predict(programs, variables, valid, guard), valid.y), metric
+        )
         loss = course.loss / n_batches(len(train), recipe.batch_size)
-        course.history.append({'epoch': course.epoch, 'train_loss': loss, 'monitor': math.nan if value is None else value})
+        course.history.append(
+            {'epoch': course.epoch, 'train_loss': loss, 'monitor': math.nan if value is None else value}
+        )
         if value is not None and sign * value > course.best:
             course.best, course.best_epoch, course.wait = sign * value, course.epoch, 0
             best = jax.tree.map(jnp.copy, variables)

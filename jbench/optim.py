@@ -26,7 +26,7 @@ BETA2, EPS = 0.999, 1e-8
 class OneCycleAdamW(NamedTuple):
     """State of `adamw`. The schedule stands here as numbers, so one compiled step serves runs of any length."""
 
-    count: jax.Array  # i32, steps done
+    step: jax.Array  # i32, steps done
     lr_max: jax.Array  # f32
     warm_end: jax.Array  # f32, step of the highest rate: WARM_UP * total - 1, may be fractional or negative
     last: jax.Array  # f32, total - 1
@@ -74,7 +74,7 @@ def schedule(state: OneCycleAdamW) -> tuple[jax.Array, jax.Array]:
     (1 + cos(pi p)) / 2 is written as a squared sine of half the angle, which float32 keeps accurate to the end. Beyond
     the last step the last values stay.
     """
-    step = jnp.minimum(state.count.astype(jnp.float32), state.last)
+    step = jnp.minimum(state.step.astype(jnp.float32), state.last)
     up = step / jnp.where(state.warm_end > 0, state.warm_end, 1.0)
     left = (state.last - step) / jnp.maximum(state.last - state.warm_end, 1e-6)
     rising = step <= state.warm_end
@@ -107,15 +107,15 @@ def adamw(recipe: Recipe, total_steps: int) -> optax.GradientTransformation:
     _check(total_steps)
 
     def init(params: Any) -> OneCycleAdamW:
-        number = [jnp.asarray(v, jnp.float32) for v in (recipe.lr, WARM_UP * total_steps - 1, total_steps - 1)]
-        zeros = jax.tree.map(jnp.zeros_like, params)
-        return OneCycleAdamW(jnp.zeros((), jnp.int32), *number, mean=zeros, square=jax.tree.map(jnp.copy, zeros))
+        lr, turn, last = (jnp.asarray(v, jnp.float32) for v in (recipe.lr, WARM_UP * total_steps - 1, total_steps - 1))
+        mean, square = (jax.tree.map(jnp.zeros_like, params) for _ in range(2))  # two: the step may donate both
+        return OneCycleAdamW(jnp.zeros((), jnp.int32), lr, turn, last, mean, square)
 
     def update(grads: Any, state: OneCycleAdamW, params: Any = None) -> tuple[Any, OneCycleAdamW]:
         if params is None:
             raise ValueError('adamw: update needs the parameters for weight decay')
         lr, gain1 = schedule(state)
-        t = (state.count + 1).astype(jnp.float32)
+        t = (state.step + 1).astype(jnp.float32)
         # 1 - b^t by expm1: close to t * (1 - b), which 1 - b**t would lose to rounding in float32.
         correct1, correct2 = -jnp.expm1(t * jnp.log1p(-gain1)), -jnp.expm1(t * math.log(BETA2))
         mean = jax.tree.map(lambda m, g: m + gain1 * (g - m), state.mean, grads)
@@ -126,7 +126,7 @@ def adamw(recipe: Recipe, total_steps: int) -> optax.GradientTransformation:
             mean,
             square,
         )
-        return updates, state._replace(count=state.count + 1, mean=mean, square=square)
+        return updates, state._replace(step=state.step + 1, mean=mean, square=square)
 
     return optax.chain(clip_by_global_norm(recipe.grad_clip), optax.GradientTransformation(init, update))
 

@@ -35,7 +35,9 @@ def shard(chunk: Chunk) -> dict[str, np.ndarray]:
     return {'x': split(chunk.x), 'y': split(chunk.y), 'mask': split(chunk.mask)}
 
 
-def compile_programs(model: Model, tx: optax.GradientTransformation, recipe: Recipe, signal: Signal, n_out: int) -> Programs:
+def compile_programs(
+    model: Model, tx: optax.GradientTransformation, recipe: Recipe, signal: Signal, n_out: int
+) -> Programs:
     """Compile training and prediction from shapes alone, before any data are there.
 
     Raises: RequestError if the batch cannot be split over the devices.
@@ -50,8 +52,9 @@ def compile_programs(model: Model, tx: optax.GradientTransformation, recipe: Rec
     chunk = {'x': shape((*rows, signal.n_chans, signal.n_times), jnp.float32), 'y': y, 'mask': shape(rows, jnp.bool_)}
     state = jax.eval_shape(lambda: new_state(model, tx, 0, jnp.ones(n_out)))
     step = partial(train_step, model=model, tx=tx, loss=recipe.loss, smoothing=recipe.label_smoothing)
-    train = jax.pmap(partial(_train_chunk, step=step), axis_name=AXIS, in_axes=(None, 0, None), out_axes=None,
-                     donate_argnums=0)
+    train = jax.pmap(
+        partial(_train_chunk, step=step), axis_name=AXIS, in_axes=(None, 0, None), out_axes=None, donate_argnums=0
+    )
     predict = jax.pmap(partial(_predict_chunk, model=model, n_out=n_out), axis_name=AXIS, in_axes=(None, 0, None))
     variables = {name: state[name] for name in ('params', 'state')}
     return Programs(train.lower(state, chunk, count).compile(), predict.lower(variables, chunk, count).compile())
@@ -59,6 +62,7 @@ def compile_programs(model: Model, tx: optax.GradientTransformation, recipe: Rec
 
 def _train_chunk(state: State, chunk: dict[str, jax.Array], n: jax.Array, *, step: Callable) -> tuple[State, Any]:
     """n training steps without Python between them."""
+
     def body(i: jax.Array, carry: tuple[State, Any]) -> tuple[State, Any]:
         new, metrics = step(carry[0], {k: v[i] for k, v in chunk.items()})
         return new, jax.tree.map(jnp.add, carry[1], metrics)
@@ -68,6 +72,7 @@ def _train_chunk(state: State, chunk: dict[str, jax.Array], n: jax.Array, *, ste
 
 def _predict_chunk(variables: Any, chunk: dict[str, jax.Array], n: jax.Array, *, model: Model, n_out: int) -> jax.Array:
     """Outputs of n batches [K, B, n_out]; later ones stay zero."""
+
     def body(i: jax.Array, out: jax.Array) -> jax.Array:
         return out.at[i].set(predict_step(variables, {k: v[i] for k, v in chunk.items()}, model=model))
 
@@ -78,8 +83,14 @@ def new_state(model: Model, tx: optax.GradientTransformation, seed: int | jax.Ar
     """The state before the first step: one key for the initial weights, one for dropout."""
     init, dropout = jax.random.split(jax.random.key(seed, impl='threefry2x32'))
     variables = model.init(init)
-    return {'params': variables['params'], 'state': variables['state'], 'opt': tx.init(variables['params']),
-            'step': jnp.zeros((), jnp.int32), 'key': jax.random.key_data(dropout), 'loss_weights': loss_weights}
+    return {
+        'params': variables['params'],
+        'state': variables['state'],
+        'opt': tx.init(variables['params']),
+        'step': jnp.zeros((), jnp.int32),
+        'key': jax.random.key_data(dropout),
+        'loss_weights': loss_weights,
+    }
 
 
 def predict(programs: Programs, variables: Any, loader: Loader, check: Callable[[], None] = lambda: None) -> np.ndarray:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 import pkgutil
 import runpy
 from collections.abc import Iterable
 from importlib import import_module
+from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,6 +18,37 @@ from jbench.spec import Cell, Dataset, ModelSpec, Override, Recipe, RequestError
 from jbench.tasks.suites import SUITES
 
 GROUPS = ('classic', 'foundation', 'baselines')
+SETTABLE = ('window', 'target', 'signal', 'split', 'recipe', 'metric')  # parts of a task that `--set` may change
+TINY = 1e-9  # stands for 'above 0'
+_SCORES = ('bal_acc', 'acc', 'f1_macro', 'auroc', 'auprc')
+METRICS = {  # scores of each kind of target; the first is the published headline
+    'classes': _SCORES,
+    'state': _SCORES,
+    'labels': ('f1_score_macro', 'hamming', 'exact_match'),
+    'value': ('pearsonr', 'rmse', 'mae', 'r2', 'normalized_rmse', 'bmae'),
+}
+LOSSES = {
+    'classes': 'cross_entropy',
+    'state': 'cross_entropy',
+    'labels': 'binary_cross_entropy',
+    'value': 'squared_error',
+}
+RANGES = (  # (path, least, greatest) of numbers that mean something
+    ('window.duration', TINY, math.inf),
+    ('window.stride', TINY, math.inf),
+    ('signal.sfreq', TINY, math.inf),
+    ('signal.clamp', TINY, math.inf),
+    ('split.valid', TINY, 1 - TINY),
+    ('split.test', TINY, 1 - TINY),
+    ('split.seed', 0, 2**32 - 1),
+    ('recipe.lr', 0, math.inf),
+    ('recipe.weight_decay', 0, math.inf),
+    ('recipe.batch_size', 1, math.inf),
+    ('recipe.max_epochs', 1, math.inf),
+    ('recipe.patience', 1, math.inf),
+    ('recipe.grad_clip', TINY, math.inf),
+    ('recipe.label_smoothing', 0, 1),
+)
 
 
 class Choice(NamedTuple):
@@ -67,33 +100,37 @@ def select_tasks(text: str) -> list[tuple[Task, Dataset | None]]:
 
 
 def _select(item: str) -> list[tuple[Task, Dataset | None]]:
-    known = tasks()
+    asked, item, known = item, item.removeprefix('eeg/'), tasks()
     categories = {t.category for v in known.values() for t in v}
     if item == 'all':
         return [(v[-1], None) for v in known.values()]
     if item in SUITES:
         absent = [name for name, _ in SUITES[item] if name not in known]
         if absent:
-            raise RequestError(f'suite {item!r}: {len(absent)} of its {len(SUITES[item])} tasks are not in this version of '
-                               f'jbench: {", ".join(absent)}\n  name those that are: --task='
-                               + ','.join(f'{n}@{v}' for n, v in SUITES[item] if n in known))
+            raise RequestError(
+                f'suite {item!r}: {len(absent)} of its {len(SUITES[item])} tasks are not in this version of '
+                f'jbench: {", ".join(absent)}\n  name those that are: --task='
+                + ','.join(f'{n}@{v}' for n, v in SUITES[item] if n in known)
+            )
         return [(_version(known[name], name, version), None) for name, version in SUITES[item]]
     if item in categories:
         return [(v[-1], None) for v in known.values() if v[-1].category == item]
-    head, _, rest = item.removeprefix('eeg/').partition('/')
+    head, _, rest = item.partition('/')
     if head in {t.device for v in known.values() for t in v} and rest:
         name, _, rest = rest.partition('/')
         head = f'{head}/{name}'
-    name, _, version = head.partition('@')
+    name, at, version = head.partition('@')
     if name not in known:
-        raise unknown('task', item, [*known, *categories, *SUITES, 'all'])
-    task = _version(known[name], name, version) if version else known[name][-1]
+        raise unknown('task', asked, [*known, *categories, *SUITES, 'all'])
+    task = _version(known[name], name, version) if at else known[name][-1]
     if not rest:
         return [(task, None)]
     dataset = find_dataset(rest)
     if dataset.name not in (*task.datasets, task.simulated):
         usable = [d for d in (*task.datasets, task.simulated) if d in datasets()]
-        raise RequestError(f'dataset {dataset.name} does not serve task {name}; it is served by: {", ".join(map(str, usable))}')
+        raise RequestError(
+            f'dataset {dataset.name} does not serve task {name}; it is served by: {", ".join(map(str, usable))}'
+        )
     return [(task, dataset)]
 
 
@@ -101,7 +138,8 @@ def _version(versions: tuple[Task, ...], name: str, version: int | str) -> Task:
     for task in versions:
         if str(task.version) == str(version):
             return task
-    raise RequestError(f'task {name!r} has no version {version}; it has {", ".join(str(t.version) for t in versions)}')
+    there = ', '.join(str(t.version) for t in versions)
+    raise RequestError(f'task {name!r} has no version {str(version)!r}; it has {there}')
 
 
 def select_models(text: str) -> list[ModelSpec]:
@@ -138,7 +176,9 @@ def choose_dataset(task: Task, named: Dataset | None, data_dir: Path | None, wor
             return Choice(task, core, named is not None)
     where = f'{data_dir or "<data_dir>"}/{task.datasets[0] if core is None else core.name}'
     readable = core is not None and core.source is not None
-    absent = f'{where} holds no recording' if readable else f'{task.datasets[0]} has no reader in this version of jbench'
+    absent = (
+        f'{where} holds no recording' if readable else f'{task.datasets[0]} has no reader in this version of jbench'
+    )
     if named is not None or simulated == 'no' or stand_in is None:
         layout = f'; put there: {core.layout} (from {core.host})' if core is not None and readable else ''
         hint = '' if data_dir else '; name the folder by --data_dir=DIR or JBENCH_DATA'
@@ -148,12 +188,38 @@ def choose_dataset(task: Task, named: Dataset | None, data_dir: Path | None, wor
 
 def apply(task: Task, dataset: Dataset, user: tuple[Override, ...]) -> Task:
     """The task as it runs on a dataset: the task's overrides for it, then the dataset's recipe, then the user's own."""
-    for path, value in (*dict(task.overrides).get(dataset.name, ()), *dataset.recipe, *user):
-        try:
-            task = override(task, path, value)
-        except KeyError:
-            raise unknown('option', path, paths(task)) from None
+    for path, value in (*dict(task.overrides).get(dataset.name, ()), *dataset.recipe):
+        task = override(task, path, value)
+    for path, value in user:
+        known = options(task)
+        if path not in known:
+            raise unknown('option', path, known)
+        task = override(task, path, value)
+    check(task)
     return task
+
+
+def options(task: Task) -> list[str]:
+    """The paths that `--set` takes: what is asked and how it is learnt, but not what a task is called or made of."""
+    return [path for path in paths(task) if path.partition('.')[0] in SETTABLE]
+
+
+def check(task: Task) -> None:
+    """Refuse values that have the right type and no meaning, before anything is prepared. Raises RequestError."""
+    for path, low, high in RANGES:
+        value = attrgetter(path)(task) if path in paths(task) else None
+        if value is not None and not low <= value <= high:
+            at_most = '' if high == math.inf else f' and at most {high:g}'
+            raise RequestError(f'--set {path}: {value!r} must be at least {low:g}{at_most}')
+    for path in ('signal.band', 'signal.baseline'):
+        pair = attrgetter(path)(task)
+        if pair is not None and pair[0] >= pair[1]:
+            raise RequestError(f'--set {path}: {pair!r} must be two ascending numbers')
+    kind = task.target.kind
+    if kind in METRICS and task.metric not in METRICS[kind]:
+        raise unknown(f'metric of {kind}', task.metric, METRICS[kind])
+    if kind in LOSSES and task.recipe.loss != LOSSES[kind]:
+        raise RequestError(f'--set recipe.loss: {task.recipe.loss!r} does not fit {kind}, learnt by {LOSSES[kind]!r}')
 
 
 def parse_overrides(items: Iterable[str]) -> tuple[Override, ...]:
@@ -174,18 +240,29 @@ def config_overrides(path: str) -> tuple[Override, ...]:
     """
     if not Path(path).is_file():
         raise RequestError(f'--config={path}: no such file; see configs/ for examples')
-    found = runpy.run_path(path)
-    recipe = found['get']() if callable(found.get('get')) else None
+    try:
+        found = runpy.run_path(path)
+        recipe = found['get']() if callable(found.get('get')) else None
+    except Exception as error:  # the user's own code
+        raise RequestError(f'--config={path}: {type(error).__name__}: {error}') from error
     if not isinstance(recipe, Recipe):
         raise RequestError(f'--config={path}: expected a function get() that returns a jbench.spec.Recipe')
     default = Recipe()
-    return tuple((f'recipe.{f.name}', getattr(recipe, f.name)) for f in dataclasses.fields(recipe)
-                 if getattr(recipe, f.name) != getattr(default, f.name))
+    return tuple(
+        (f'recipe.{f.name}', getattr(recipe, f.name))
+        for f in dataclasses.fields(recipe)
+        if getattr(recipe, f.name) != getattr(default, f.name)
+    )
 
 
-def make_cells(choices: list[Choice], models: list[ModelSpec], user: tuple[Override, ...], debug: bool = False) -> list[Cell]:
-    """Every choice with every model, in order."""
-    if debug:
-        user = (*user, ('recipe.max_epochs', 2))
-    return [Cell(task=apply(c.task, c.dataset, user), dataset=c.dataset, model=m.name, overrides=user, debug=debug)
-            for c in choices for m in models]
+def make_cells(
+    choices: list[Choice], models: list[ModelSpec], user: tuple[Override, ...], debug: bool = False
+) -> list[Cell]:
+    """Every choice with every model, in order; what was asked twice comes once."""
+    asked = (*user, ('recipe.max_epochs', 2)) if debug else user
+    cells = [
+        Cell(task=apply(c.task, c.dataset, asked), dataset=c.dataset, model=m.name, overrides=user, debug=debug)
+        for c in choices
+        for m in models
+    ]
+    return list({c.key: c for c in cells}.values())

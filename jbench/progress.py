@@ -26,12 +26,20 @@ class Progress:
             from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
             from rich.progress import Progress as Bars
 
-            self._bars = Bars(TextColumn('{task.description}'), BarColumn(), MofNCompleteColumn(), TextColumn('{task.fields[note]}'),
-                              TimeElapsedColumn(), console=Console(stderr=True))
+            self._bars = Bars(
+                TextColumn('{task.description}'),
+                BarColumn(),
+                MofNCompleteColumn(),
+                TextColumn('{task.fields[note]}'),
+                TimeElapsedColumn(),
+                console=Console(stderr=True),
+            )
             self._bars.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         if self._bars is not None:
             self._bars.stop()
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -27,18 +29,36 @@ class _Parser(argparse.ArgumentParser):
 
 def parser() -> argparse.ArgumentParser:
     """The command line."""
-    p = _Parser(prog='jbench', description='How well does a model decode brain recordings?', allow_abbrev=False,
-                epilog='example: python -m jbench.run --task=bci --model=eegnet')
+    p = _Parser(
+        prog='jbench',
+        description='How well does a model decode brain recordings?',
+        allow_abbrev=False,
+        epilog='example: python -m jbench.run --task=bci --model=eegnet',
+    )
     p.add_argument('--task', help='task[@version][/dataset], category, suite, comma list, or all')
-    p.add_argument('--model', default='eegnet', help='model, group (classic, foundation, baselines, all), comma list [eegnet]')
+    p.add_argument(
+        '--model', default='eegnet', help='model, group (classic, foundation, baselines, all), comma list [eegnet]'
+    )
     p.add_argument('--seeds', default='33,34,35', help='model seeds [33,34,35]; data and split seeds stay 33')
     p.add_argument('--stage', help=f'only these of {",".join(STAGES)} [what is missing]')
     p.add_argument('--download', action='store_true', help='short for --stage=download')
     p.add_argument('--prepare', action='store_true', help='short for --stage=prepare')
-    p.add_argument('--data_dir', default=os.environ.get('JBENCH_DATA'), help='recordings, read only: DIR/<dataset>/... [$JBENCH_DATA]')
-    p.add_argument('--workdir', default=os.environ.get('JBENCH_WORKDIR', './jbench-work'), help='everything that jbench writes [./jbench-work]')
-    p.add_argument('--simulated', default='auto', choices=('auto', 'yes', 'no'), help='stand-in for absent Core datasets [auto]')
-    p.add_argument('--set', action='append', default=[], metavar='FIELD=VALUE', help='change a field, e.g. recipe.max_epochs=5')
+    p.add_argument(
+        '--data_dir',
+        default=os.environ.get('JBENCH_DATA'),
+        help='recordings, read only: DIR/<dataset>/... [$JBENCH_DATA]',
+    )
+    p.add_argument(
+        '--workdir',
+        default=os.environ.get('JBENCH_WORKDIR', './jbench-work'),
+        help='everything that jbench writes [./jbench-work]',
+    )
+    p.add_argument(
+        '--simulated', default='auto', choices=('auto', 'yes', 'no'), help='stand-in for absent Core datasets [auto]'
+    )
+    p.add_argument(
+        '--set', action='append', default=[], metavar='FIELD=VALUE', help='change a field, e.g. recipe.max_epochs=5'
+    )
     p.add_argument('--config', help='a recipe: a Python file with get() -> Recipe')
     p.add_argument('--if_exists', default='resume', choices=IF_EXISTS, help='finished and half-done seeds [resume]')
     p.add_argument('--list', action='store_true', help='tasks, datasets, models, suites')
@@ -57,7 +77,7 @@ def main(argv: list[str] | None = None) -> int:
         if args.list or args.info:
             from jbench.report import catalogue
 
-            print(catalogue.info(args.info, args.format) if args.info else catalogue.listing(args))
+            print(catalogue.info(args.info, args.format, args.data_dir) if args.info else catalogue.listing(args))
             return 0
         return _run(args)
     except RequestError as error:
@@ -119,8 +139,10 @@ def _run(args: argparse.Namespace) -> int:
     cells, choices = _plan(args)
     for c in choices:
         if c.dataset.simulated:
-            print(f'simulated: {c.task.name} runs on {c.dataset.name}, generated recordings, because {c.reason or "it was named"}',
-                  file=sys.stderr)
+            print(
+                f'simulated: {c.task.name} runs on {c.dataset.name}, generated recordings, because {c.reason or "it was named"}',
+                file=sys.stderr,
+            )
     if args.dry_run:
         from jbench.report import catalogue
 
@@ -133,15 +155,15 @@ def _run(args: argparse.Namespace) -> int:
     stop = StopSignal()
     with Progress() as progress:
         try:
-            failed, rows = _stages(args, cells, progress, stop)
+            status, rows = _stages(args, cells, progress, stop)
         except Interrupted:
             progress.say('interrupted: what was done is saved; the same command goes on from there')
             sys.stdout.flush()
             sys.stderr.flush()
             os._exit(75)  # a thread may still be compiling
-    if 'report' in args.stages:
+    if 'report' in args.stages and rows:
         _report(rows, args.format)
-    return 1 if failed else 0
+    return status
 
 
 def _environment(args: argparse.Namespace) -> None:
@@ -155,27 +177,41 @@ def _environment(args: argparse.Namespace) -> None:
         os.environ['JAX_PLATFORMS'] = {'gpu': 'cuda'}.get(args.device, args.device)
 
 
-def _stages(args: argparse.Namespace, cells: list[Cell], progress: Any, stop: Any) -> tuple[list[str], list[dict[str, Any]]]:
-    """Prepare every set, then train every cell. Returns the names of failed seeds, and all results."""
+def _stages(args: argparse.Namespace, cells: list[Cell], progress: Any, stop: Any) -> tuple[int, list[dict[str, Any]]]:
+    """Prepare every set, then train every cell; a cell whose data are wrong does not keep the others from running.
+
+    Returns: the exit status, and all results.
+    """
     from jbench import stages
 
     context = stages.Context(args.workdir, args.data_dir, progress, stop, args.if_exists)
-    compiler = stages.Compiler()
-    if 'train' in args.stages:
-        compiler.foresee([c for c in cells if stages.needs_training(c, args.seeds, context)])
-    prepared = {}
-    if 'prepare' in args.stages or 'train' in args.stages:
-        prepared = {c.key: stages.prepare(c, context) for c in cells}
+    if args.stages == ['report']:
+        return 0, stages.stored(cells, args.seeds, context)
+    compiler, prepared, refused = stages.Compiler(), {}, []
     found: list[dict[str, Any]] = []
     if 'train' in args.stages:
-        for c in cells:
-            found += stages.train(c, prepared[c.key], args.seeds, compiler, context)
-    elif 'report' in args.stages:
-        found = stages.stored(cells, args.seeds, context)
-    failed = [f'{r["task"]}/{r["dataset"]} {r["model"]} seed {r["seed"]}' for r in found if r['status'] == 'failed']
-    for name in failed:
-        progress.say(f'failed: {name}')
-    return failed, found
+        compiler.foresee([c for c in cells if stages.needs_training(c, args.seeds, context)])
+
+    def attempt(cell: Cell, work: Callable[[], Any]) -> Any:
+        try:
+            return work()
+        except RequestError as error:
+            progress.say(f'jbench: {error}')
+            refused.append(cell)
+
+    for c in cells:
+        prepared[c.key] = attempt(c, partial(stages.prepare, c, context))
+    for c in cells:
+        if 'train' in args.stages and prepared[c.key] is not None:
+            found += attempt(c, partial(stages.train, c, prepared[c.key], args.seeds, compiler, context)) or []
+    failed = [r for r in found if r['status'] == 'failed']
+    for r in failed:
+        progress.say(f'failed: {r["task"]}/{r["dataset"]} {r["model"]} seed {r["seed"]}: {r["warnings"][-1]}')
+    for c in refused[: 0 if len(cells) == 1 else None]:
+        progress.say(f'not run: {c.task.name}/{c.dataset.name} {c.model}')
+    if len(refused) == len(cells):
+        return 2, found
+    return (1 if failed or refused else 0), found
 
 
 def _report(found: list[dict[str, Any]], form: str) -> None:

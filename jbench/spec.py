@@ -10,6 +10,7 @@ import dataclasses
 import difflib
 import hashlib
 import json
+import math
 import types
 import typing
 from collections.abc import Iterable, Iterator
@@ -39,7 +40,7 @@ class SignalSpec:
     sfreq: float = 120.0  # Hz, after resampling
     band: tuple[float, float] | None = (0.1, 75.0)  # Hz, zero-phase FIR
     notch: tuple[float, ...] = (50.0, 60.0)  # Hz, with all harmonics
-    scaler: str = 'robust'  # 'robust' (median, IQR) | 'standard' (mean, sd) | 'none'; per recording and channel
+    scaler: typing.Literal['robust', 'standard', 'none'] = 'robust'  # median, IQR | mean, sd; recording, channel
     baseline: tuple[float, float] | None = None  # s from the window's start, mean subtracted
     clamp: float | None = 20.0  # applied when windows are loaded; handcrafted baselines skip it
 
@@ -157,7 +158,7 @@ class Recipe:
     grad_clip: float = 1.0  # global L2 norm
     label_smoothing: float = 0.1
     class_weights: bool = False
-    loss: str = 'cross_entropy'  # 'cross_entropy' | 'binary_cross_entropy' | 'squared_error'
+    loss: typing.Literal['cross_entropy', 'binary_cross_entropy', 'squared_error'] = 'cross_entropy'
 
 
 @dataclass(frozen=True)
@@ -325,6 +326,10 @@ def coerce(value: Any, kind: Any, path: str) -> Any:
     if dataclasses.is_dataclass(value):
         return value
     origin, args = typing.get_origin(kind), typing.get_args(kind)
+    if origin is typing.Literal:
+        if value in args:
+            return value
+        raise RequestError(f'--set {path}: {value!r} is not one of {", ".join(args)}')
     if origin in (typing.Union, types.UnionType):
         if value is None or (isinstance(value, str) and value.lower() in ('none', 'null')):
             if type(None) in args:
@@ -333,16 +338,20 @@ def coerce(value: Any, kind: Any, path: str) -> Any:
         if len(rest) == 1:
             return coerce(value, rest[0], path)
     if origin is tuple:
-        items = value if isinstance(value, list | tuple) else [v for v in str(value).strip('()[]').split(',') if v.strip()]
+        items = (
+            value if isinstance(value, list | tuple) else [v for v in str(value).strip('()[]').split(',') if v.strip()]
+        )
         inner = [args[0]] * len(items) if args[-1] is Ellipsis else list(args)
         if len(items) == len(inner):
-            return tuple(coerce(v.strip() if isinstance(v, str) else v, k, path) for v, k in zip(items, inner, strict=True))
+            return tuple(
+                coerce(v.strip() if isinstance(v, str) else v, k, path) for v, k in zip(items, inner, strict=True)
+            )
     try:
         if kind is bool and str(value).lower() in ('true', 'false', '1', '0', 'yes', 'no'):
             return str(value).lower() in ('true', '1', 'yes')
-        if kind is int and float(value) == int(float(value)):
+        if kind is int and float(value).is_integer():
             return int(float(value))
-        if kind is float:
+        if kind is float and math.isfinite(float(value)):
             return float(value)
         if kind is str and isinstance(value, str):
             return value

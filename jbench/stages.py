@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import os
-import platform
-import resource
-import sys
 import threading
 import time
 from importlib import import_module
@@ -16,13 +12,12 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from jbench import checkpoint, fit, metrics, optim, parallel, results
-from jbench.data import cache, fs, loader, splits
+from jbench import checkpoint, fit, optim, parallel, provenance, results
+from jbench.data import cache, fs, loader
 from jbench.models import MODELS
 from jbench.models.blocks import Model
 from jbench.progress import Progress, StopSignal
-from jbench.spec import Cell, Dataset, Recipe, RequestError, Signal, Task
-from jbench.tasks.suites import SUITES
+from jbench.spec import Cell, Recipe, RequestError, Signal
 
 DEBUG_WINDOWS = 256  # of each split, with --debug
 
@@ -66,18 +61,30 @@ class Compiler:
     def get(self, model: str, signal: Signal, n_out: int, recipe: Recipe) -> parallel.Programs:
         """The programs, compiled now if they were not foreseen."""
         signal = dataclasses.replace(signal, ch_names=())  # names do not change a program
-        key = (MODELS[model].target, signal, n_out, recipe.batch_size, recipe.loss, recipe.label_smoothing,
-               recipe.weight_decay, recipe.grad_clip)
+        key = (
+            MODELS[model].target,
+            signal,
+            n_out,
+            recipe.batch_size,
+            recipe.loss,
+            recipe.label_smoothing,
+            recipe.weight_decay,
+            recipe.grad_clip,
+        )
         with self._lock:
             if key not in self._made:
-                self._made[key] = parallel.compile_programs(build(model, signal, n_out), optim.adamw(recipe, 1), recipe,
-                                                            signal, n_out)
+                self._made[key] = parallel.compile_programs(
+                    build(model, signal, n_out), optim.adamw(recipe, 1), recipe, signal, n_out
+                )
             return self._made[key]
 
     def foresee(self, cells: list[Cell]) -> None:
         """Start compiling what the specs alone let one expect, while the data are prepared."""
-        wanted = [(c.model, _expected_signal(c), len(c.dataset.event_id), c.task.recipe) for c in cells
-                  if MODELS[c.model].kind == 'network' and c.dataset.event_id]
+        wanted = [
+            (c.model, _expected_signal(c), len(c.dataset.event_id), c.task.recipe)
+            for c in cells
+            if MODELS[c.model].kind == 'network' and c.dataset.event_id
+        ]
 
         def work() -> None:
             for args in wanted:
@@ -91,7 +98,9 @@ class Compiler:
 
 def _expected_signal(cell: Cell) -> Signal:
     signal, window = cell.task.signal, cell.task.window
-    return Signal(n_chans=cell.dataset.n_chans, n_times=max(1, round(window.duration * signal.sfreq)), sfreq=signal.sfreq)
+    return Signal(
+        n_chans=cell.dataset.n_chans, n_times=max(1, round(window.duration * signal.sfreq)), sfreq=signal.sfreq
+    )
 
 
 def build(model: str, signal: Signal, n_out: int) -> Model:
@@ -100,7 +109,9 @@ def build(model: str, signal: Signal, n_out: int) -> Model:
     return getattr(import_module(module), name)(signal, n_out, axis_name=parallel.AXIS)
 
 
-def train(cell: Cell, prepared: tuple[Path, float], seeds: list[int], compiler: Compiler, context: Context) -> list[dict[str, Any]]:
+def train(
+    cell: Cell, prepared: tuple[Path, float], seeds: list[int], compiler: Compiler, context: Context
+) -> list[dict[str, Any]]:
     """All seeds of a cell; finished ones are skipped. Returns their results.
 
     Raises: RequestError, Interrupted.
@@ -124,7 +135,7 @@ def train(cell: Cell, prepared: tuple[Path, float], seeds: list[int], compiler: 
             data = _few(data)
         run = _train_network if MODELS[cell.model].kind == 'network' else _fit_estimator
         for seed, outcome in run(cell, data, todo, compiler, context):
-            result = _describe(cell, data, seed, digest, outcome)
+            result = provenance.describe(cell, data, seed, digest, outcome)
             result['timings']['prepare'] = prepare_seconds
             done[seed] = results.write(home, result, outcome.get('predictions'))
             checkpoint.remove(_checkpoints(cell, seed, context))
@@ -185,12 +196,21 @@ def _train_network(cell: Cell, data: loader.PreparedSet, seeds: list[int], compi
         tested = time.monotonic()
         outputs = parallel.predict(programs, fitted.variables, test)
         total = sum(a.size for a in jax.tree.leaves(start['params']))
-        yield seed, {
-            'predictions': _predictions(test, outputs), 'history': fitted.history, 'resumes': fitted.resumes,
-            'n_parameters': {'total': total, 'trainable': total},
-            'timings': {'compile': compiled, 'fit': fitted.seconds, 'test': time.monotonic() - tested,
-                        'total': time.monotonic() - began},
-        }
+        yield (
+            seed,
+            {
+                'predictions': _predictions(test, outputs),
+                'history': fitted.history,
+                'resumes': fitted.resumes,
+                'n_parameters': {'total': total, 'trainable': total},
+                'timings': {
+                    'compile': compiled,
+                    'fit': fitted.seconds,
+                    'test': time.monotonic() - tested,
+                    'total': time.monotonic() - began,
+                },
+            },
+        )
         compiled = 0.0
 
 
@@ -199,13 +219,17 @@ def _watch(cell: Cell, data: loader.PreparedSet, seed: int, name: str, context: 
     metric, total = cell.task.metric, cell.task.recipe.max_epochs
 
     def progress(facts: dict[str, Any]) -> None:
-        context.progress.update(f'train {name} seed {seed}', int(facts['epoch']) + 1, total,
-                                f'loss {facts["train_loss"]:.3f} valid {metric} {facts["monitor"]:.3f} (best {facts["best"]:.3f})')
+        context.progress.update(
+            f'train {name} seed {seed}',
+            int(facts['epoch']) + 1,
+            total,
+            f'loss {facts["train_loss"]:.3f} valid {metric} {facts["monitor"]:.3f} (best {facts["best"]:.3f})',
+        )
 
     folder = _checkpoints(cell, seed, context)
     if context.if_exists in ('skip', 'overwrite'):
         checkpoint.remove(folder)
-    return fit.Watch(progress, context.stop, folder, devices() | {'prepared': data.folder.name, 'jax': jax.__version__})
+    return fit.Watch(progress, context.stop, folder, provenance.devices() | {'prepared': data.folder.name, 'jax': jax.__version__})
 
 
 def _fit_estimator(cell: Cell, data: loader.PreparedSet, seeds: list[int], compiler: Compiler, context: Context) -> Any:
@@ -219,64 +243,25 @@ def _fit_estimator(cell: Cell, data: loader.PreparedSet, seeds: list[int], compi
     outputs = predict(loader.read(data, test_rows, None))
     tested = time.monotonic()
     context.progress.update(f'fit {cell.task.name}/{cell.dataset.name} {cell.model}', 1, 1)
-    predictions = {'id': data.ids[test_rows], 'outputs': outputs, 'y': data.y[test_rows], 'subject': data.subjects[test_rows]}
+    predictions = {
+        'id': data.ids[test_rows],
+        'outputs': outputs,
+        'y': data.y[test_rows],
+        'subject': data.subjects[test_rows],
+    }
     for seed in seeds:
-        yield seed, {'predictions': predictions, 'history': [], 'resumes': 0, 'n_parameters': {'total': None, 'trainable': None},
-                     'timings': {'compile': 0.0, 'fit': fitted - began, 'test': tested - fitted, 'total': tested - began}}
+        yield (
+            seed,
+            {
+                'predictions': predictions,
+                'history': [],
+                'resumes': 0,
+                'n_parameters': {'total': None, 'trainable': None},
+                'timings': {'compile': 0.0, 'fit': fitted - began, 'test': tested - fitted, 'total': tested - began},
+            },
+        )
 
 
 def _predictions(test: loader.Loader, outputs: np.ndarray) -> dict[str, Any]:
     data = test.prepared
     return {'id': data.ids[test.rows], 'outputs': outputs, 'y': test.y, 'subject': data.subjects[test.rows]}
-
-
-def devices() -> dict[str, Any]:
-    """What computes: on one machine kind with these equal, bits are equal."""
-    return {'backend': jax.default_backend(), 'count': jax.device_count(), 'kind': f'{jax.devices()[0].device_kind} {platform.machine()}',
-            'nproc': int(os.environ.get('NPROC', os.cpu_count() or 1))}
-
-
-def _describe(cell: Cell, data: loader.PreparedSet, seed: int, digest: str, outcome: dict[str, Any]) -> dict[str, Any]:
-    """Everything that a result says, apart from its scores."""
-    test, fitted_on = data.rows('test'), data.rows('train', 'valid')
-    baseline = metrics.dummy(data.kind, data.y[fitted_on], len(test), n_out=data.n_out)
-    floor = metrics.headline(metrics.evaluate(data.kind, baseline, data.y[test]), cell.task.metric)
-    counts = {name: int((data.split == name).sum()) for name in ('train', 'valid', 'test')}
-    scale = 1 / 1024 if sys.platform != 'darwin' else 1 / 1024**2
-    return {
-        'task': cell.task.name, 'task_version': cell.task.version, 'dataset': cell.dataset.name, 'model': cell.model,
-        'seed': seed, 'status': 'failed' if 'failed' in outcome else 'debug' if cell.debug else 'done',
-        'simulated': cell.dataset.simulated, 'protocol': _protocol(cell, data), 'dummy': floor,
-        'n_records': {'declared': None, 'prepared': data.manifest['n_windows'], **counts,
-                      'evaluated': 0 if 'failed' in outcome else counts['test']},
-        'subjects': {name: list(dict.fromkeys(data.subjects[data.split == name].tolist())) for name in counts},
-        'split_hash': splits.split_hash({name: data.ids[data.split == name] for name in counts}),
-        'prepared_hash': digest, 'key': cell.key, 'config': {'task': cell.task, 'dataset': cell.dataset},
-        'versions': results.versions(), 'devices': devices(), 'classes': list(data.classes),
-        'memory': {'peak_rss_mb': resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * scale},
-        'warnings': [*data.warnings, *([outcome['failed']] if 'failed' in outcome else [])],
-        'n_parameters': outcome.get('n_parameters', {'total': None, 'trainable': None}),
-        'history': outcome.get('history', []), 'resumes': outcome.get('resumes', 0),
-        'timings': {'prepare': 0.0, **outcome.get('timings', dict.fromkeys(('compile', 'fit', 'test', 'total'), 0.0))},
-    }
-
-
-def _protocol(cell: Cell, data: loader.PreparedSet) -> dict[str, Any]:
-    """Which published protocol a result follows, and how it departs from it."""
-    pinned = (cell.task.name, cell.task.version)
-    core = cell.dataset.name == cell.task.datasets[0]
-    suite = next((s for s, names in SUITES.items() if pinned in names and core), None)
-    return {'suite': None if cell.overrides or cell.debug else suite, 'custom': [f'{p}={v}' for p, v in cell.overrides],
-            'partial': partial_reasons(cell.task, cell.dataset, data), 'debug': cell.debug}
-
-
-def partial_reasons(task: Task, dataset: Dataset, data: loader.PreparedSet) -> list[str]:
-    """What of the declared dataset is not here, in words."""
-    if dataset.simulated:
-        return []
-    manifest = data.manifest
-    reasons = [n.removeprefix('partial: ') for n in manifest['notes'] if n.startswith('partial: ')]
-    here, subjects = len(manifest['recordings']), len(manifest['subjects']['present'])
-    if here < dataset.n_recordings:
-        reasons.append(f'{here} of {dataset.n_recordings} recordings ({subjects} of {dataset.n_subjects} subjects)')
-    return reasons

@@ -28,13 +28,17 @@ def cross_entropy(logits: jax.Array, y: jax.Array, weights: jax.Array, smoothing
     return (1 - smoothing) * nll + smoothing * smooth, weight
 
 
-def binary_cross_entropy(logits: jax.Array, y: jax.Array, weights: jax.Array, smoothing: float) -> tuple[jax.Array, jax.Array]:
+def binary_cross_entropy(
+    logits: jax.Array, y: jax.Array, weights: jax.Array, smoothing: float
+) -> tuple[jax.Array, jax.Array]:
     """Binary cross-entropy of several labels with positive weights [K]: (loss [B], 1 [B]), the mean over labels."""
     loss = -(weights * y * jax.nn.log_sigmoid(logits) + (1 - y) * jax.nn.log_sigmoid(-logits))
     return loss.mean(1), jnp.ones(len(y), logits.dtype)
 
 
-def squared_error(outputs: jax.Array, y: jax.Array, weights: jax.Array, smoothing: float) -> tuple[jax.Array, jax.Array]:
+def squared_error(
+    outputs: jax.Array, y: jax.Array, weights: jax.Array, smoothing: float
+) -> tuple[jax.Array, jax.Array]:
     """Squared error of values [B, K]: (loss [B], 1 [B]), the mean over values."""
     return jnp.square(outputs - y).mean(1), jnp.ones(len(y), outputs.dtype)
 
@@ -42,8 +46,15 @@ def squared_error(outputs: jax.Array, y: jax.Array, weights: jax.Array, smoothin
 LOSSES = {'cross_entropy': cross_entropy, 'binary_cross_entropy': binary_cross_entropy, 'squared_error': squared_error}
 
 
-def train_step(state: State, batch: dict[str, jax.Array], *, model: Model, tx: optax.GradientTransformation,
-               loss: str, smoothing: float) -> tuple[State, dict[str, jax.Array]]:
+def train_step(
+    state: State,
+    batch: dict[str, jax.Array],
+    *,
+    model: Model,
+    tx: optax.GradientTransformation,
+    loss: str,
+    smoothing: float,
+) -> tuple[State, dict[str, jax.Array]]:
     """One step of gradient descent on this device's rows of a batch.
 
     The loss is the weighted mean over the rows of ALL devices whose mask is True: each device differentiates its share
@@ -65,7 +76,7 @@ def train_step(state: State, batch: dict[str, jax.Array], *, model: Model, tx: o
     updates, opt = tx.update(grads, state['opt'], state['params'])
     params = optax.apply_updates(state['params'], updates)
     new_state = state | {'params': params, 'state': new, 'opt': opt, 'step': state['step'] + 1}
-    return new_state, {'loss': value, 'grad_norm': optax.global_norm(grads)}
+    return new_state, {'loss': value, 'grad_norm': optax.tree.norm(grads)}
 
 
 def predict_step(variables: dict[str, Any], batch: dict[str, jax.Array], *, model: Model) -> jax.Array:

@@ -19,10 +19,10 @@ TOTALS = [int(name.split('/')[1]) for name in FIXTURE.files if name.startswith('
 LR = 3e-3  # of the recorded tables
 
 
-def state_at(total: int, count: int, lr: float = LR) -> OneCycleAdamW:
+def state_at(total: int, step: int, lr: float = LR) -> OneCycleAdamW:
     clipped, state = adamw(Recipe(lr=lr), total).init({})
     assert clipped == optax.EmptyState()
-    return state._replace(count=jnp.asarray(count, jnp.int32))
+    return state._replace(step=jnp.asarray(step, jnp.int32))
 
 
 @pytest.mark.parametrize('total', TOTALS)
@@ -37,7 +37,7 @@ def test_table_equals_torch(total: int) -> None:
 def test_compiled_schedule_equals_the_table(total: int) -> None:
     lr, beta1 = onecycle(LR, total)
     steps = np.unique(np.linspace(0, total - 1, 500).astype(int))
-    at = jax.vmap(lambda count: schedule(state_at(total, 0)._replace(count=count)))
+    at = jax.vmap(lambda step: schedule(state_at(total, 0)._replace(step=step)))
     got, gain = at(jnp.asarray(steps, jnp.int32))
     np.testing.assert_allclose(got, lr[steps], rtol=0, atol=1e-6 * LR)
     np.testing.assert_allclose(gain, 1 - beta1[steps], rtol=0, atol=1e-6)

@@ -65,11 +65,13 @@ def open_set(folder: Path, task: Task) -> PreparedSet:
     if fs.sha256_file(path) != manifest['files']['index.npz']['sha256']:
         raise RequestError(f'{path}: damaged (its digest is not that of the manifest); remove {folder} and run again')
     index = fs.read_npz(path)
-    events = {k[len('event.'):]: v for k, v in index.items() if k.startswith('event.')}
-    windows = {k[len('window.'):]: v for k, v in index.items() if k.startswith('window.')}
+    events = {k[len('event.') :]: v for k, v in index.items() if k.startswith('event.')}
+    windows = {k[len('window.') :]: v for k, v in index.items() if k.startswith('window.')}
     encoded = targets.encode(task.target, [json.loads(t) for t in windows['target']])
-    excluded = {after: [e.subject for e in task.exclude if e.dataset == manifest['dataset'] and e.after_split is after]
-                for after in (False, True)}
+    excluded = {
+        after: [e.subject for e in task.exclude if e.dataset == manifest['dataset'] and e.after_split is after]
+        for after in (False, True)
+    }
     used = ~np.isin(events['subject'], excluded[False])
     of_event = np.full(len(used), '', dtype='U5')
     of_event[used] = splits.assign({k: v[used] for k, v in events.items()}, task.split)
@@ -77,18 +79,36 @@ def open_set(folder: Path, task: Task) -> PreparedSet:
     split = of_event[windows['event']]
     windows['duration'] = np.full(len(split), task.window.duration)
     warnings = [*manifest['notes'], *splits.check(events, windows, of_event, task.split)]
-    warnings += [f'excluded: subject {e.subject}: {e.reason}' for e in task.exclude
-                 if e.dataset == manifest['dataset'] and e.subject in set(events['subject'])]
+    warnings += [
+        f'excluded: subject {e.subject}: {e.reason}'
+        for e in task.exclude
+        if e.dataset == manifest['dataset'] and e.subject in set(events['subject'])
+    ]
     kind = 'classes' if task.target.kind == 'state' else task.target.kind
     if kind == 'classes':
         for name in ('train', 'valid', 'test'):
             absent = sorted(set(range(len(encoded.classes))) - set(encoded.y[split == name].tolist()))
             if absent:
                 warnings.append(f'{name} holds no window of class {", ".join(encoded.classes[k] for k in absent)}')
-    signal = Signal(n_chans=len(manifest['ch_names']), n_times=max(1, round(task.window.duration * task.signal.sfreq)),
-                    sfreq=task.signal.sfreq, ch_names=tuple(manifest['ch_names']))
-    return PreparedSet(folder, manifest, signal, task.signal.clamp, kind, encoded.y, encoded.classes, windows['id'],
-                       events['subject'][windows['event']], split, tuple(warnings))
+    signal = Signal(
+        n_chans=len(manifest['ch_names']),
+        n_times=max(1, round(task.window.duration * task.signal.sfreq)),
+        sfreq=task.signal.sfreq,
+        ch_names=tuple(manifest['ch_names']),
+    )
+    return PreparedSet(
+        folder,
+        manifest,
+        signal,
+        task.signal.clamp,
+        kind,
+        encoded.y,
+        encoded.classes,
+        windows['id'],
+        events['subject'][windows['event']],
+        split,
+        tuple(warnings),
+    )
 
 
 class Windows:
@@ -102,10 +122,14 @@ class Windows:
         try:
             self._shards = grain.sources.ArrayRecordDataSource(paths)
         except Exception as error:  # whatever the reader says of a damaged shard
-            raise RequestError(f'{prepared.folder}: a shard is damaged ({error}); remove the folder and run again') from error
+            raise RequestError(
+                f'{prepared.folder}: a shard is damaged ({error}); remove the folder and run again'
+            ) from error
         if len(self._shards) != len(prepared.y):
-            raise RequestError(f'{prepared.folder}: {len(self._shards)} windows, the manifest says {len(prepared.y)}; '
-                               'remove the folder and run again')
+            raise RequestError(
+                f'{prepared.folder}: {len(self._shards)} windows, the manifest says {len(prepared.y)}; '
+                'remove the folder and run again'
+            )
         place = {c: i for i, c in enumerate(prepared.manifest['ch_names'])}
         self._rows = [np.array([place[c] for c in r['ch_names']]) for r in recordings]
         self._recording = np.repeat(np.arange(len(recordings)), [r['n_windows'] for r in recordings])
@@ -159,8 +183,9 @@ class Loader:
     (shuffled labels in tests).
     """
 
-    def __init__(self, prepared: PreparedSet, names: tuple[str, ...], batch_size: int,
-                 resident_bytes: int = RESIDENT_BYTES) -> None:
+    def __init__(
+        self, prepared: PreparedSet, names: tuple[str, ...], batch_size: int, resident_bytes: int = RESIDENT_BYTES
+    ) -> None:
         self.prepared, self.batch_size = prepared, batch_size
         self.rows = prepared.rows(*names)
         self.y = prepared.y[self.rows].astype(np.int32 if prepared.y.dtype.kind == 'i' else np.float32)
@@ -190,8 +215,13 @@ class Loader:
             mask = np.arange(size) < len(take)
             shape = (self.chunk, self.batch_size)
             n = n_batches(len(take), self.batch_size)
-            yield Chunk(self._gather(padded, n).reshape(shape + self._shape), self.y[padded].reshape(shape + self.y.shape[1:]),
-                        mask.reshape(shape), self.prepared.ids[self.rows[padded]].reshape(shape), n)
+            yield Chunk(
+                self._gather(padded, n).reshape(shape + self._shape),
+                self.y[padded].reshape(shape + self.y.shape[1:]),
+                mask.reshape(shape),
+                self.prepared.ids[self.rows[padded]].reshape(shape),
+                n,
+            )
 
     @property
     def _shape(self) -> tuple[int, int]:

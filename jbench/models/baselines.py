@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,7 @@ Predict = Callable[[np.ndarray], np.ndarray]  # x [N, C, T] -> outputs [N, K]
 LEAST_VARIANCE = 1e-8  # trials with less are not fitted on
 MOST_TRIALS = 20_000
 SHRINKAGE = 0.1
+FOLDS = 5
 
 
 def dummy(x: np.ndarray, y: np.ndarray, kind: str, n_out: int) -> Predict:
@@ -36,7 +38,9 @@ def cov_ts_lr(x: np.ndarray, y: np.ndarray, kind: str, n_out: int) -> Predict:
         kind: 'classes'.
         n_out: number of classes; those without a window in y are never predicted.
 
-    Raises: MissingExtraError; RequestError for other targets.
+    Returns: a function of windows that gives probabilities f64 [N, n_out].
+
+    Raises: MissingExtraError; RequestError for other targets, and for windows that cannot be fitted.
     """
     if kind not in ('classes', 'state'):
         raise RequestError(f'model cov_ts_lr predicts classes; the target of this task is of kind {kind!r}')
@@ -47,20 +51,23 @@ def cov_ts_lr(x: np.ndarray, y: np.ndarray, kind: str, n_out: int) -> Predict:
         from sklearn.pipeline import make_pipeline
         from sklearn.preprocessing import StandardScaler
     except ImportError as error:
-        raise MissingExtraError('pyriemann and scikit-learn', 'classical', 'model cov_ts_lr') from error
-    x, y = _trials(x, y)
+        raise MissingExtraError('pyriemann with scikit-learn', 'classical', 'model cov_ts_lr') from error
 
     def build(metric: str) -> Pipeline:
         return make_pipeline(
             Covariances('oas'), Shrinkage(SHRINKAGE), TangentSpace(metric), StandardScaler(),
-            LogisticRegressionCV(Cs=np.logspace(-3, 3, 7), cv=5, max_iter=1000, class_weight='balanced',
+            LogisticRegressionCV(Cs=np.logspace(-3, 3, 7), cv=FOLDS, max_iter=1000, class_weight='balanced',
                                  scoring='accuracy', solver='lbfgs', l1_ratios=(0.0,), use_legacy_attributes=False))
 
-    pipeline = _fit(build, x, y)
+    pipeline = _fit(build, *_trials(x, y))
+    *_, scaler, regression = (step for _, step in pipeline.steps)
 
     def predict(test: np.ndarray) -> np.ndarray:
+        with np.errstate(divide='ignore', invalid='ignore'):  # a window without variance has no logarithm
+            tangent = pipeline[:-2].transform(test.astype(np.float64))
+        features = scaler.transform(np.where(np.isfinite(tangent), tangent, np.nan))
         out = np.zeros((len(test), n_out))
-        out[:, pipeline.classes_] = pipeline.predict_proba(test.astype(np.float64))
+        out[:, regression.classes_] = regression.predict_proba(np.nan_to_num(features))
         return out
 
     return predict
@@ -69,18 +76,31 @@ def cov_ts_lr(x: np.ndarray, y: np.ndarray, kind: str, n_out: int) -> Predict:
 def _fit(build: Callable[[str], Pipeline], x: np.ndarray, y: np.ndarray) -> Pipeline:
     """Fit with the Riemannian metric, or the next simpler one where matrices are not positive definite."""
     *others, last = 'riemann', 'logeuclid', 'euclid'
-    for metric in others:
-        try:
-            return build(metric).fit(x, y)
-        except ValueError as error:
-            if 'positive' not in str(error):
-                raise
-    return build(last).fit(x, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter('ignore')  # a class smaller than the folds, a solver at its last iteration: as published
+        for metric in others:
+            try:
+                return build(metric).fit(x, y)
+            except ValueError as error:  # numpy's LinAlgError is one
+                if 'positive' not in str(error):
+                    raise
+        return build(last).fit(x, y)
 
 
 def _trials(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Float64 trials that vary, at most 20,000 of them (a uniform draw, seed 0, in order)."""
+    """Float64 trials that vary, at most 20,000 of them (a uniform draw, seed 0, in order).
+
+    Raises: RequestError where too few are left for cross-validation.
+    """
     keep = np.flatnonzero(x.reshape(len(x), -1).var(1) > LEAST_VARIANCE)
+    if not len(keep):
+        raise RequestError(f'model cov_ts_lr: no window of train and valid has a variance above {LEAST_VARIANCE:g}; '
+                           'it needs a scaled signal (signal.scaler=robust), not volts')
     if len(keep) > MOST_TRIALS:
         keep = np.sort(np.random.default_rng(0).choice(keep, MOST_TRIALS, replace=False))
+    classes, counts = np.unique(y[keep], return_counts=True)
+    if len(classes) < 2 or counts.max() < FOLDS:
+        shown = ', '.join(f'{n} of class {c}' for c, n in zip(classes, counts, strict=True))
+        raise RequestError(f'model cov_ts_lr: cross-validation needs windows of two classes, {FOLDS} of one of them; '
+                           f'train and valid hold {shown}')
     return x[keep].astype(np.float64), y[keep]

@@ -41,7 +41,7 @@ class Moments(NamedTuple):
 
     mean: jax.Array  # [f]
     var: jax.Array  # [f], biased
-    count: jax.Array  # scalar: values per feature, over all devices
+    n: jax.Array  # scalar: values per feature, over all devices
 
 
 def add_devices(value: Any, axis_name: str | None) -> Any:
@@ -132,8 +132,8 @@ class BatchNorm(nn.Module):
         if moments is None:
             return self.mean.value, self.scale * lax.rsqrt(self.var.value + self.eps)
         if not self.is_initializing():
-            step = jnp.where(moments.count > 0, self.momentum, 0.0)
-            unbiased = moments.var * (moments.count / jnp.maximum(moments.count - 1, 1))
+            step = jnp.where(moments.n > 0, self.momentum, 0.0)
+            unbiased = moments.var * (moments.n / jnp.maximum(moments.n - 1, 1))
             # Running values are for evaluation: nothing is differentiated through them.
             mean, unbiased = lax.stop_gradient((moments.mean, unbiased))
             self.mean.value = (self.mean.value * (1 - step) + mean * step).astype(self.mean.value.dtype)

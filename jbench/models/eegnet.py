@@ -49,7 +49,7 @@ TAPS, SEPARABLE_TAPS = 64, 16  # samples
 POOL_1, POOL_2 = 4, 8
 DROPOUT = 0.25
 MAX_NORM = 1.0
-BATCH_NORM = {'momentum': 0.01, 'eps': 1e-3}
+MOMENTUM, EPS = 0.01, 1e-3  # of the batch norms
 MIN_TIMES = POOL_1 * (POOL_2 - 1) - 1  # 27: one value is left after both poolings
 
 
@@ -107,7 +107,7 @@ class _EEGNet(nn.Module):
 
     def _batch_norm(self, name: str) -> blocks.BatchNorm:
         features = N_TEMPORAL if name == 'bn_temporal' else N_SPATIAL
-        return blocks.BatchNorm(features, axis_name=self.axis_name, name=name, **BATCH_NORM)
+        return blocks.BatchNorm(features, MOMENTUM, EPS, axis_name=self.axis_name, name=name)
 
 
 def _tensors(signal: Signal, n_out: int) -> list[Tensor]:
@@ -158,7 +158,7 @@ def eegnet(signal: Signal, n_out: int, *, axis_name: str | None = None) -> Model
         chex.assert_shape(x, (None, c, t))
         chex.assert_shape(mask, (x.shape[0],))
         if not train:
-            return module.apply(variables, x, mask, train=False, key=None), variables['state']
+            return jnp.asarray(module.apply(variables, x, mask, train=False, key=None)), variables['state']
         logits, changed = module.apply(variables, x, mask, train=True, key=key, mutable=['state'])
         return logits, changed['state']
 

@@ -1,0 +1,92 @@
+"""What a result says apart from its scores: which windows, which protocol, which machine, which versions."""
+
+from __future__ import annotations
+
+import os
+import platform
+import resource
+import sys
+from typing import Any
+
+import jax
+
+from jbench import metrics, results
+from jbench.data import splits
+from jbench.data.loader import PreparedSet
+from jbench.spec import Cell, Dataset
+from jbench.tasks.suites import SUITES
+
+
+def devices() -> dict[str, Any]:
+    """What computes: on one machine kind with these equal, bits are equal."""
+    return {
+        'backend': jax.default_backend(),
+        'count': jax.device_count(),
+        'kind': f'{jax.devices()[0].device_kind} {platform.machine()}',
+        'nproc': int(os.environ.get('NPROC', os.cpu_count() or 1)),
+    }
+
+
+def describe(cell: Cell, data: PreparedSet, seed: int, digest: str, outcome: dict[str, Any]) -> dict[str, Any]:
+    """Everything that a result says, apart from its scores."""
+    test, fitted_on = data.rows('test'), data.rows('train', 'valid')
+    baseline = metrics.dummy(data.kind, data.y[fitted_on], len(test), n_out=data.n_out)
+    floor = metrics.headline(metrics.evaluate(data.kind, baseline, data.y[test]), cell.task.metric)
+    counts = {name: int((data.split == name).sum()) for name in ('train', 'valid', 'test')}
+    scale = 1 / 1024 if sys.platform != 'darwin' else 1 / 1024**2
+    return {
+        'task': cell.task.name,
+        'task_version': cell.task.version,
+        'dataset': cell.dataset.name,
+        'model': cell.model,
+        'seed': seed,
+        'status': 'failed' if 'failed' in outcome else 'debug' if cell.debug else 'done',
+        'simulated': cell.dataset.simulated,
+        'protocol': _protocol(cell, data),
+        'dummy': floor,
+        'n_records': {
+            'declared': None,
+            'prepared': data.manifest['n_windows'],
+            **counts,
+            'evaluated': 0 if 'failed' in outcome else counts['test'],
+        },
+        'subjects': {name: list(dict.fromkeys(data.subjects[data.split == name].tolist())) for name in counts},
+        'split_hash': splits.split_hash({name: data.ids[data.split == name] for name in counts}),
+        'prepared_hash': digest,
+        'key': cell.key,
+        'config': {'task': cell.task, 'dataset': cell.dataset},
+        'versions': results.versions(),
+        'devices': devices(),
+        'classes': list(data.classes),
+        'memory': {'peak_rss_mb': resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * scale},
+        'warnings': [*data.warnings, *([outcome['failed']] if 'failed' in outcome else [])],
+        'n_parameters': outcome.get('n_parameters', {'total': None, 'trainable': None}),
+        'history': outcome.get('history', []),
+        'resumes': outcome.get('resumes', 0),
+        'timings': {'prepare': 0.0, **outcome.get('timings', dict.fromkeys(('compile', 'fit', 'test', 'total'), 0.0))},
+    }
+
+
+def _protocol(cell: Cell, data: PreparedSet) -> dict[str, Any]:
+    """Which published protocol a result follows, and how it departs from it."""
+    pinned = (cell.task.name, cell.task.version)
+    core = cell.dataset.name == cell.task.datasets[0]
+    suite = next((s for s, names in SUITES.items() if pinned in names and core), None)
+    return {
+        'suite': None if cell.overrides or cell.debug else suite,
+        'custom': [f'{p}={v}' for p, v in cell.overrides],
+        'partial': _partial(cell.dataset, data),
+        'debug': cell.debug,
+    }
+
+
+def _partial(dataset: Dataset, data: PreparedSet) -> list[str]:
+    """What of the declared dataset is not here, in words."""
+    if dataset.simulated:
+        return []
+    manifest = data.manifest
+    reasons = [n.removeprefix('partial: ') for n in manifest['notes'] if n.startswith('partial: ')]
+    here, subjects = len(manifest['recordings']), len(manifest['subjects']['present'])
+    if here < dataset.n_recordings:
+        reasons.append(f'{here} of {dataset.n_recordings} recordings ({subjects} of {dataset.n_subjects} subjects)')
+    return reasons

@@ -1,0 +1,70 @@
+"""Facts as plain text: values, folded `name: value` lines, tables, JSON. Imports nothing heavy."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+WIDTH = 110  # characters, where lines fold
+
+
+def listed(values: Iterable[Any]) -> str:
+    """Values side by side; '-' for none."""
+    return ', '.join(map(str, values)) or '-'
+
+
+def shown(value: Any) -> str:
+    """One plain value as a reader wants it: yes or no, '-' for nothing, `a = 1; b = 2` for a dictionary."""
+    if isinstance(value, dict):
+        return '; '.join(f'{k} = {shown(v)}' for k, v in value.items()) or '-'
+    if isinstance(value, list | tuple):
+        return listed(shown(v) for v in value)
+    if isinstance(value, bool):
+        return 'yes' if value else 'no'
+    return '-' if value is None or value == '' else str(value)
+
+
+def folded(facts: Mapping[str, Any]) -> str:
+    """`name  value` lines; dictionaries and lists of dictionaries take one line an entry."""
+    wide = max(len(name) for name in facts)
+    out = []
+    for name, value in facts.items():
+        items = [shown(value)]
+        if isinstance(value, dict) and value:
+            items = [f'{k}: {shown(v)}' for k, v in value.items()]
+        elif isinstance(value, list) and value and isinstance(value[0], dict):
+            items = [shown(v) for v in value]
+        for k, item in enumerate(items):
+            out += _fold(item, WIDTH, f'{name if k == 0 else "":{wide}}  ')
+    return '\n'.join(out)
+
+
+def table(heads: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+    """A table in plain text; its last column folds."""
+    texts = [list(heads), *([shown(v) for v in row] for row in rows)]
+    widths = [max(len(row[i]) for row in texts) for i in range(len(heads) - 1)]
+    room = max(WIDTH, sum(widths) + 2 * len(widths) + 30)
+    out = []
+    for row in texts:
+        out += _fold(row[-1], room, ''.join(f'{t:{w}}  ' for t, w in zip(row[:-1], widths, strict=True)))
+    return '\n'.join(out)
+
+
+def as_json(value: Any) -> str:
+    """JSON text for other programs."""
+    return json.dumps(value, indent=1, allow_nan=False)
+
+
+def _fold(text: str, width: int, head: str) -> list[str]:
+    """Lines of `text` behind `head`, at most `width` wide unless a word is longer."""
+    wrapped = textwrap.wrap(
+        text,
+        width,
+        initial_indent=head,
+        subsequent_indent=' ' * len(head),
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return wrapped or [head.rstrip()]
