@@ -95,7 +95,7 @@ def new_state(model: Model, tx: optax.GradientTransformation, seed: int | jax.Ar
 
 def predict(programs: Programs, variables: Any, loader: Loader, check: Callable[[], None] = lambda: None) -> np.ndarray:
     """Outputs f32 [N, n_out] for every window of a loader, each exactly once, in canonical order."""
-    parts = []
+    parts = [np.zeros((0, loader.prepared.n_out), np.float32)]
     for chunk in loader.chunks():
         check()
         out = np.asarray(programs.predict(variables, shard(chunk), np.int32(chunk.n)))

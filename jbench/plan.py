@@ -14,7 +14,19 @@ from pathlib import Path
 from typing import NamedTuple
 
 from jbench.models import MODELS
-from jbench.spec import Cell, Dataset, ModelSpec, Override, Recipe, RequestError, Task, override, paths, unknown
+from jbench.spec import (
+    Cell,
+    Dataset,
+    ModelSpec,
+    Override,
+    Predefined,
+    Recipe,
+    RequestError,
+    Task,
+    override,
+    paths,
+    unknown,
+)
 from jbench.tasks.suites import SUITES
 
 GROUPS = ('classic', 'foundation', 'baselines')
@@ -34,9 +46,9 @@ LOSSES = {
     'value': 'squared_error',
 }
 RANGES = (  # (path, least, greatest) of numbers that mean something
-    ('window.duration', TINY, math.inf),
+    ('window.duration', TINY, 86_400),
     ('window.stride', TINY, math.inf),
-    ('signal.sfreq', TINY, math.inf),
+    ('signal.sfreq', TINY, 100_000),
     ('signal.clamp', TINY, math.inf),
     ('split.valid', TINY, 1 - TINY),
     ('split.test', TINY, 1 - TINY),
@@ -208,9 +220,16 @@ def check(task: Task) -> None:
     """Refuse values that have the right type and no meaning, before anything is prepared. Raises RequestError."""
     for path, low, high in RANGES:
         value = attrgetter(path)(task) if path in paths(task) else None
-        if value is not None and not low <= value <= high:
+        if isinstance(value, int | float) and not low <= value <= high:
+            least = 'above 0' if low == TINY else f'at least {low:g}'
             at_most = '' if high == math.inf else f' and at most {high:g}'
-            raise RequestError(f'--set {path}: {value!r} must be at least {low:g}{at_most}')
+            raise RequestError(f'--set {path}: {value!r} must be {least}{at_most}')
+    if any(f <= 0 for f in task.signal.notch):
+        raise RequestError(f'--set signal.notch: {task.signal.notch!r} must be above 0')
+    if not isinstance(task.split, Predefined) and task.split.valid + task.split.test >= 1:
+        raise RequestError(
+            f'--set split.valid, split.test: {task.split.valid!r} and {task.split.test!r} leave no rest to train on'
+        )
     for path in ('signal.band', 'signal.baseline'):
         pair = attrgetter(path)(task)
         if pair is not None and pair[0] >= pair[1]:

@@ -302,10 +302,11 @@ def paths(spec: Any, prefix: str = '') -> Iterator[str]:
             yield prefix + f.name
 
 
-def override(spec: Spec, path: str, value: Any) -> Spec:
+def override(spec: Spec, path: str, value: Any, full: str = '') -> Spec:
     """A copy of `spec` with the field at a dotted path replaced; the value is checked against the field's type.
 
-    Raises: RequestError for an unknown path or a value of the wrong type.
+    `full` is the path that messages name. Raises: KeyError for an unknown path; RequestError for a value of the wrong
+    type.
     """
     head, _, rest = path.partition('.')
     hints = typing.get_type_hints(type(spec))
@@ -315,9 +316,9 @@ def override(spec: Spec, path: str, value: Any) -> Spec:
         inner = getattr(spec, head)
         if not dataclasses.is_dataclass(inner):
             raise KeyError(path)
-        new = override(inner, rest, value)
+        new = override(inner, rest, value, full or path)
     else:
-        new = coerce(value, hints[head], path)
+        new = coerce(value, hints[head], full or path)
     return dataclasses.replace(spec, **{head: new})  # type: ignore[type-var]
 
 
@@ -331,9 +332,9 @@ def coerce(value: Any, kind: Any, path: str) -> Any:
             return value
         raise RequestError(f'--set {path}: {value!r} is not one of {", ".join(args)}')
     if origin in (typing.Union, types.UnionType):
-        if value is None or (isinstance(value, str) and value.lower() in ('none', 'null')):
-            if type(None) in args:
-                return None
+        empty = value is None or (isinstance(value, str) and value.lower() in ('none', 'null'))
+        if empty and type(None) in args:
+            return None
         rest = [a for a in args if a is not type(None)]
         if len(rest) == 1:
             return coerce(value, rest[0], path)

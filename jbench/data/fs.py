@@ -16,7 +16,8 @@ import os
 import secrets
 import shutil
 import zipfile
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -146,8 +147,10 @@ def sha256_file(path: str | os.PathLike[str]) -> str:
 
 
 @contextlib.contextmanager
-def locked(path: str | os.PathLike[str]) -> Iterator[None]:
+def locked(path: str | os.PathLike[str], waiting: Callable[[], None] = lambda: None) -> Iterator[None]:
     """Hold the lock file `path` alone; waits while another process (or thread) holds it.
+
+    `waiting` is called twice a second meanwhile; what it raises ends the wait.
 
     The kernel frees the lock when its holder ends, however it ends, so no lock is ever stale. The file itself stays:
     removing it would let two holders in.
@@ -159,10 +162,28 @@ def locked(path: str | os.PathLike[str]) -> Iterator[None]:
     except OSError as error:
         raise _write_error(lock, 0, error) from error
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        while not _try_lock(descriptor):
+            waiting()
+            time.sleep(0.5)
         yield
     finally:
         os.close(descriptor)
+
+
+def _try_lock(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def publish(temp: str | os.PathLike[str], target: str | os.PathLike[str]) -> None:
+    """Flush a finished temp file to disk and give it its name, in the same folder. Raises OSError."""
+    with open(temp, 'rb') as file:
+        os.fsync(file.fileno())
+    os.replace(temp, target)
+    sync_dir(Path(target).parent)
 
 
 def link_or_copy(source: str | os.PathLike[str], target: str | os.PathLike[str]) -> Path:

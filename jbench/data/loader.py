@@ -78,6 +78,11 @@ def open_set(folder: Path, task: Task) -> PreparedSet:
     of_event[np.isin(events['subject'], excluded[True])] = ''
     split = of_event[windows['event']]
     windows['duration'] = np.full(len(split), task.window.duration)
+    for name in ('train', 'valid', 'test'):
+        if not (split == name).any():
+            raise RequestError(
+                f'{manifest["dataset"]}: the {name} part holds no window; its groups have no event that makes one'
+            )
     warnings = [*manifest['notes'], *splits.check(events, windows, of_event, task.split)]
     warnings += [
         f'excluded: subject {e.subject}: {e.reason}'

@@ -1,16 +1,25 @@
 """Windows as bytes: the compact exact-bounded form, and tf.Example records without TensorFlow.
 
-A window is stored as int16 with one scale per channel. The error is at most half a step:
-max|x| / 65534 of the channel in that window. `tfds` reads the records; so does the decoder here, much faster.
+A window is stored as int16 with one scale per channel. The error is at most half a step, max|x| / 65534 of the
+channel in that window, plus the rounding of float32. `tfds` reads the records; so does the decoder here, much faster.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
+import errno
+import hashlib
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 
 import numpy as np
 
+from jbench.data import fs
+
 INT16 = 32767
+ERROR = 1 / (2 * INT16) + 2.0**-22  # bound of |unpack(pack(x)) - x| / max|x|; three float32 roundings (2^-24 each) in it
+_WRITE_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES)
 
 
 def pack(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -115,3 +124,48 @@ def decode_window(buffer: bytes) -> tuple[np.ndarray, int]:
     d = decode(buffer)
     q = np.frombuffer(d['x'], '<i2').reshape(d['shape'])  # type: ignore[arg-type]
     return unpack(q, d['scale']), int(d['id'][0])  # type: ignore[arg-type]
+
+
+def write_shard(path: Path, windows: Iterable[bytes], n_bytes: int) -> None:
+    """Write records as one array-record file, read them back, and only then give the file its name.
+
+    Args:
+        path: of the shard.
+        windows: encoded records.
+        n_bytes: about how much that is, for the message of a failed write.
+    Raises: RequestError where the disk is full or the folder cannot be written.
+    """
+    from array_record.python.array_record_module import ArrayRecordWriter
+
+    temp = path.with_name(f'{path.name}.tmp{os.getpid()}')
+    with fs.explained(path, n_bytes):
+        try:
+            open(temp, 'wb').close()  # a folder that cannot be written is told apart here
+            written, n = hashlib.sha256(), 0
+            writer = ArrayRecordWriter(str(temp), 'group_size:1,uncompressed')
+            for record in windows:
+                writer.write(record)
+                written.update(record)
+                n += 1
+            writer.close()
+            if _read_back(temp) != (n, written.digest()):
+                raise OSError(errno.EIO, 'what was written does not read back')
+            fs.publish(temp, path)
+        except RuntimeError as error:  # the writer tells the reason in words alone
+            number = next((e for e in _WRITE_ERRORS if os.strerror(e) in str(error)), errno.EIO)
+            raise OSError(number, os.strerror(number)) from error
+        finally:
+            with contextlib.suppress(FileNotFoundError):
+                temp.unlink()
+
+
+def _read_back(path: Path) -> tuple[int, bytes]:
+    """Number and SHA-256 of the records of a shard (a truncated shard opens without error, and holds none)."""
+    from array_record.python.array_record_module import ArrayRecordReader
+
+    reader = ArrayRecordReader(str(path), 'readahead_buffer_size:0')
+    n, content = reader.num_records(), hashlib.sha256()
+    for k in range(n):
+        content.update(reader.read([k])[0])
+    reader.close()
+    return n, content.digest()

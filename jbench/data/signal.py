@@ -14,11 +14,10 @@ if TYPE_CHECKING:
     import numpy as np
 
 NOTCH_TOP = 301.0  # Hz; no harmonic of the line is removed from here on
-MNE_TYPES = ('eeg', 'eog', 'ecg', 'emg', 'mag', 'grad', 'seeg', 'ecog', 'misc', 'hbo', 'hbr')
 
 
 def process(raw: mne.io.BaseRaw, spec: SignalSpec) -> tuple[np.ndarray, tuple[str, ...]]:
-    """Filter, resample and scale one recording (modifies `raw`).
+    """Pick, filter, resample and scale one recording (modifies `raw`).
 
     Args:
         raw: a preloaded recording, V.
@@ -26,12 +25,12 @@ def process(raw: mne.io.BaseRaw, spec: SignalSpec) -> tuple[np.ndarray, tuple[st
 
     Returns: float32 [C, T] at `spec.sfreq` (unit-free after a scaler, else V), and the channel names.
     """
-    picks = list(spec.picks)
-    if not any(t in MNE_TYPES for t in picks):
-        absent = [p for p in picks if p not in raw.ch_names]
-        if absent:
-            raise RequestError(f'signal.picks: channels {absent} are not in the recording; it has {raw.ch_names}')
-    raw.pick(picks, exclude=())
+    kinds, picks = set(raw.get_channel_types()), list(spec.picks)
+    absent = [p for p in picks if p not in raw.ch_names and p not in kinds]
+    if absent and not kinds & set(picks):  # of several types, one is enough
+        has = f'types {", ".join(sorted(kinds))}; names {", ".join(raw.ch_names)}'
+        raise RequestError(f'signal.picks: no channel {" or ".join(absent)} in the recording, which has {has}')
+    raw.pick([p for p in picks if p not in absent], exclude=())
     sfreq = float(raw.info['sfreq'])
     lines = notch_frequencies(spec.notch, sfreq)
     if lines:

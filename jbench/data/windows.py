@@ -7,25 +7,27 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from jbench.spec import Classes, Target, Window
+from jbench.data.targets import column
+from jbench.spec import Classes, RequestError, Target, Window
 
 
 def triggers(events: Mapping[str, np.ndarray], window: Window, target: Target) -> list[int]:
-    """Rows of the event table that make windows. Raises ValueError if two of one type start at the same time."""
+    """Rows of the event table that make windows. Raises RequestError if two of one type start at the same time."""
     rows = [int(i) for i in np.flatnonzero(events['type'] == window.trigger)]
     onsets = [float(events['onset'][i]) for i in rows]
     if len(set(onsets)) < len(onsets):
         twice = next(t for t in onsets if onsets.count(t) > 1)
-        raise ValueError(f'two {window.trigger} events start at {twice:.3f} s')
+        raise RequestError(f'two {window.trigger} events at {twice:.3f} s')
     if isinstance(target, Classes) and target.prefix:
-        rows = [i for i in rows if str(events[target.field][i]).startswith(target.prefix)]
+        labels = column(events, target.field)
+        rows = [i for i in rows if str(labels[i]).startswith(target.prefix)]
     return rows
 
 
 def starts(onset: float, duration: float, window: Window) -> list[float]:
     """Window starts (s) for an event at `onset` lasting `duration` s.
 
-    Raises ValueError where windows are strided and the event is shorter than one of them.
+    Raises RequestError where windows are strided and the event is shorter than one of them.
     """
     first = onset + window.start
     if window.stride is None:
@@ -36,7 +38,7 @@ def starts(onset: float, duration: float, window: Window) -> list[float]:
     else:
         n = math.floor((stop - window.duration - first) / window.stride + 1e-9) + 1
     if n < 1:
-        raise ValueError(f'an event of {duration:.2f} s is shorter than one window of {window.duration:g} s')
+        raise RequestError(f'an event of {duration:.2f} s, shorter than one window of {window.duration:g} s')
     return [first + k * window.stride for k in range(n)]
 
 
@@ -60,7 +62,8 @@ def cut(data: np.ndarray, sfreq: float, start: float, duration: float) -> np.nda
     inside, stop = max(start, 0.0), min(start + duration, t / sfreq)
     if stop <= inside:
         return out
-    n = min(n_samples(stop - inside, sfreq), out.shape[1], t)
+    whole = inside == start and stop == start + duration
+    n = min(out.shape[1] if whole else n_samples(stop - inside, sfreq), out.shape[1], t)
     first = min(round(inside * sfreq), t - n)  # rounding may ask for one sample too many
     at = min(round((inside - start) * sfreq), out.shape[1] - n)
     out[:, at : at + n] = data[:, first : first + n]

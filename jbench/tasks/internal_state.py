@@ -13,7 +13,13 @@ TASKS = (
         window=Window(trigger='Eeg', duration=5.0, stride=5.0),
         target=Classes(field='task'),
         recipe=Recipe(class_weights=True),
-        exclude=(Exclusion('Zyma2019Electroencephalograms', 'Subject00',
-                           'the published reader counts from 1 and never reads it; another list gives another split'),),
+        overrides=(('Shin2017OpenB', (('window.trigger', 'Stimulus'), ('target.field', 'code'))),),
+        exclude=(
+            Exclusion(
+                'Zyma2019Electroencephalograms',
+                'Subject00',
+                'the published reader counts from 1 and never reads it; another list gives another split',
+            ),
+        ),
     ),
 )

@@ -1,0 +1,676 @@
+"""Selection, overrides, identity, completeness and the direction of imports; specs of version 1 against the facts."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import json
+import runpy
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jbench import plan, run
+from jbench.models import MODELS
+from jbench.spec import (
+    ByGroup,
+    Cell,
+    Classes,
+    Dataset,
+    Predefined,
+    Recipe,
+    RequestError,
+    Task,
+    Value,
+    Window,
+    canonical,
+    override,
+    paths,
+)
+from jbench.tasks.suites import SUITES
+
+ROOT = Path(__file__).parents[1]
+FACTS = json.loads((Path(__file__).parent / 'fixtures' / 'tasks_v1.json').read_text())
+BCI = ['cvep', 'mental_imagery', 'motor_execution', 'motor_imagery', 'p3', 'ssvep']
+ALL = sorted([*BCI, 'mental_arithmetic'])
+EVERY = [t for versions in plan.tasks().values() for t in versions]
+P3, SIMULATED = plan.tasks()['p3'][-1], plan.datasets()['SimulatedP3']
+
+
+def names(text: str) -> list[str]:
+    """A selection as name@version/dataset."""
+    return [f'{t.name}@{t.version}' + (f'/{d.name}' if d else '') for t, d in plan.select_tasks(text)]
+
+
+# ---- selection ----
+
+
+@pytest.mark.parametrize(
+    ('text', 'expected'),
+    [
+        ('p3', ['p3@1']),
+        ('p3@1', ['p3@1']),
+        ('eeg/p3', ['p3@1']),
+        ('eeg/p3@1/simulatedp3', ['p3@1/SimulatedP3']),
+        ('p3/SimulatedP3', ['p3@1/SimulatedP3']),
+        ('ssvep/Kalunga2016Online', ['ssvep@1/Kalunga2016Online']),
+        ('ssvep/KALUNGA2016', ['ssvep@1/Kalunga2016Online']),
+        ('ssvep@1/kalunga2016', ['ssvep@1/Kalunga2016Online']),
+        ('motor_imagery/physionetmi', ['motor_imagery@1/Schalk2004Bci2000']),
+        ('mental_arithmetic/eegmat', ['mental_arithmetic@1/Zyma2019Electroencephalograms']),
+        ('internal_state', ['mental_arithmetic@1']),
+        ('bci', [f'{t}@1' for t in BCI]),
+        ('eeg/bci', [f'{t}@1' for t in BCI]),
+        ('all', [f'{t}@1' for t in ALL]),
+        ('ssvep,p3', ['ssvep@1', 'p3@1']),
+        (' ssvep , p3 ,', ['ssvep@1', 'p3@1']),
+        ('p3,bci,p3', ['p3@1', *[f'{t}@1' for t in BCI if t != 'p3']]),
+    ],
+)
+def test_the_grammar_of_task(text, expected):
+    assert names(text) == expected
+
+
+@pytest.mark.parametrize(
+    ('text', 'says'),
+    [
+        ('p33', "unknown task 'p33'; did you mean 'p3'"),
+        ('P3', "unknown task 'P3'; did you mean 'p3'"),
+        ('motor_imagry', "did you mean 'motor_imagery'"),
+        ('', "unknown task ''"),
+        (',', "unknown task ','"),
+        ('eeg', "unknown task 'eeg'"),
+        ('meg/typing', "unknown task 'meg/typing'"),
+        ('eeg/nothing', "unknown task 'eeg/nothing'"),
+        ('p3@2', "task 'p3' has no version '2'; it has 1"),
+        ('p3@', "task 'p3' has no version ''; it has 1"),
+        ('p3@one', "task 'p3' has no version 'one'"),
+        ('p3/SimulatedP4', "unknown dataset 'SimulatedP4'; did you mean 'SimulatedP3'"),
+        ('p3/Kalunga2016Online', 'dataset Kalunga2016Online does not serve task p3; it is served by: Schreuder2010New'),
+        ('eeg-core-1.0', "suite 'eeg-core-1.0': 29 of its 36 tasks are not in this version of jbench: age, "),
+        ('eeg-core-1.1', "did you mean 'eeg-core-1.0'"),
+    ],
+)
+def test_a_wrong_task_says_what_there_is(text, says):
+    with pytest.raises(RequestError) as error:
+        plan.select_tasks(text)
+    assert says in str(error.value)
+
+
+def test_an_incomplete_suite_names_a_selection_that_works():
+    with pytest.raises(RequestError) as error:
+        plan.select_tasks('eeg-core-1.0')
+    shown = str(error.value).rpartition('--task=')[2]
+    assert sorted(names(shown)) == [f'{t}@1' for t in ALL]
+
+
+@pytest.fixture()
+def more_tasks(monkeypatch):
+    """A second version of p3 on another channel set, a MEG task of an EEG task's name, and a suite that is whole."""
+    newer = dataclasses.replace(P3, version=2, title='corrected')
+    meg = dataclasses.replace(P3, device='meg', category='meg')
+    known = {**plan.tasks(), 'p3': (P3, newer), 'meg/p3': (meg,)}
+    monkeypatch.setattr(plan, 'tasks', lambda: known)
+    monkeypatch.setitem(SUITES, 'old-1.0', (('p3', 1), ('ssvep', 1)))
+    return newer, meg
+
+
+def test_versions_devices_and_suites(more_tasks):
+    newer, meg = more_tasks
+    assert plan.select_tasks('p3') == [(newer, None)]
+    assert names('p3@1,p3@2') == ['p3@1', 'p3@2']
+    assert names('p3@1/SimulatedP3') == ['p3@1/SimulatedP3']
+    assert names('old-1.0') == ['p3@1', 'ssvep@1']  # the suite pins what was new then
+    assert plan.select_tasks('meg/p3') == [(meg, None)] == plan.select_tasks('meg')
+    assert plan.select_tasks('meg/p3@1/SimulatedP3') == [(meg, SIMULATED)]
+    assert (newer, None) in plan.select_tasks('bci') and (P3, None) not in plan.select_tasks('bci')
+    assert {(newer, None), (meg, None)} <= set(plan.select_tasks('all'))
+
+
+@pytest.mark.parametrize(
+    ('text', 'expected'),
+    [
+        ('eegnet', ['eegnet']),
+        ('EEGNet', ['eegnet']),
+        ('dummy, eegnet', ['dummy', 'eegnet']),
+        ('eegnet,eegnet,dummy', ['eegnet', 'dummy']),
+        ('all', list(MODELS)),
+        *[(g, [m.name for m in MODELS.values() if m.family == g]) for g in plan.GROUPS if g != 'foundation'],
+    ],
+)
+def test_the_grammar_of_model(text, expected):
+    assert [m.name for m in plan.select_models(text)] == expected
+
+
+@pytest.mark.parametrize(
+    ('text', 'says'),
+    [('egnet', "did you mean 'eegnet'"), ('', "unknown model ''"), ('foundation', "unknown model 'foundation'")],
+)
+def test_a_wrong_model_says_what_there_is(text, says):
+    with pytest.raises(RequestError) as error:
+        plan.select_models(text)
+    assert says in str(error.value)
+
+
+# ---- overrides ----
+
+DIFFERENT = {  # for every path of a task that `--set` takes: (text, value)
+    'metric': ('f1_macro', 'f1_macro'),
+    'window.trigger': ('Action', 'Action'),
+    'window.start': ('0.25', 0.25),
+    'window.duration': ('2', 2.0),
+    'window.stride': ('1e-1', 0.1),
+    'window.keep_incomplete': ('yes', True),
+    'target.field': ('label', 'label'),
+    'target.prefix': ('imagery_', 'imagery_'),
+    'signal.picks': ('Cz, Pz', ('Cz', 'Pz')),
+    'signal.sfreq': ('128', 128.0),
+    'signal.band': ('1,40', (1.0, 40.0)),
+    'signal.notch': ('(50,)', (50.0,)),
+    'signal.scaler': ('standard', 'standard'),
+    'signal.baseline': ('none', None),
+    'signal.clamp': ('None', None),
+    'split.by': ('session', 'session'),
+    'split.stratify': ('code', 'code'),
+    'split.valid': ('.25', 0.25),
+    'split.test': ('0.1', 0.1),
+    'split.seed': ('7', 7),
+    'recipe.lr': ('3e-4', 3e-4),
+    'recipe.weight_decay': ('0', 0.0),
+    'recipe.batch_size': ('32', 32),
+    'recipe.max_epochs': ('5.0', 5),
+    'recipe.patience': ('3', 3),
+    'recipe.grad_clip': ('2', 2.0),
+    'recipe.label_smoothing': ('0', 0.0),
+    'recipe.class_weights': ('False', False),
+    'recipe.loss': ('cross_entropy', 'cross_entropy'),
+}
+
+
+def get(spec: Any, path: str) -> Any:
+    """The value at a dotted path."""
+    for name in path.split('.'):
+        spec = getattr(spec, name)
+    return spec
+
+
+def test_every_option_is_in_the_table():
+    assert sorted(DIFFERENT) == sorted(plan.options(P3))
+
+
+@pytest.mark.parametrize('path', DIFFERENT)
+def test_text_becomes_the_type_of_the_field(path):
+    text, value = DIFFERENT[path]
+    new = get(plan.apply(P3, SIMULATED, ((path, text),)), path)
+    assert new == value and type(new) is type(value)
+    assert get(plan.apply(P3, SIMULATED, ((path, value),)), path) == value
+
+
+@pytest.mark.parametrize(
+    ('path', 'text', 'says'),
+    [
+        ('recipe.epochs', '5', "unknown option 'recipe.epochs'; did you mean 'recipe.max_epochs'"),
+        ('lr', '5', "unknown option 'lr'"),
+        ('name', 'other', "unknown option 'name'"),
+        ('version', '2', "unknown option 'version'"),
+        ('datasets', 'a', "unknown option 'datasets'"),
+        ('exclude', '', "unknown option 'exclude'"),
+        ('target', 'x', "unknown option 'target'; did you mean 'target.field'"),
+        ('target.kind', 'value', "unknown option 'target.kind'"),
+        ('recipe', 'x', "unknown option 'recipe'"),
+        ('recipe.lr.x', '1', "unknown option 'recipe.lr.x'"),
+        ('recipe.lr', 'fast', "--set recipe.lr: 'fast' is not a valid float"),
+        ('recipe.lr', 'nan', "--set recipe.lr: 'nan' is not a valid float"),
+        ('recipe.lr', 'inf', "--set recipe.lr: 'inf' is not a valid float"),
+        ('recipe.lr', 'none', "--set recipe.lr: 'none' is not a valid float"),
+        ('recipe.lr', '-1', '--set recipe.lr: -1.0 must be at least 0'),
+        ('recipe.max_epochs', '2.5', "--set recipe.max_epochs: '2.5' is not a valid int"),
+        ('recipe.max_epochs', 'inf', "--set recipe.max_epochs: 'inf' is not a valid int"),
+        ('recipe.max_epochs', '0', '--set recipe.max_epochs: 0 must be at least 1'),
+        ('recipe.batch_size', '0', '--set recipe.batch_size: 0 must be at least 1'),
+        ('recipe.label_smoothing', '1.5', 'must be at least 0 and at most 1'),
+        ('recipe.class_weights', 'maybe', "--set recipe.class_weights: 'maybe' is not a valid bool"),
+        ('recipe.loss', 'foo', "--set recipe.loss: 'foo' is not one of cross_entropy, binary_cross_entropy"),
+        ('recipe.loss', 'squared_error', "'squared_error' does not fit classes"),
+        ('metric', 'foo', "unknown metric of classes 'foo'"),
+        ('metric', 'pearsonr', "unknown metric of classes 'pearsonr'"),
+        ('signal.scaler', 'foo', "--set signal.scaler: 'foo' is not one of robust, standard, none"),
+        ('signal.band', '1', "--set signal.band: '1' is not a valid"),
+        ('signal.band', '40,1', 'must be two ascending numbers'),
+        ('signal.baseline', '0.2,0.2', 'must be two ascending numbers'),
+        ('signal.notch', '0', 'must be above 0'),
+        ('signal.sfreq', '0', '--set signal.sfreq: 0.0 must be above 0'),
+        ('window.duration', '-1', 'must be above 0'),
+        ('window.stride', '0', 'must be above 0'),
+        ('split.test', '0.8', 'leave no rest to train on'),
+        ('split.valid', '0', 'must be above 0'),
+        ('split.seed', '-1', 'must be at least 0'),
+    ],
+)
+def test_a_wrong_value_is_refused_in_words(path, text, says):
+    with pytest.raises(RequestError) as error:
+        plan.apply(P3, SIMULATED, ((path, text),))
+    assert says in str(error.value)
+
+
+def test_metrics_fit_their_targets():
+    import numpy as np
+
+    from jbench import metrics, step
+
+    outputs = {'classes': np.eye(3), 'labels': np.eye(3), 'value': np.arange(3.0)[:, None]}
+    y = {'classes': np.arange(3), 'labels': np.eye(3, dtype=int), 'value': np.arange(3.0)[:, None]}
+    for kind, known in plan.METRICS.items():
+        kind = 'classes' if kind == 'state' else kind
+        assert set(known) == set(metrics.evaluate(kind, outputs[kind], y[kind]))
+    assert set(plan.LOSSES.values()) == set(step.LOSSES)
+
+
+def test_a_task_of_values_takes_other_metrics():
+    age = Task(
+        name='age',
+        category='x',
+        title='',
+        datasets=('D',),
+        window=Window(),
+        target=Value(),
+        metric='pearsonr',
+        recipe=Recipe(loss='squared_error'),
+    )
+    plan.check(age)
+    with pytest.raises(RequestError, match='bal_acc'):
+        plan.check(dataclasses.replace(age, metric='bal_acc'))
+
+
+@pytest.mark.parametrize('task', EVERY, ids=lambda t: f'{t.device}-{t.name}-{t.version}')
+def test_values_have_the_type_of_their_field(task):
+    """So that a value given as text, equal to the one that is there, leaves the key as it is."""
+    for path in plan.options(task):
+        value = get(task, path)
+        text = ','.join(map(str, value)) if isinstance(value, tuple) else str(value)
+        assert canonical(override(task, path, text)) == canonical(task), path
+
+
+def test_the_order_of_overrides_task_dataset_config_user(tmp_path, monkeypatch):
+    task = dataclasses.replace(
+        P3, overrides=(('SimulatedP3', (('recipe.lr', 1.0), ('recipe.patience', 1), ('window.start', 0.5))),)
+    )
+    dataset = dataclasses.replace(
+        SIMULATED, recipe=(('recipe.lr', 2.0), ('recipe.patience', 2), ('recipe.grad_clip', 2.0))
+    )
+    config = tmp_path / 'c.py'
+    config.write_text(
+        'from jbench.spec import Recipe\ndef get():\n    return Recipe(lr=3.0, patience=3, batch_size=3)\n'
+    )
+    monkeypatch.setattr(plan, 'tasks', lambda: {'p3': (task,)})
+    monkeypatch.setattr(plan, 'datasets', lambda: {'SimulatedP3': dataset})
+    args = run._parse(['--task=p3', f'--config={config}', '--set', 'recipe.lr=4', f'--workdir={tmp_path}'])
+    cells, _ = run._plan(args)
+    made = cells[0].task
+    assert (made.window.start, made.recipe.grad_clip, made.recipe.patience, made.recipe.lr) == (0.5, 2.0, 3, 4.0)
+    assert made.recipe.batch_size == 3 and made.recipe.max_epochs == P3.recipe.max_epochs
+    assert dict(cells[0].overrides) == {'recipe.batch_size': 3, 'recipe.lr': '4', 'recipe.patience': 3}
+
+
+@pytest.mark.parametrize(
+    ('text', 'says'),
+    [
+        ('x = 1', 'expected a function get()'),
+        ('def get():\n    return 1', 'expected a function get()'),
+        ('def get(:', 'SyntaxError'),
+        ('from jbench.spec import Recipe\ndef get():\n    return Recipe(epochs=3)', 'TypeError'),
+    ],
+)
+def test_a_wrong_config_is_one_message(tmp_path, text, says):
+    (tmp_path / 'c.py').write_text(text)
+    with pytest.raises(RequestError) as error:
+        plan.config_overrides(str(tmp_path / 'c.py'))
+    assert says in str(error.value) and str(tmp_path / 'c.py') in str(error.value)
+
+
+@pytest.mark.parametrize('text', ['recipe.lr', '=3', ''])
+def test_an_override_needs_a_field_and_a_value(text):
+    with pytest.raises(RequestError, match='expected a field and a value'):
+        plan.parse_overrides([text])
+
+
+def test_the_last_of_two_overrides_counts_and_their_order_does_not():
+    assert plan.parse_overrides(['b=1', 'a=2', 'b=3']) == (('a', '2'), ('b', '3'))
+
+
+# ---- identity ----
+
+
+def cell(**changes: Any) -> Cell:
+    """A cell of p3."""
+    return dataclasses.replace(Cell(task=P3, dataset=SIMULATED, model='eegnet'), **changes)
+
+
+def leaves(spec: Any, prefix: str = '') -> Iterator[str]:
+    """Every dotted path, `kind` included."""
+    for f in dataclasses.fields(spec):
+        value = getattr(spec, f.name)
+        yield from leaves(value, f'{prefix}{f.name}.') if dataclasses.is_dataclass(value) else [prefix + f.name]
+
+
+def changed(spec: Any, path: str) -> Any:
+    """A copy that differs in one field."""
+    head, _, rest = path.partition('.')
+    old = getattr(spec, head)
+    if rest:
+        return dataclasses.replace(spec, **{head: changed(old, rest)})
+    new = {
+        bool: lambda v: not v,
+        int: lambda v: v + 1,
+        float: lambda v: v + 1,
+        str: lambda v: v + 'x',
+        tuple: lambda v: (*v, 'x'),
+        type(None): lambda v: 'x',
+    }[type(old)](old)
+    return dataclasses.replace(spec, **{head: new})
+
+
+@pytest.mark.parametrize('path', list(leaves(P3)))
+def test_every_field_of_a_task_counts_in_the_key(path):
+    assert cell(task=changed(P3, path)).key != cell().key
+
+
+def test_dataset_model_and_debug_count_in_the_key():
+    other = dataclasses.replace(SIMULATED, name='Other')
+    made = [cell(), cell(dataset=other), cell(model='dummy'), cell(debug=True)]
+    assert len({c.key for c in made}) == len(made)
+
+
+def test_the_key_says_what_is_asked_not_how_it_was_typed():
+    one = plan.apply(P3, SIMULATED, (('recipe.lr', '1e-2'),))
+    two = plan.apply(P3, SIMULATED, (('recipe.lr', '0.010'),))
+    assert cell(task=one, overrides=(('recipe.lr', '1e-2'),)).key == cell(task=two).key
+    assert cell(dataset=dataclasses.replace(SIMULATED, title='another title')).key == cell().key
+
+
+def test_canonical_json_does_not_move():
+    """The text that every key is a hash of: if this changes, every finished result is computed again."""
+    spec = Classes(field='code', prefix='imagery_')
+    assert canonical(spec) == '{"field":"code","kind":"classes","prefix":"imagery_"}'
+    assert canonical({'b': (1, 2.0), 'a': None, 'c': {'y': True, 'x': 1e-4}}) == (
+        '{"a":null,"b":[1,2.0],"c":{"x":0.0001,"y":true}}'
+    )
+    assert (
+        canonical(Window()) == '{"duration":1.0,"keep_incomplete":false,"start":0.0,"stride":null,"trigger":"Stimulus"}'
+    )
+    with pytest.raises(ValueError):
+        canonical({'x': float('nan')})
+
+
+def test_cells_come_in_order_and_once():
+    choices = [plan.Choice(P3, SIMULATED, False), plan.Choice(P3, SIMULATED, True)]
+    models = plan.select_models('eegnet,dummy')
+    cells = plan.make_cells(choices, models, ())
+    assert [c.model for c in cells] == ['eegnet', 'dummy']
+    tried = plan.make_cells(choices, models, (), debug=True)
+    assert all(c.debug and c.task.recipe.max_epochs == 2 and c.overrides == () for c in tried)
+
+
+# ---- completeness ----
+
+
+def files(folder: str, *left_out: str) -> list[str]:
+    """Names of the Python files of a folder."""
+    return sorted(p.stem for p in (ROOT / folder).glob('*.py') if p.stem not in ('__init__', *left_out))
+
+
+@pytest.mark.parametrize('name', files('jbench/tasks', 'suites'))
+def test_every_file_of_tasks_holds_tasks_of_one_category(name):
+    found = import_module(f'jbench.tasks.{name}').TASKS
+    assert {t.category for t in found} == {name}
+    for task in found:
+        plan.check(task)
+        served = {*task.datasets, task.simulated}
+        assert task.datasets and len(set(task.datasets)) == len(task.datasets)
+        assert {d for d, _ in task.overrides} | {e.dataset for e in task.exclude} <= served
+        assert task.simulated is None or plan.datasets()[task.simulated].simulated
+        for name in served & set(plan.datasets()):
+            plan.apply(task, plan.datasets()[name], ())
+
+
+def test_names_are_unique():
+    assert len({(t.device, t.name, t.version) for t in EVERY}) == len(EVERY)
+    known = [n.lower() for d in plan.datasets().values() for n in {d.name.lower(), *map(str.lower, d.aliases)}]
+    groups = {*{t.category for t in EVERY}, *SUITES, 'all'}
+    assert len(set(known)) == len(known)
+    assert not set(plan.tasks()) & groups and not set(MODELS) & {*plan.GROUPS, 'all'}
+
+
+@pytest.mark.parametrize('dataset', plan.datasets().values(), ids=lambda d: d.name)
+def test_every_dataset_serves_a_task_and_says_where_it_comes_from(dataset: Dataset):
+    assert any(dataset.name in (*t.datasets, t.simulated) for t in EVERY)
+    assert dataset.licence and dataset.citation and dataset.host and dataset.layout and dataset.access
+    assert dataset.n_subjects > 0 and dataset.n_recordings >= dataset.n_subjects and dataset.n_chans > 0
+    if dataset.source is not None:
+        module = import_module(dataset.source)
+        assert dataset in module.DATASETS and callable(module.recordings) and callable(module.read)
+
+
+@pytest.mark.parametrize('name', files('jbench/models', 'blocks', 'torch_weights'))
+def test_every_file_of_models_is_in_the_table(name):
+    assert [m for m in MODELS.values() if m.target.partition(':')[0] == f'jbench.models.{name}']
+
+
+@pytest.mark.parametrize('model', MODELS.values(), ids=lambda m: m.name)
+def test_every_model_can_be_made(model):
+    from jbench.spec import Signal
+
+    module, _, factory = model.target.partition(':')
+    make = getattr(import_module(module), factory)
+    assert model.family in plan.GROUPS and model.citation and model.title
+    if model.kind == 'network':
+        import jax
+        import jax.numpy as jnp
+
+        made = make(Signal(n_chans=5, n_times=128, sfreq=120.0), 3)
+        variables = jax.eval_shape(made.init, jax.random.key(0))
+        batch = {'x': jnp.zeros((2, 5, 128)), 'y': jnp.zeros(2, int), 'mask': jnp.ones(2, bool)}
+        batch['id'] = jnp.arange(2)
+        logits, _ = jax.eval_shape(lambda v: made.apply(v, batch, train=False, key=None), variables)
+        assert logits.shape == (2, 3)
+
+
+@pytest.mark.parametrize('name', files('configs'))
+def test_every_config_gives_a_recipe_and_its_command_is_right(name):
+    path = ROOT / 'configs' / f'{name}.py'
+    assert isinstance(runpy.run_path(str(path))['get'](), Recipe)
+    header = ast.get_docstring(ast.parse(path.read_text())) or ''
+    command = header.rpartition('Command: python -m jbench.run ')[2].split()
+    args = run._parse([a for a in command if not a.startswith('--data_dir')])
+    assert args.config == f'configs/{name}.py'
+    plan.select_tasks(args.task)
+    plan.select_models(args.model)
+
+
+@pytest.mark.parametrize('name', sorted(SUITES))
+def test_suites_name_tasks_once(name):
+    assert len(set(SUITES[name])) == len(SUITES[name])
+    assert {(t, 1) for t in ALL} <= set(SUITES['eeg-core-1.0']) and len(SUITES['eeg-core-1.0']) == 36
+
+
+# ---- direction of imports ----
+
+LEVELS = (  # what stands further down may import what stands above it, and itself
+    {'spec'},
+    {'tasks', 'data', 'metrics', 'progress'},
+    {'models'},
+    {'step', 'optim', 'plan', 'results'},
+    {'checkpoint', 'parallel', 'provenance'},
+    {'fit'},
+    {'stages', 'report', 'alignment'},
+    {'run'},
+)
+READERS = {'spec', 'tasks', 'data', 'models', 'metrics', 'results', 'plan'}  # what report may import
+HEAVY = {
+    'jax',
+    'jaxlib',
+    'flax',
+    'optax',
+    'orbax',
+    'chex',
+    'grain',
+    'mne',
+    'moabb',
+    'numpy',
+    'scipy',
+    'sklearn',
+    'rich',
+}
+SOURCES = sorted((ROOT / 'jbench').rglob('*.py'))
+
+
+def imported(path: Path, top: bool = False) -> set[str]:
+    """Modules that a file imports, dotted; `top`: only when it is imported itself (not inside functions or for types)."""
+    found = set()
+    todo: list[ast.AST] = [ast.parse(path.read_text())]
+    while todo:
+        node = todo.pop()
+        if isinstance(node, ast.Import):
+            found |= {a.name for a in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            found |= {f'{node.module}.{a.name}' for a in node.names}
+        guarded = isinstance(node, ast.If) and 'TYPE_CHECKING' in ast.unparse(node.test)
+        if not (top and (guarded or isinstance(node, ast.FunctionDef | ast.Lambda))):
+            todo += ast.iter_child_nodes(node)
+    return found
+
+
+@pytest.mark.parametrize('path', SOURCES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_imports_point_one_way(path):
+    level = {name: k for k, names in enumerate(LEVELS) for name in names}
+    own = path.relative_to(ROOT / 'jbench').with_suffix('').parts[0]
+    wanted = {m.split('.')[1] for m in imported(path) if m.startswith('jbench.')} - {own}
+    if own == '__init__':
+        assert not wanted
+        return
+    assert own in level, f'{own} is new: give it a place in LEVELS'
+    assert {m: level[m] for m in wanted if level[m] >= level[own]} == {}
+    if own == 'report':
+        assert wanted <= READERS
+
+
+@pytest.mark.parametrize(
+    'name',
+    [
+        'spec',
+        'plan',
+        'run',
+        'models/__init__',
+        'report/catalogue',
+        'report/text',
+        'data/find',
+        *(f'tasks/{n}' for n in files('jbench/tasks')),
+        *(f'data/sources/{n}' for n in files('jbench/data/sources')),
+    ],
+)
+def test_what_a_list_imports_is_light(name):
+    assert not {m.split('.')[0] for m in imported(ROOT / 'jbench' / f'{name}.py', top=True)} & HEAVY
+
+
+# ---- version 1 against the published facts ----
+
+SPLITS = {  # published query -> (field, values)
+    "session == '1'": ('session', ('1',)),
+    "session == '2'": ('session', ('2',)),
+    "session == '3'": ('session', ('3',)),
+    "run == '1finaltest'": ('run', ('1finaltest',)),
+    'subject.isin([' + ', '.join(f"'Dreyer2023Large/{k}'" for k in range(61, 82)) + '])': (
+        'subject',
+        tuple(map(str, range(61, 82))),
+    ),
+}
+RENAMED = {'description': 'label'}  # event fields that jbench calls otherwise
+
+
+def published_split(facts: dict[str, Any]) -> ByGroup | Predefined:
+    """A split of the published files in our words."""
+    if facts['name'] == 'PredefinedSplit':
+        field, test = SPLITS[facts['test_split_query']]
+        return Predefined(
+            field=field,
+            test=test,
+            valid_by=facts['valid_split_by'],
+            valid=facts['valid_split_ratio'],
+            seed=facts['valid_random_state'],
+        )
+    assert facts['valid_random_state'] == facts['test_random_state']
+    return ByGroup(
+        by=facts['split_by'],
+        stratify=facts.get('stratify_by'),
+        valid=facts['valid_split_ratio'],
+        test=facts['test_split_ratio'],
+        seed=facts['test_random_state'],
+    )
+
+
+def compare(task: Task, facts: dict[str, Any]) -> None:
+    """A task, as it runs on one dataset, against the facts of that dataset."""
+    window, signal, recipe = facts['window'], facts['signal'], task.recipe
+    assert task.window == Window(
+        trigger=window['trigger'],
+        start=window['start'],
+        duration=window['duration'],
+        stride=window['stride'],
+        keep_incomplete=not window['stride_drop_incomplete'],
+    )
+    assert isinstance(task.target, Classes) and task.window.trigger == facts['target']['event_types']
+    field = facts['target']['event_field']
+    assert task.target.field == RENAMED.get(field, field)
+    assert task.split == published_split(facts['split'])
+    ours = dataclasses.asdict(task.signal)
+    assert ours == {
+        'picks': tuple(signal['picks']),
+        'sfreq': signal['frequency'],
+        'band': tuple(signal['filter']),
+        'notch': tuple(signal['notch_filter']),
+        'scaler': {'RobustScaler': 'robust'}[signal['scaler']],
+        'baseline': signal['baseline'] and tuple(signal['baseline']),
+        'clamp': signal['clamp'],
+    }
+    assert dataclasses.asdict(recipe) == {
+        'lr': facts['lr'],
+        'weight_decay': facts['weight_decay'],
+        'batch_size': facts['batch_size'],
+        'max_epochs': facts['max_epochs'],
+        'patience': facts['patience'],
+        'grad_clip': facts['grad_clip_norm'],
+        'label_smoothing': facts['loss'].get('label_smoothing', 0.0),
+        'class_weights': facts['class_weights'],
+        'loss': {'CrossEntropyLoss': 'cross_entropy'}[facts['loss']['name']],
+    }
+    assert facts['max_lr'] == facts['lr'] and facts['monitor'] == f'val/{task.metric}'
+
+
+@pytest.mark.parametrize('name', sorted(FACTS))
+def test_version_1_is_the_published_protocol(name):
+    task, facts = plan.tasks()[name][0], FACTS[name]
+    assert task.version == 1 and list(task.datasets[:1]) == facts['datasets'][:1]
+    assert set(task.datasets) == set(facts['datasets'])
+    compare(task, facts)
+    for dataset in task.datasets:
+        own = dataclasses.replace(SIMULATED, name=dataset, recipe=(), simulated=False)
+        compare(plan.apply(task, own, ()), {**facts, **facts['dataset_overrides'].get(dataset, {})})
+
+
+def test_every_task_of_version_1_has_its_facts():
+    assert sorted(t.name for t in EVERY if t.version == 1 and t.device == 'eeg') == sorted(FACTS)
+
+
+def test_steps_that_a_spec_does_not_hold_are_listed_as_differences():
+    text = (ROOT / 'docs' / 'differences.md').read_text()
+    for facts in FACTS.values():
+        assert not facts['steps']
+        for dataset, own in facts['dataset_overrides'].items():
+            assert not own.get('steps') or dataset in text
+
+
+def test_paths_leave_out_the_tag():
+    assert not [p for p in paths(P3) if p.endswith('kind')]
