@@ -137,6 +137,10 @@ def _select(item: str) -> list[tuple[Task, Dataset | None]]:
     task = _version(known[name], name, version) if at else known[name][-1]
     if not rest:
         return [(task, None)]
+    if unread := [n for n in task.datasets if n.lower() == rest.lower() and n not in datasets()]:
+        raise RequestError(
+            f'task {task.name!r}: no reader for {unread[0]} yet; --info={task.name} shows what is readable'
+        )
     dataset = find_dataset(rest)
     if dataset.name not in (*task.datasets, task.simulated):
         usable = [d for d in (*task.datasets, task.simulated) if d in datasets()]
@@ -186,15 +190,14 @@ def choose_dataset(task: Task, named: Dataset | None, data_dir: Path | None, wor
         folder, _ = locate(apply(task, core, ()), core, data_dir, workdir)
         if folder is not None:
             return Choice(task, core, named is not None)
-    where = f'{data_dir or "<data_dir>"}/{task.datasets[0] if core is None else core.name}'
-    readable = core is not None and core.source is not None
-    absent = (
-        f'{where} holds no recording' if readable else f'{task.datasets[0]} has no reader in this version of jbench'
-    )
-    if named is not None or simulated == 'no' or stand_in is None:
-        layout = f'; put there: {core.layout} (from {core.host})' if core is not None and readable else ''
+    absent = f'no reader for {task.datasets[0] if core is None else core.name} yet'
+    remedy = f'; {stand_in.name} simulates it' if stand_in else ''
+    if core is not None and core.source is not None:
+        absent = f'{data_dir or "<data_dir>"}/{core.name} holds no recording'
         hint = '' if data_dir else '; name the folder by --data_dir=DIR or JBENCH_DATA'
-        raise RequestError(f'task {task.name!r}: {absent}{layout}{hint}')
+        remedy = f'; put there: {core.layout} (from {core.host}){hint}'
+    if named is not None or simulated == 'no' or stand_in is None:
+        raise RequestError(f'task {task.name!r}: {absent}{remedy}')
     return Choice(task, stand_in, False, absent)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import threading
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -71,18 +72,32 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run the command; returns the exit status."""
+    """Run the command; returns the exit status. Without `argv` it is the program itself, and may leave at once."""
     try:
-        args = _parse(sys.argv[1:] if argv is None else argv)
-        if args.list or args.info:
-            from jbench.report import catalogue
-
-            print(catalogue.info(args.info, args.format, args.data_dir) if args.info else catalogue.listing(args))
-            return 0
-        return _run(args)
+        status = _main(sys.argv[1:] if argv is None else argv)
+        sys.stdout.flush()
     except RequestError as error:
         print(f'jbench: {error}', file=sys.stderr)
-        return 2
+        status = 2
+    except BrokenPipeError:  # the reader of our output has left, as `head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        status = 0
+    if argv is None and threading.active_count() > 1:  # a thread may still be compiling, and would abort the exit
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
+    return status
+
+
+def _main(argv: list[str]) -> int:
+    """What was asked for. Raises RequestError."""
+    args = _parse(argv)
+    if args.list or args.info:
+        from jbench.report import catalogue
+
+        print(catalogue.info(args.info, args.format, args.data_dir) if args.info else catalogue.listing(args))
+        return 0
+    return _run(args)
 
 
 def _parse(argv: list[str]) -> argparse.Namespace:
@@ -132,38 +147,45 @@ def _plan(args: argparse.Namespace) -> tuple[list[Cell], list[plan.Choice]]:
 
 def _run(args: argparse.Namespace) -> int:
     """Plan, then the stages that were asked for."""
-    if args.stages == ['download']:
+    if 'download' in args.stages:
         from jbench.report import catalogue
 
         raise RequestError(catalogue.access(plan.select_tasks(args.task)))
     cells, choices = _plan(args)
-    for c in choices:
-        if c.dataset.simulated:
-            print(
-                f'simulated: {c.task.name} runs on {c.dataset.name}, generated recordings, because {c.reason or "it was named"}',
-                file=sys.stderr,
-            )
+    _say_simulated([c for c in choices if c.dataset.simulated])
     if args.dry_run:
         from jbench.report import catalogue
 
         print(catalogue.dry_run(cells, args))
         return 0
     _environment(args)
-    from jbench.fit import Interrupted
     from jbench.progress import Progress, StopSignal
 
-    stop = StopSignal()
-    with Progress() as progress:
+    with StopSignal() as stop, Progress() as progress:
+        from jbench import stages
+        from jbench.fit import Interrupted
+
+        compiler = stages.Compiler()
+        context = stages.Context(args.workdir, args.data_dir, progress, stop, args.if_exists)
         try:
-            status, rows = _stages(args, cells, progress, stop)
+            status, rows = _stages(args, cells, compiler, context)
         except Interrupted:
             progress.say('interrupted: what was done is saved; the same command goes on from there')
             sys.stdout.flush()
             sys.stderr.flush()
-            os._exit(75)  # a thread may still be compiling
+            os._exit(75)  # without waiting for the program that compiles now
+        finally:
+            compiler.close()
     if 'report' in args.stages and rows:
         _report(rows, args.format)
     return status
+
+
+def _say_simulated(choices: list[plan.Choice]) -> None:
+    """The first line: which tasks run on generated recordings, and why."""
+    if choices:
+        names = ', '.join(f'{c.task.name} ({c.reason})' if c.reason else c.task.name for c in choices)
+        print(f'simulated: generated recordings, not measured ones, serve {names}', file=sys.stderr)
 
 
 def _environment(args: argparse.Namespace) -> None:
@@ -175,19 +197,27 @@ def _environment(args: argparse.Namespace) -> None:
     os.environ.setdefault('JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES', '-1')
     if args.device:
         os.environ['JAX_PLATFORMS'] = {'gpu': 'cuda'}.get(args.device, args.device)
+        import jax
+
+        try:
+            jax.devices()
+        except Exception as error:  # whatever a backend says that cannot start
+            what = str(error).splitlines()[0] if str(error) else type(error).__name__
+            raise RequestError(f'--device={args.device}: jax finds no such device on this machine ({what})') from error
 
 
-def _stages(args: argparse.Namespace, cells: list[Cell], progress: Any, stop: Any) -> tuple[int, list[dict[str, Any]]]:
+def _stages(
+    args: argparse.Namespace, cells: list[Cell], compiler: Any, context: Any
+) -> tuple[int, list[dict[str, Any]]]:
     """Prepare every set, then train every cell; a cell whose data are wrong does not keep the others from running.
 
     Returns: the exit status, and all results.
     """
     from jbench import stages
 
-    context = stages.Context(args.workdir, args.data_dir, progress, stop, args.if_exists)
     if args.stages == ['report']:
         return 0, stages.stored(cells, args.seeds, context)
-    compiler, prepared, refused = stages.Compiler(), {}, []
+    prepared, refused = {}, []
     found: list[dict[str, Any]] = []
     if 'train' in args.stages:
         compiler.foresee([c for c in cells if stages.needs_training(c, args.seeds, context)])
@@ -196,7 +226,7 @@ def _stages(args: argparse.Namespace, cells: list[Cell], progress: Any, stop: An
         try:
             return work()
         except RequestError as error:
-            progress.say(f'jbench: {error}')
+            context.progress.say(f'jbench: {error}')
             refused.append(cell)
 
     for c in cells:
@@ -206,9 +236,9 @@ def _stages(args: argparse.Namespace, cells: list[Cell], progress: Any, stop: An
             found += attempt(c, partial(stages.train, c, prepared[c.key], args.seeds, compiler, context)) or []
     failed = [r for r in found if r['status'] == 'failed']
     for r in failed:
-        progress.say(f'failed: {r["task"]}/{r["dataset"]} {r["model"]} seed {r["seed"]}: {r["warnings"][-1]}')
+        context.progress.say(f'failed: {r["task"]}/{r["dataset"]} {r["model"]} seed {r["seed"]}: {r["warnings"][-1]}')
     for c in refused[: 0 if len(cells) == 1 else None]:
-        progress.say(f'not run: {c.task.name}/{c.dataset.name} {c.model}')
+        context.progress.say(f'not run: {c.task.name}/{c.dataset.name} {c.model}')
     if len(refused) == len(cells):
         return 2, found
     return (1 if failed or refused else 0), found

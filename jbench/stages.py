@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import threading
 import time
@@ -57,6 +58,8 @@ class Compiler:
     def __init__(self) -> None:
         self._made: dict[Any, parallel.Programs] = {}
         self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._closed = False
 
     def get(self, model: str, signal: Signal, n_out: int, recipe: Recipe) -> parallel.Programs:
         """The programs, compiled now if they were not foreseen."""
@@ -88,12 +91,19 @@ class Compiler:
 
         def work() -> None:
             for args in wanted:
-                try:
+                if self._closed:
+                    return
+                with contextlib.suppress(RequestError):  # the cell itself will raise it, in its place
                     self.get(*args)
-                except RequestError:  # the cell itself will raise it, in its place
-                    continue
 
-        threading.Thread(target=work, daemon=True).start()
+        self._thread = threading.Thread(target=work, daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Wait for the program that compiles now: a process that ends under it would crash."""
+        self._closed = True
+        if self._thread is not None:
+            self._thread.join()
 
 
 def _expected_signal(cell: Cell) -> Signal:
@@ -229,7 +239,9 @@ def _watch(cell: Cell, data: loader.PreparedSet, seed: int, name: str, context: 
     folder = _checkpoints(cell, seed, context)
     if context.if_exists in ('skip', 'overwrite'):
         checkpoint.remove(folder)
-    return fit.Watch(progress, context.stop, folder, provenance.devices() | {'prepared': data.folder.name, 'jax': jax.__version__})
+    return fit.Watch(
+        progress, context.stop, folder, provenance.devices() | {'prepared': data.folder.name, 'jax': jax.__version__}
+    )
 
 
 def _fit_estimator(cell: Cell, data: loader.PreparedSet, seeds: list[int], compiler: Compiler, context: Context) -> Any:

@@ -528,7 +528,7 @@ SOURCES = sorted((ROOT / 'jbench').rglob('*.py'))
 
 
 def imported(path: Path, top: bool = False) -> set[str]:
-    """Modules that a file imports, dotted; `top`: only when it is imported itself (not inside functions or for types)."""
+    """Modules that a file imports, dotted; `top`: only when it is imported itself (not in functions or for types)."""
     found = set()
     todo: list[ast.AST] = [ast.parse(path.read_text())]
     while todo:

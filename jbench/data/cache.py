@@ -1,8 +1,10 @@
 """Prepared sets: read, check, filter, cut and store each recording once; only a manifest means "present".
 
 A set lies in `<workdir>/prepared/<dataset>/<spec hash>-<tree fingerprint>/`: one array-record shard a recording,
-`index.npz` (the event table and the windows), TFDS metadata, and `manifest.json`, written last. While it is being
-made, finished recordings wait in `parts/`, so an interrupted preparation goes on where it was.
+`index.npz` (the event table and the windows), TFDS metadata, and `manifest.json`, written last. Its bytes depend on
+the recordings, the task and the versions of the libraries alone. While it is being made, finished recordings wait
+beside it in `<spec hash>.parts/`, so that an interrupted preparation goes on where it was, and a repaired file costs
+no more than itself.
 """
 
 from __future__ import annotations
@@ -13,36 +15,31 @@ import multiprocessing
 import os
 import shutil
 import signal as signals
+import sys
 import threading
+import types
+import warnings
 from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from jbench.data import fs, records
-from jbench.data.recording import Finding, Recording, RecordingRef, check, digest
+from jbench.data import fs, recording, records
+from jbench.data.find import find_recordings
+from jbench.data.recording import Finding, Part, RecordingRef
 from jbench.data.signal import process
 from jbench.data.targets import collect
-from jbench.data.windows import starts, triggers, windows
+from jbench.data.tfds import write_metadata
+from jbench.data.windows import index, starts, triggers, windows
 from jbench.spec import Dataset, RequestError, Task, spec_hash, to_json
 
 PREPARATION = 1  # raise when the code below, signal.py, windows.py or records.py changes what is stored
-SHIFT = 20  # id of a window = recording << 20 | window
-Progress = Callable[[str, int, int], None]  # (what, done, total)
-EVENT_TYPE = {'eeg': 'Eeg', 'meg': 'Meg', 'emg': 'Emg', 'fmri': 'Fmri'}  # the event that covers a whole recording
-
-
-def find_recordings(dataset: Dataset, data_dir: Path | None) -> list[RecordingRef]:
-    """What lies on the machine, from the file tree alone; [] if nothing does."""
-    if dataset.source is None:
-        return []
-    root = (data_dir / dataset.name) if data_dir else Path('absent')
-    if not dataset.simulated and not root.is_dir():
-        return []
-    return import_module(dataset.source).recordings(dataset, root)
+EVERY = 0.5  # s between looks at the stop flag
+Progress = Callable[[str, int, int], None]  # (what, done, total); what it raises ends the preparation
 
 
 def stored_spec(task: Task) -> dict[str, Any]:
@@ -58,10 +55,11 @@ def fingerprint(refs: list[RecordingRef]) -> str:
     return spec_hash([[r.name for r in refs], [(os.path.relpath(p, base), os.path.getsize(p)) for p in names]])[:8]
 
 
-def locate(task: Task, dataset: Dataset, data_dir: Path | None, workdir: Path) -> tuple[Path | None, list[RecordingRef]]:
+def locate(task: Task, dataset: Dataset, data_dir: Path | None,
+           workdir: Path) -> tuple[Path | None, list[RecordingRef]]:
     """The folder of a prepared set, and its recordings.
 
-    Without raw files the newest complete set of the same spec serves (references are then empty); None: no such set.
+    Without raw files the newest set of the same spec serves (references are then empty); None: no such set.
     """
     refs = find_recordings(dataset, data_dir)
     root, spec = workdir / 'prepared' / dataset.name, spec_hash(stored_spec(task))
@@ -73,199 +71,212 @@ def locate(task: Task, dataset: Dataset, data_dir: Path | None, workdir: Path) -
 
 def is_ready(folder: Path) -> bool:
     """True if the set has its manifest and every file in it has the size that the manifest says."""
+    return not _lacking(folder)
+
+
+def _lacking(folder: Path) -> list[str]:
+    """Files of a set that are missing, unreadable, or of another size than the manifest says."""
+    try:
+        files = fs.read_json(folder / 'manifest.json')['files']
+    except (FileNotFoundError, NotADirectoryError, RequestError):
+        return ['manifest.json']
+    return [n for n, f in files.items() if not (folder / n).exists() or (folder / n).stat().st_size != f['bytes']]
+
+
+def verify(folder: Path) -> None:
+    """Read every file of a set once and compare it with the manifest. Raises RequestError that names a damaged one."""
+    remedy = f'remove the folder {folder} and run the same command again: it is prepared anew'
     if not (folder / 'manifest.json').exists():
-        return False
-    files = fs.read_json(folder / 'manifest.json')['files']
-    return all((folder / n).exists() and (folder / n).stat().st_size == f['bytes'] for n, f in files.items())
+        raise RequestError(f'{folder}: not a prepared set (it has no manifest.json); {remedy}')
+    manifest = fs.read_json(folder / 'manifest.json')
+    if manifest.pop('digest', None) != spec_hash(manifest):
+        raise RequestError(f'{folder}/manifest.json: damaged (its content is not what was written); {remedy}')
+    for name, facts in manifest['files'].items():
+        found = fs.sha256_file(folder / name) if (folder / name).exists() else None
+        if found != facts['sha256']:
+            what = 'missing' if found is None else 'damaged (its digest is not that of the manifest)'
+            raise RequestError(f'{folder}/{name}: {what}; {remedy}')
 
 
 def prepare(task: Task, dataset: Dataset, folder: Path, refs: list[RecordingRef], progress: Progress) -> None:
-    """Make the prepared set in `folder`, or do nothing if it is there.
+    """Make the prepared set in `folder`, or do nothing if it is there. A set that lacks a file is made anew.
 
-    One process works, others wait for it. Raises RequestError with every finding of every recording.
+    One process works, others wait for it.
+
+    Args:
+        task, dataset: as applied to each other.
+        folder, refs: from `locate`.
+        progress: called about twice a second; what it raises stops the work at once, finished recordings are kept.
+    Raises: RequestError with every fault of every recording, or for a disk that cannot be written.
     """
     if is_ready(folder):
         return
-    fs.make_dir(folder / 'parts')
-    with fs.locked(folder.with_suffix('.lock')):
-        if is_ready(folder):
+    waiting = f'wait for another process that prepares {dataset.name}'
+    stem = folder.name.partition('-')[0]
+    with fs.locked(folder.with_name(f'{stem}.lock'), lambda: progress(waiting, 0, len(refs))):
+        lacking = _lacking(folder)
+        if not lacking:
             return
-        fs.make_dir(folder / 'parts')
-        parts = _run(task, dataset, folder / 'parts', refs, progress)
-        kept, notes = _judge(dataset, refs, parts)
-        _assemble(task, dataset, folder, kept, notes)
-        shutil.rmtree(folder / 'parts')
+        if not refs:
+            raise RequestError(f'{folder}: {", ".join(lacking)} missing or damaged, and no recordings of '
+                               f'{dataset.name} to prepare it anew; name their folder by --data_dir=DIR')
+        if len({r.name for r in refs}) < len(refs):
+            names = [r.name for r in refs]
+            twice = [r.where for r in refs if names.count(r.name) > 1]
+            raise RequestError(f'{dataset.name}: one recording in several files: {", ".join(twice)}; keep one of them')
+        again = f' again ({", ".join(lacking)} missing or damaged)' if (folder / 'manifest.json').exists() else ''
+        parts = fs.make_dir(folder.with_name(f'{stem}.parts'))
+        what = f'prepare {dataset.name}{again}'
+        made = _run(task, dataset, parts, refs, lambda done: progress(what, done, len(refs)))
+        kept, notes = recording.judge(dataset, refs, made)
+        _assemble(task, dataset, folder, parts, [(refs[i], made[i]) for i in kept if made[i]['n_windows']], notes)
+        shutil.rmtree(parts)
 
 
-def _run(task: Task, dataset: Dataset, parts: Path, refs: list[RecordingRef], progress: Progress) -> list[dict[str, Any]]:
-    """Prepare every recording that is not yet among the parts, in parallel processes that never import jax."""
-    todo = [r for r in refs if _part(parts, r) is None]
-    done = len(refs) - len(todo)
-    progress(f'prepare {dataset.name}', done, len(refs))
-    failed: dict[str, dict[str, Any]] = {}
-    with _workers(len(todo)) as pool:
-        jobs = {pool.submit(_prepare_one, task, dataset, ref, str(parts)): ref for ref in todo}
-        try:
-            for job in as_completed(jobs):
-                part = job.result()
-                if part['fatal']:
-                    failed[jobs[job].name] = part
-                done += 1
-                progress(f'prepare {dataset.name}', done, len(refs))
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
-    return [failed.get(r.name) or _part(parts, r) or {} for r in refs]
+def _run(task: Task, dataset: Dataset, folder: Path, refs: list[RecordingRef],
+         progress: Callable[[int], None]) -> list[Part]:
+    """The parts of all recordings; those that are not there yet are made in parallel."""
+    parts = [_part(folder, r) for r in refs]
+    todo = [i for i, p in enumerate(parts) if p is None]
+    progress(len(refs) - len(todo))
+    if todo:
+        with _workers(len(todo)) as pool:
+            with _sheltered():
+                jobs = {pool.submit(_prepare_one, task, dataset, refs[i], folder): i for i in todo}
+            try:
+                while jobs:
+                    for job in wait(jobs, EVERY, FIRST_COMPLETED).done:
+                        parts[jobs.pop(job)] = job.result()
+                    progress(len(refs) - len(jobs))
+            except BrokenProcessPool:
+                raise RequestError(
+                    f'{dataset.name}: a process that prepared recordings was killed, most likely because memory ran '
+                    f'out; {len(refs) - len(jobs)} of {len(refs)} recordings are done and kept: free memory, then run '
+                    'the same command again') from None
+    return [p or {} for p in parts]
 
 
 @contextlib.contextmanager
 def _workers(n_jobs: int) -> Iterator[ProcessPoolExecutor]:
-    """Spawned workers with one numerical thread each; they ignore Ctrl-C and end with their parent."""
-    limits = {k: '1' for k in ('OMP_NUM_THREADS', 'OPENBLAS_NUM_THREADS', 'MKL_NUM_THREADS')}
-    before = {k: os.environ.get(k) for k in limits}
+    """Processes with one numerical thread each; when the body raises they are killed, not waited for."""
+    limits = dict.fromkeys(('OMP_NUM_THREADS', 'OPENBLAS_NUM_THREADS', 'MKL_NUM_THREADS'), '1')
+    before, others = {k: os.environ.get(k) for k in limits}, set(multiprocessing.active_children())
+    n_cores = len(os.sched_getaffinity(0)) if hasattr(os, 'sched_getaffinity') else os.cpu_count() or 1
     os.environ.update(limits)
-    n = max(1, min(n_jobs, len(os.sched_getaffinity(0)) if hasattr(os, 'sched_getaffinity') else os.cpu_count() or 1))
     try:
-        with ProcessPoolExecutor(n, mp_context=multiprocessing.get_context('spawn'), initializer=_start_worker) as pool:
-            yield pool
+        context = multiprocessing.get_context('spawn')  # never fork: jax may run threads here
+        with ProcessPoolExecutor(min(n_jobs, n_cores), context, _end_with_parent) as pool:
+            try:
+                yield pool
+            except BaseException:
+                for process_ in set(multiprocessing.active_children()) - others:
+                    process_.kill()
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
     finally:
         for k, v in before.items():
             os.environ.pop(k, None) if v is None else os.environ.__setitem__(k, v)
 
 
-def _start_worker() -> None:
-    signals.signal(signals.SIGINT, signals.SIG_IGN)
-    signals.signal(signals.SIGTERM, signals.SIG_DFL)
+@contextlib.contextmanager
+def _sheltered() -> Iterator[None]:
+    """Processes started inside ignore Ctrl-C and SIGTERM for good (the parent ends them), and do not import the
+    parent's main program (which may import jax, or lack a `__main__` guard)."""
+    main, sys.modules['__main__'] = sys.modules['__main__'], types.ModuleType('__main__')
+    before = signals.pthread_sigmask(signals.SIG_BLOCK, {signals.SIGINT, signals.SIGTERM})
+    try:
+        yield
+    finally:
+        signals.pthread_sigmask(signals.SIG_SETMASK, before)
+        sys.modules['__main__'] = main
+
+
+def _end_with_parent() -> None:
     parent = multiprocessing.parent_process()
-    if parent is not None:
-        threading.Thread(target=lambda: (parent.join(), os._exit(1)), daemon=True).start()
+    assert parent is not None
+
+    def watch() -> None:
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
-def _part(parts: Path, ref: RecordingRef) -> dict[str, Any] | None:
-    """The description of a finished part, if its shard is whole."""
-    path = parts / f'{ref.name}.json'
-    if not path.exists():
+def _source(ref: RecordingRef) -> list[list[Any]]:
+    """What tells whether a recording is still the one that a part was made of."""
+    stats = [(p, os.stat(p)) for p in ref.files if os.path.exists(p)]
+    return [[os.path.basename(p), s.st_size, s.st_mtime_ns] for p, s in stats] + [list(f) for f in ref.fields]
+
+
+def _part(folder: Path, ref: RecordingRef) -> Part | None:
+    """The description of a finished part, if its shard is whole and its recording did not change since."""
+    path, shard = folder / f'{ref.name}.json', folder / f'{ref.name}.array_record'
+    if not path.exists() or not shard.exists():
         return None
-    part = fs.read_json(path)
-    shard = parts / f'{ref.name}.array_record'
-    whole = shard.exists() and fs.sha256_file(shard) == part['sha256']
-    return part if whole else None
+    part: Part = fs.read_json(path)
+    return part if part['source'] == _source(ref) and part['sha256'] == fs.sha256_file(shard) else None
 
 
-def _prepare_one(task: Task, dataset: Dataset, ref: RecordingRef, folder: str) -> dict[str, Any]:
+def _prepare_one(task: Task, dataset: Dataset, ref: RecordingRef, folder: Path) -> Part:
     """Read, check, process, cut and store one recording; its part is described by a JSON file written last."""
     import mne
 
     mne.set_log_level('ERROR')
-    where = ref.files[0] if ref.files else f'{dataset.name}/{ref.name}'
+    warnings.simplefilter('ignore')
+    source = _source(ref)
     try:
-        recording = import_module(dataset.source or '').read(ref)
+        read = import_module(dataset.source or '').read(ref)
+    except (RequestError, MemoryError) as error:
+        raise RequestError(f'{ref.where}: {error or "memory ran out"}') from error
     except Exception as error:  # a reader may fail in any way on a broken file: name the file, and check the others
-        recording = Finding(where, 'the file must be readable', f'{type(error).__name__}: {error}', 'a whole recording',
-                            'the file may be damaged: fetch it again')
-    findings = [recording] if isinstance(recording, Finding) else check(recording, dataset, where)
+        read = recording.unreadable(ref, error)
+    findings = [read] if isinstance(read, Finding) else recording.check(read, dataset, ref.where)
     if any(f.level == 'fatal' for f in findings):
-        return {'fatal': True, 'findings': [list(f) for f in findings]}
-    native = {'sfreq': float(recording.raw.info['sfreq']), 'seconds': recording.raw.n_times / recording.raw.info['sfreq'],
-              'n_chans': len(recording.raw.get_channel_types(picks='data')), 'digest': digest(recording)}
-    table = event_table(recording, ref, dataset)
+        return {'findings': findings}
+    raw, channels = read.raw, recording.data_channels(read.raw, dataset)
+    native = {'sfreq': float(raw.info['sfreq']), 'seconds': raw.n_times / raw.info['sfreq'], 'n_chans': len(channels),
+              'digest': recording.digest(read)}
+    table = recording.event_table(read, ref, dataset)
     try:
         rows = [(i, t) for i in triggers(table, task.window, task.target)
                 for t in starts(float(table['onset'][i]), float(table['duration'][i]), task.window)]
-    except ValueError as error:
-        finding = Finding(where, 'events must make windows', str(error), 'as the task says', 'check the event file')
-        return {'fatal': True, 'findings': [list(finding)]}
-    targets = [json.dumps(collect(task.target, table, i, t, task.window.duration)) for i, t in rows]
-    data, ch_names = process(recording.raw, task.signal)
+        targets = [json.dumps(collect(task.target, table, i, t, task.window.duration)) for i, t in rows]
+        data, ch_names = process(raw, task.signal)
+    except RequestError as error:
+        return {'findings': [Finding(ref.where, 'the recording must serve the task', str(error), 'as the task says',
+                                     'use the original files, or another task')]}
     x = windows(data, task.signal.sfreq, [t for _, t in rows], task.window, task.signal.baseline)
-    return _write_part(Path(folder), ref, x, {
-        'fatal': False, 'findings': [list(f) for f in findings], 'native': native, 'ch_names': list(ch_names),
-        'events': {k: v.tolist() for k, v in table.items()}, 'n_windows': len(rows),
-        'windows': {'event': [i for i, _ in rows], 'onset': [t for _, t in rows], 'target': targets},
-        'error_bound': float(np.abs(x).max() / (2 * records.INT16)) if len(x) else 0.0,
-    })
-
-
-def event_table(recording: Recording, ref: RecordingRef, dataset: Dataset) -> dict[str, np.ndarray]:
-    """All events of one recording in canonical order, the one that covers it whole included.
-
-    Rows by onset, then longest first; label columns are text, '' where a row has none.
-    """
-    events, raw = recording.events, recording.raw
-    n = len(events['onset'])
-    onset = np.concatenate([[0.0], events['onset']])
-    duration = np.concatenate([[raw.n_times / raw.info['sfreq']], events['duration']])
-    table = {'onset': onset, 'duration': duration,
-             'type': np.concatenate([[EVENT_TYPE[dataset.device]], events['type']]).astype(str)}
-    for name in events:
-        if name not in table:
-            table[name] = np.concatenate([[''], events[name].astype(str)])
-    for name, value in (('subject', ref.subject), ('session', ref.session), ('run', ref.run), *ref.fields):
-        own = table.get(name, np.full(n + 1, ''))
-        table[name] = np.where(own == '', value, own).astype(str)
-    order = np.lexsort((-duration, onset))
-    return {k: v[order] for k, v in table.items()}
-
-
-def _write_part(folder: Path, ref: RecordingRef, x: np.ndarray, part: dict[str, Any]) -> dict[str, Any]:
-    """The shard (ids within the recording; the text columns make it readable alone), then its description."""
-    from array_record.python.array_record_module import ArrayRecordWriter
-
     path = folder / f'{ref.name}.array_record'
-    temp = path.with_suffix(f'.tmp{os.getpid()}')
-    with fs.explained(temp, x.nbytes // 2):
-        writer = ArrayRecordWriter(str(temp), 'group_size:1,uncompressed')
-        for k, window in enumerate(x):
-            text = {'subject': ref.subject, 'session': ref.session, 'run': ref.run, 'target': part['windows']['target'][k]}
-            writer.write(records.encode_window(window, k, text))
-        writer.close()
-        os.replace(temp, path)
-    part['sha256'] = fs.sha256_file(path)
+    texts = ({'subject': ref.subject, 'session': ref.session, 'run': ref.run, 'target': t} for t in targets)
+    encoded = (records.encode_window(w, k, text) for k, (w, text) in enumerate(zip(x, texts, strict=True)))
+    records.write_shard(path, encoded, x.nbytes // 2)
+    part = {
+        'findings': findings, 'native': native, 'channels': channels, 'ch_names': ch_names, 'source': source,
+        'events': {k: v.tolist() for k, v in table.items()}, 'n_windows': len(rows), 'sha256': fs.sha256_file(path),
+        'windows': {'event': [i for i, _ in rows], 'onset': [t for _, t in rows], 'target': targets},
+        'error_bound': float(np.abs(x).max(initial=0.0) * records.ERROR),
+    }
     fs.write_atomic(folder / f'{ref.name}.json', json.dumps(part).encode())
     return part
 
 
-def _judge(dataset: Dataset, refs: list[RecordingRef], parts: list[dict[str, Any]]) -> tuple[list, list[str]]:
-    """The recordings to keep, and what the result must say. Raises RequestError listing every fatal finding.
-
-    A deviation from the declared facts is a partial dataset if all recordings share it; a file that alone differs
-    from the others is refused. A recording that stands under two names is kept once.
-    """
-    findings = [[Finding(*f) for f in p['findings']] for p in parts]
-    deviations = [{(f.rule, f.found) for f in fs_ if f.level == 'deviation'} for fs_ in findings]
-    usual = max(deviations, key=deviations.count)
-    refused = [f for fs_ in findings for f in fs_
-               if f.level == 'fatal' or (f.level == 'deviation' and (f.rule, f.found) not in usual)]
-    if refused:
-        shown = '\n'.join(f'  {f}' for f in refused)
-        raise RequestError(f'{dataset.name}: {len(refused)} findings in {len(refs)} recordings (all were checked):\n{shown}')
-    notes = sorted({f'partial: {f.rule}: found {f.found}, declared {f.expected}' for fs_ in findings for f in fs_
-                    if f.level == 'deviation'})
-    notes += [f'{f.rule}: {f.where.rsplit("/", 1)[-1]}: {f.found}' for fs_ in findings for f in fs_ if f.level == 'note']
-    kept, seen = [], {}
-    for ref, part in zip(refs, parts, strict=True):
-        first = seen.setdefault(part['native']['digest'], ref)
-        if first is not ref:
-            name = dict(ref.fields).get('record', ref.run)
-            notes.append(f'duplicate: recording {name} of subject {ref.subject} equals that of subject {first.subject}, '
-                         'sample for sample; kept once')
-        elif part['n_windows']:
-            kept.append((ref, part))
-    if not kept:
-        raise RequestError(f'{dataset.name}: no recording holds an event that makes a window; check task and event types')
-    return kept, notes
-
-
-def _assemble(task: Task, dataset: Dataset, folder: Path, kept: list, notes: list[str]) -> None:
+def _assemble(task: Task, dataset: Dataset, folder: Path, parts: Path, kept: list[tuple[RecordingRef, Part]],
+              notes: list[str]) -> None:
     """Give the shards their final names, write index, TFDS metadata, and the manifest last."""
-    from jbench.data.tfds import write_metadata
-
+    if not kept:
+        raise RequestError(f'{dataset.name}: no recording holds an event that makes a window; the task asks for events '
+                           f'of type {task.window.trigger}')
     name = dataset.name.lower()
     shards = [f'{name}-all.array_record-{i:05d}-of-{len(kept):05d}' for i in range(len(kept))]
-    for shard, (ref, _) in zip(shards, kept, strict=True):
-        fs.link_or_copy(folder / 'parts' / f'{ref.name}.array_record', folder / shard)
-    fs.write_atomic(folder / 'index.npz', fs.npz_bytes(_index([p for _, p in kept])))
-    write_metadata(folder, name, [p['n_windows'] for _, p in kept], sum((folder / s).stat().st_size for s in shards))
+    with fs.explained(folder, 1 << 20):
+        if folder.exists():
+            shutil.rmtree(folder)
+        folder.mkdir(parents=True)
+        for shard, (ref, _) in zip(shards, kept, strict=True):
+            fs.link_or_copy(parts / f'{ref.name}.array_record', folder / shard)
+        fs.write_atomic(folder / 'index.npz', fs.npz_bytes(index([p for _, p in kept])))
+        size = sum((folder / s).stat().st_size for s in shards)
+        write_metadata(folder, name, [p['n_windows'] for _, p in kept], size)
     ch_names = list(dict.fromkeys(c for _, p in kept for c in p['ch_names']))  # union, in order of first sight
     files = [*shards, 'index.npz', 'features.json', 'dataset_info.json']
     manifest = {
@@ -279,20 +290,5 @@ def _assemble(task: Task, dataset: Dataset, folder: Path, kept: list, notes: lis
                        for s, (r, p) in zip(shards, kept, strict=True)],
         'files': {f: {'bytes': (folder / f).stat().st_size, 'sha256': fs.sha256_file(folder / f)} for f in files},
     }
+    manifest['digest'] = spec_hash(manifest)
     fs.write_atomic(folder / 'manifest.json', json.dumps(manifest, indent=1).encode())
-
-
-def _index(parts: list[dict[str, Any]]) -> dict[str, np.ndarray]:
-    """The event table (`event.<column>`) and the windows (`window.<column>`) of the whole set."""
-    columns = list(dict.fromkeys(c for p in parts for c in p['events']))
-    out: dict[str, np.ndarray] = {}
-    sizes = [len(p['events']['onset']) for p in parts]
-    out['event.recording'] = np.repeat(np.arange(len(parts)), sizes)
-    for c in columns:
-        out[f'event.{c}'] = np.concatenate([p['events'].get(c, [''] * n) for p, n in zip(parts, sizes, strict=True)])
-    first = np.cumsum([0, *sizes[:-1]])
-    out['window.event'] = np.concatenate([f + np.array(p['windows']['event'], int) for f, p in zip(first, parts, strict=True)])
-    out['window.onset'] = np.concatenate([p['windows']['onset'] for p in parts])
-    out['window.target'] = np.concatenate([p['windows']['target'] for p in parts])
-    out['window.id'] = np.concatenate([(i << SHIFT) + np.arange(p['n_windows']) for i, p in enumerate(parts)])
-    return out

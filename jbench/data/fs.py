@@ -15,8 +15,8 @@ import math
 import os
 import secrets
 import shutil
-import zipfile
 import time
+import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any

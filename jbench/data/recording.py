@@ -224,8 +224,8 @@ def _agree(dataset: Dataset, refs: list[RecordingRef], parts: list[Part]) -> tup
         return [], []
     rates = [f'{p["native"]["sfreq"]:g} Hz' for p in parts]
     odd, notes = _alike('sampling rate', rates, {f'{r:g} Hz' for r in dataset.sfreq}, refs)
-    counts = [f'{len(p["channels"])} channels' for p in parts]
-    several, more = _alike('number of channels', counts, {f'{dataset.n_chans} channels'}, refs)
+    counts = [str(len(p['channels'])) for p in parts]
+    several, more = _alike('number of channels', counts, {str(dataset.n_chans)}, refs)
     notes += more
     names = Counter(c for p in parts for c in p['channels'])
     common = {c for c in names if 2 * names[c] > len(parts)}
@@ -241,7 +241,8 @@ def _agree(dataset: Dataset, refs: list[RecordingRef], parts: list[Part]) -> tup
     short = [p['native']['seconds'] for p in parts if p['native']['seconds'] < SHORT * declared]
     if short:
         which = 'partial' if len(short) == len(parts) else f'{len(short)} of {len(parts)} recordings'
-        notes.append(f'{which}: duration: found {min(short):.0f} to {max(short):.0f} s, declared {declared:.0f} s')
+        found = ' to '.join(dict.fromkeys(f'{t:.0f}' for t in (min(short), max(short))))
+        notes.append(f'{which}: duration: found {found} s, declared {declared:.0f} s')
     return odd, notes
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from jbench.data import fs
 
 INT16 = 32767
-ERROR = 1 / (2 * INT16) + 2.0**-22  # bound of |unpack(pack(x)) - x| / max|x|; three float32 roundings (2^-24 each) in it
+ERROR = 1 / (2 * INT16) + 2.0**-22  # bound of |unpack(pack(x)) - x| / max|x|: half a step, three float32 roundings
 _WRITE_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES)
 
 
@@ -122,7 +122,7 @@ def encode_window(x: np.ndarray, number: int, text: Mapping[str, str]) -> bytes:
 def decode_window(buffer: bytes) -> tuple[np.ndarray, int]:
     """(float32 [C, T], id) of one record."""
     d = decode(buffer)
-    q = np.frombuffer(d['x'], '<i2').reshape(d['shape'])  # type: ignore[arg-type]
+    q = np.frombuffer(d['x'], '<i2').reshape(d['shape'])
     return unpack(q, d['scale']), int(d['id'][0])  # type: ignore[arg-type]
 
 

@@ -50,7 +50,7 @@ def notch_frequencies(bases: tuple[float, ...], sfreq: float) -> list[float]:
 
 
 def scale(data: np.ndarray, scaler: str) -> np.ndarray:
-    """Centre and scale each channel [C, T] by statistics of the whole recording; a channel without spread is not divided.
+    """Centre and scale each channel [C, T] by statistics of the whole recording; one without spread is not divided.
 
     'robust': median and 25-75 % range (scikit-learn's RobustScaler); 'standard': mean and standard deviation (ddof 0).
     """

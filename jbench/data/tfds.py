@@ -5,14 +5,12 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-VERSION = '1.0.0'
-
 
 def write_metadata(folder: Path, name: str, shard_lengths: list[int], n_bytes: int) -> None:
     """Write `features.json` and `dataset_info.json` beside the shards of split 'all'.
 
-    A record holds `x` (int16 little-endian bytes of a [C, T] window), `shape`, `scale` (float32 [C]; signal = x * scale),
-    `id` (within its recording), and as text `subject`, `session`, `run`, `target` (JSON).
+    A record holds `x` (int16 little-endian bytes of a [C, T] window), `shape`, `scale` (float32 [C]; signal = x *
+    scale), `id` (within its recording), and as text `subject`, `session`, `run`, `target` (JSON).
     """
     os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '3')
     import numpy as np

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
 from jbench.data.targets import column
 from jbench.spec import Classes, RequestError, Target, Window
+
+SHIFT = 20  # id of a window = recording << 20 | window
 
 
 def triggers(events: Mapping[str, np.ndarray], window: Window, target: Target) -> list[int]:
@@ -72,7 +75,7 @@ def cut(data: np.ndarray, sfreq: float, start: float, duration: float) -> np.nda
 
 def windows(data: np.ndarray, sfreq: float, onsets: list[float], window: Window,
             baseline: tuple[float, float] | None) -> np.ndarray:
-    """All windows of one recording, [N, C, T] float32; the mean of `baseline` (s from the window's start) is subtracted."""
+    """All windows of a recording, float32 [N, C, T], minus the mean over `baseline` (s from a window's start)."""
     n = n_samples(window.duration, sfreq)
     out = np.empty((len(onsets), len(data), n), np.float32)
     for k, start in enumerate(onsets):
@@ -80,4 +83,20 @@ def windows(data: np.ndarray, sfreq: float, onsets: list[float], window: Window,
         if baseline is not None:
             low, high = baseline
             out[k] -= cut(data, sfreq, start + low, high - low).mean(1, keepdims=True)
+    return out
+
+def index(parts: Sequence[Mapping[str, Any]]) -> dict[str, np.ndarray]:
+    """The event table (`event.<column>`) and the windows (`window.<column>`) of the whole set."""
+    columns = list(dict.fromkeys(c for p in parts for c in p['events']))
+    out: dict[str, np.ndarray] = {}
+    sizes = [len(p['events']['onset']) for p in parts]
+    out['event.recording'] = np.repeat(np.arange(len(parts)), sizes)
+    for c in columns:
+        out[f'event.{c}'] = np.concatenate([p['events'].get(c, [''] * n) for p, n in zip(parts, sizes, strict=True)])
+    first = np.cumsum([0, *sizes[:-1]])
+    event = [f + np.array(p['windows']['event'], int) for f, p in zip(first, parts, strict=True)]
+    out['window.event'] = np.concatenate(event)
+    out['window.onset'] = np.concatenate([p['windows']['onset'] for p in parts])
+    out['window.target'] = np.concatenate([p['windows']['target'] for p in parts])
+    out['window.id'] = np.concatenate([(i << SHIFT) + np.arange(p['n_windows']) for i, p in enumerate(parts)])
     return out

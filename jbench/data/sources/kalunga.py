@@ -31,6 +31,7 @@ DATASETS = (
     ),
 )
 SCALE = 1e-3  # millivolts stored as volts
+FIF = (b'\x00\x00\x00\x64',), bytes.fromhex('0000006c 00000000 00000000 ffffffff')  # first and last tag of a whole file
 
 
 def recordings(dataset: Dataset, root: Path) -> list[RecordingRef]:
@@ -52,14 +53,15 @@ def read(ref: RecordingRef) -> Recording | Finding:
     import numpy as np
 
     path, event_path = ref.files
-    bad = check_file(path, (b'\x1f\x8b',) if path.endswith('.gz') else (b'\x00\x00\x00\x64',))
-    if bad:
-        return bad
     if not Path(event_path).exists():
         return Finding(path, 'an event file must lie beside the recording', 'none', Path(event_path).name,
                        'fetch the event file')
+    bad = check_file(path, (b'\x1f\x8b',)) if path.endswith('.gz') else check_file(path, *FIF)
+    bad = bad or check_file(event_path, *FIF)
+    if bad:
+        return bad
     raw = mne.io.read_raw_fif(path, preload=True)
-    raw.apply_function(lambda x: x * SCALE, channel_wise=False)
+    raw.apply_function(lambda x: x * SCALE, picks='all', channel_wise=False)
     events = mne.read_events(event_path)
     names = {code: name for name, code in DATASETS[0].event_id}
     code = events[:, 2].astype(np.int64)

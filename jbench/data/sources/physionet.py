@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 from jbench.data.recording import Finding, Recording, RecordingRef, check_file
-from jbench.spec import Dataset
+from jbench.spec import Dataset, RequestError
 
 ZYMA = Dataset(
     name='Zyma2019Electroencephalograms',
@@ -45,17 +45,19 @@ CONDITIONS = {'1': 'rest', '2': 'mental_arithmetic'}
 REPLACE = (('.', ''), ('Af', 'AF'), ('Cp', 'CP'), ('Fc', 'FC'), ('Po', 'PO'), ('Tp', 'TP'), ('Ft', 'FT'))
 # what T1 and T2 mean depends on the run
 FISTS, BOTH = ('left_fist', 'right_fist'), ('bilateral_fist', 'bilateral_feet')
-RUNS = {r: f'{kind}_' for kind, runs in (('motor', (3, 5, 7, 9, 11, 13)), ('imagery', (4, 6, 8, 10, 12, 14))) for r in runs}
+RUNS = {**dict.fromkeys(range(3, 14, 2), 'motor_'), **dict.fromkeys(range(4, 15, 2), 'imagery_')}
 
 
 def recordings(dataset: Dataset, root: Path) -> list[RecordingRef]:
     """References in the order of subject, then run."""
     if dataset.name == SCHALK.name:
-        files = sorted([*root.glob('S[0-9][0-9][0-9]R*.edf'), *root.glob('S[0-9][0-9][0-9]/S*R*.edf')], key=lambda p: p.name)
+        name = 'S[0-9][0-9][0-9]R[0-9][0-9].edf'
+        files = sorted([*root.glob(name), *root.glob(f'S[0-9][0-9][0-9]/{name}')], key=lambda p: p.name)
         return [RecordingRef(dataset.name, p.stem[:4], '0', p.stem[4:], (str(p),)) for p in files]
     files = sorted(root.glob('Subject[0-9][0-9]_[12].edf'))
-    info = _subject_info(root / 'subject-info.csv')
-    return [RecordingRef(dataset.name, p.stem[:-2], '0', p.stem[-1], (str(p),),
+    table = root / 'subject-info.csv'
+    info, others = _subject_info(table), (str(table),) if table.exists() else ()
+    return [RecordingRef(dataset.name, p.stem[:-2], '0', p.stem[-1], (str(p), *others),
                          (('task', CONDITIONS[p.stem[-1]]), *info.get(p.stem[:-2], ()))) for p in files]
 
 
@@ -63,8 +65,12 @@ def _subject_info(path: Path) -> dict[str, tuple[tuple[str, str], ...]]:
     """Age and gender of each subject, where the table is there."""
     if not path.exists():
         return {}
-    with open(path, newline='') as f:
-        return {row['Subject']: (('age', row['Age']), ('gender', row['Gender'])) for row in csv.DictReader(f)}
+    with open(path, newline='', encoding='utf-8-sig') as f:
+        rows = list(csv.DictReader(f))
+    wanted = ('Subject', 'Age', 'Gender')
+    if any(row.get(name) is None for row in rows for name in wanted):
+        raise RequestError(f'{path}: each row needs {", ".join(wanted)}; fetch the file again, or remove it')
+    return {row['Subject']: (('age', row['Age']), ('gender', row['Gender'])) for row in rows}
 
 
 def read(ref: RecordingRef) -> Recording | Finding:
@@ -76,25 +82,34 @@ def read(ref: RecordingRef) -> Recording | Finding:
 
 
 def _check_length(path: str) -> Finding | None:
-    """A truncated EDF file holds fewer bytes than its header promises (MNE pads it without a word)."""
+    """An EDF file holds as many bytes as its header promises; MNE pads a truncated one without a word."""
     with open(path, 'rb') as f:
         head = f.read(256)
-        n_bytes, n_records, n_signals = int(head[184:192]), int(head[236:244]), int(head[252:256])
-        f.seek(256 + n_signals * 216)
-        per_record = sum(int(f.read(8)) for _ in range(n_signals))
+        try:
+            n_bytes, n_records, n_signals = int(head[184:192]), int(head[236:244]), int(head[252:256])
+            f.seek(256 + n_signals * 216)
+            per_record = sum(int(f.read(8)) for _ in range(n_signals))
+        except ValueError:
+            return Finding(path, 'the header must be that of an EDF file', 'text where numbers belong', 'numbers',
+                           'the file is damaged: fetch it again')
     size, expected = Path(path).stat().st_size, n_bytes + n_records * per_record * 2
-    if size < expected:
-        return Finding(path, 'the file must hold what its header promises', f'{size} bytes', f'{expected} bytes',
-                       'the file is truncated: fetch it again')
-    return None
+    if size == expected:
+        return None
+    why = 'truncated' if size < expected else 'longer (perhaps sent as text, with line ends changed)'
+    return Finding(path, 'the file must hold what its header promises', f'{size} bytes', f'{expected} bytes',
+                   f'the file is {why}: fetch it again')
 
 
-def _read_zyma(ref: RecordingRef) -> Recording:
+def _read_zyma(ref: RecordingRef) -> Recording | Finding:
     """Channel types from the names, as the published reader: `ECG ECG` is ECG, `EEG A2-A1` counts as EEG."""
     import mne
     import numpy as np
 
     raw = mne.io.read_raw_edf(ref.files[0], preload=True)
+    odd = [c for c in raw.ch_names if not c.startswith(('EEG ', 'ECG '))]
+    if odd:
+        return Finding(ref.files[0], 'channel names must begin with their type', ', '.join(odd),
+                       'EEG or ECG, then a name', 'use the original file')
     raw.set_channel_types({c: c.split(' ')[0].lower() for c in raw.ch_names})
     raw.rename_channels({c: c.split(' ')[1] for c in raw.ch_names})
     raw.set_montage('standard_1020', on_missing='ignore')
@@ -102,7 +117,7 @@ def _read_zyma(ref: RecordingRef) -> Recording:
     return Recording(raw, {'onset': np.zeros(0), 'duration': np.zeros(0), 'type': np.zeros(0, 'U8')})
 
 
-def _read_schalk(ref: RecordingRef) -> Recording:
+def _read_schalk(ref: RecordingRef) -> Recording | Finding:
     """Fists and feet, executed or imagined: `label` such as imagery_left_fist, or rest."""
     import mne
     import numpy as np
@@ -124,9 +139,9 @@ def _read_schalk(ref: RecordingRef) -> Recording:
         meaning, kind = {'T0': {1: 'open', 2: 'closed'}.get(run, '?')}, 'EyeState'
     marks = raw.annotations
     unknown = sorted({d for d in marks.description if d not in meaning})
-    if unknown:
-        return Finding(ref.files[0], 'annotations must be T0, T1, T2', ', '.join(unknown), ', '.join(meaning),
-                       'use the original file')  # type: ignore[return-value]
+    if unknown or not len(marks):
+        return Finding(ref.files[0], 'annotations must be there and known', ', '.join(unknown) or 'none',
+                       ', '.join(meaning), 'use the original file')
     return Recording(raw, {
         'onset': np.asarray(marks.onset, float),
         'duration': np.asarray(marks.duration, float),

@@ -1,0 +1,22 @@
+"""Fixtures that several test modules share."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(scope='session')
+def data_dir() -> Path:
+    """Real recordings: JBENCH_TEST_DATA, by default ../shared/data beside the repository."""
+    path = Path(os.environ.get('JBENCH_TEST_DATA') or ROOT.parent / 'shared' / 'data')
+    if not path.is_dir():
+        reason = f'no real recordings at {path}: set JBENCH_TEST_DATA to their folder'
+        if os.environ.get('CI'):
+            pytest.fail(reason)
+        pytest.skip(reason)
+    return path

@@ -1,0 +1,123 @@
+"""The signal chain against MNE and scikit-learn called directly, in the order of the published protocol."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import mne
+import numpy as np
+import pytest
+from sklearn.preprocessing import RobustScaler, StandardScaler
+
+from jbench.data import signal
+from jbench.spec import RequestError, SignalSpec
+
+
+def made(sfreq: float, seconds: float = 40.0, kinds: tuple[str, ...] = ('eeg',) * 3, seed: int = 0) -> mne.io.RawArray:
+    """Noise with drift, line and a harmonic, microvolts in size."""
+    rng = np.random.default_rng(seed)
+    t = np.arange(round(seconds * sfreq)) / sfreq
+    x = rng.normal(0, 10e-6, (len(kinds), len(t))).cumsum(1) * 0.1 + rng.normal(0, 5e-6, (len(kinds), len(t)))
+    x += 8e-6 * np.sin(2 * np.pi * 50 * t) + 3e-6 * np.sin(2 * np.pi * 120 * t)
+    names = [f'{kind}{k}' for k, kind in enumerate(kinds)]
+    return mne.io.RawArray(x, mne.create_info(names, sfreq, list(kinds)), verbose='ERROR')
+
+
+def expected(raw: mne.io.BaseRaw, lines: list[float], low_pass: float | None) -> np.ndarray:
+    """The published chain, written out with arrays: notch, band-pass, FFT resampling to 120 Hz, robust scaling."""
+    x, sfreq = raw.get_data('eeg'), raw.info['sfreq']
+    if lines:
+        x = mne.filter.notch_filter(x, sfreq, np.array(lines), fir_design='firwin', phase='zero', fir_window='hamming',
+                                    trans_bandwidth=1.0, pad='reflect_limited', verbose='ERROR')
+    x = mne.filter.filter_data(x, sfreq, 0.1, low_pass, l_trans_bandwidth=0.1,
+                               h_trans_bandwidth=min(18.75, sfreq / 2 - 75) if low_pass else 'auto', phase='zero',
+                               fir_window='hamming', fir_design='firwin', pad='reflect_limited', verbose='ERROR')
+    if sfreq != 120:
+        x = mne.filter.resample(x, 120 / sfreq, 1, npad='auto', window='boxcar', method='fft', pad='reflect_limited',
+                                verbose='ERROR')
+    return RobustScaler().fit_transform(x.T).T.astype(np.float32)
+
+
+@pytest.mark.parametrize(('sfreq', 'lines', 'low_pass'), [
+    (250.0, [50, 100, 60, 120], 75.0),
+    (256.0, [50, 100, 60, 120], 75.0),
+    (160.0, [50, 60], 75.0),
+    (125.0, [50, 60], None),
+    (120.0, [50], None),
+    (100.0, [], None),
+    (1000.0, [50, 100, 150, 200, 250, 300, 60, 120, 180, 240, 300], 75.0),
+])
+def test_chain_is_the_published_one(sfreq: float, lines: list[float], low_pass: float | None) -> None:
+    """MNE accepts 300 Hz twice above 602 Hz; a low-pass at or above Nyquist is dropped; nothing is notched at 100 Hz."""
+    raw = made(sfreq, kinds=('eeg', 'eeg', 'ecg', 'eeg'))
+    want = expected(raw, lines, low_pass)
+    got, names = signal.process(raw, SignalSpec())
+    assert names == ('eeg0', 'eeg1', 'eeg3') and got.dtype == np.float32
+    assert got.shape == (3, round(40 * 120))
+    np.testing.assert_allclose(got, want, rtol=0, atol=1e-5 * np.abs(want).max())
+
+
+def test_a_real_recording_gives_the_published_signal(data_dir: Path) -> None:
+    path = str(data_dir / 'Schalk2004Bci2000' / 'S001R04.edf')
+    want = expected(mne.io.read_raw_edf(path, preload=True, verbose='ERROR'), [50, 60], 75.0)
+    got, _ = signal.process(mne.io.read_raw_edf(path, preload=True, verbose='ERROR'), SignalSpec())
+    np.testing.assert_allclose(got, want, rtol=0, atol=1e-5 * np.abs(want).max())
+
+
+@pytest.mark.parametrize(('sfreq', 'lines'), [
+    (100.0, []), (100.1, [50.0]), (120.0, [50.0]), (120.1, [50.0, 60.0]), (256.0, [50.0, 100.0, 60.0, 120.0]),
+    (602.0, [50.0, 100.0, 150.0, 200.0, 250.0, 300.0, 60.0, 120.0, 180.0, 240.0, 300.0]),
+    (5000.0, [50.0, 100.0, 150.0, 200.0, 250.0, 300.0, 60.0, 120.0, 180.0, 240.0, 300.0]),
+])
+def test_notched_are_all_harmonics_strictly_below_nyquist_and_301_hz(sfreq: float, lines: list[float]) -> None:
+    assert signal.notch_frequencies((50.0, 60.0), sfreq) == lines
+
+
+def test_scalers_are_those_of_scikit_learn() -> None:
+    x = np.random.default_rng(1).lognormal(0, 2, (5, 1001)) * 1e-6
+    x[1], x[2] = 3e-6, np.where(np.arange(1001) < 900, 1e-6, x[2])  # constant; more than three quarters constant
+    np.testing.assert_allclose(signal.scale(x, 'robust'), RobustScaler().fit_transform(x.T).T, rtol=1e-12, atol=1e-12)
+    rows = [0, 2, 3, 4]  # scikit-learn divides a constant channel by its rounding error
+    np.testing.assert_allclose(signal.scale(x[rows], 'standard'), StandardScaler().fit_transform(x[rows].T).T, rtol=1e-9)
+    assert np.all(np.abs(signal.scale(x, 'standard')[1]) < 1e-12)
+    assert signal.scale(x, 'none') is x
+    with pytest.raises(RequestError, match=r"signal\.scaler: 'max' is not one of"):
+        signal.scale(x, 'max')
+
+
+def test_without_scaler_the_signal_stays_in_volts_and_is_not_clamped() -> None:
+    raw = made(120.0)
+    x = raw.get_data()
+    x[0, 100] = 1.0
+    raw = mne.io.RawArray(x, raw.info, verbose='ERROR')
+    got, _ = signal.process(raw, SignalSpec(scaler='none', band=None, notch=()))
+    np.testing.assert_array_equal(got, x.astype(np.float32))
+    raw = mne.io.RawArray(x, raw.info, verbose='ERROR')
+    scaled, _ = signal.process(raw, SignalSpec(band=None, notch=(), clamp=20.0))
+    assert scaled.max() > 1000
+
+
+def test_named_channels_come_in_the_order_asked_for() -> None:
+    spec = SignalSpec(picks=('eeg2', 'eeg0'), band=None, notch=(), scaler='none')
+    raw = made(120.0)
+    want = raw.get_data()[[2, 0]].astype(np.float32)
+    got, names = signal.process(raw, spec)
+    assert names == ('eeg2', 'eeg0')
+    np.testing.assert_array_equal(got, want)
+
+
+def test_bad_channels_are_kept() -> None:
+    raw = made(120.0)
+    raw.info['bads'] = ['eeg1']
+    assert signal.process(raw, SignalSpec())[1] == ('eeg0', 'eeg1', 'eeg2')
+
+
+@pytest.mark.parametrize('picks', [('mag',), ('eeg0', 'Cz'), ('Cz',)])
+def test_absent_channels_are_refused(picks: tuple[str, ...]) -> None:
+    with pytest.raises(RequestError, match=f'no channel {picks[-1]} in the recording, which has types eeg; names eeg0'):
+        signal.process(made(120.0), SignalSpec(picks=picks))
+
+
+def test_of_several_types_one_is_enough() -> None:
+    got, names = signal.process(made(120.0, kinds=('mag', 'eeg')), SignalSpec(picks=('mag', 'grad')))
+    assert names == ('mag0',) and got.shape == (1, 4800)

@@ -1,0 +1,131 @@
+"""Where windows lie and what they hold: rounding, padding, strides, baselines."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jbench.data import windows
+from jbench.spec import Classes, RequestError, Value, Window
+
+EVENTS = {
+    'onset': np.array([0.0, 1.0, 2.0, 2.0]),
+    'duration': np.array([10.0, 0.5, 0.5, 0.5]),
+    'type': np.array(['Eeg', 'Stimulus', 'Stimulus', 'Action']),
+    'label': np.array(['', 'rest', 'imagery_left', 'imagery_right']),
+}
+
+
+def ramp(n: int, channels: int = 2) -> np.ndarray:
+    """Samples 1, 2, 3, ... so that each tells its place; channel c is offset by 1000 c."""
+    return (np.arange(1, n + 1) + 1000.0 * np.arange(channels)[:, None]).astype(np.float32)
+
+
+def test_triggers_are_the_events_of_one_type() -> None:
+    assert windows.triggers(EVENTS, Window(trigger='Stimulus'), Classes(field='label')) == [1, 2]
+    assert windows.triggers(EVENTS, Window(trigger='Eeg'), Value()) == [0]
+    assert windows.triggers(EVENTS, Window(trigger='Word'), Classes(field='label')) == []
+
+
+def test_a_prefix_keeps_some_labels() -> None:
+    assert windows.triggers(EVENTS, Window(), Classes(field='label', prefix='imagery_')) == [2]
+    with pytest.raises(RequestError, match="unknown column of the event table 'lable'; did you mean 'label'"):
+        windows.triggers(EVENTS, Window(), Classes(field='lable', prefix='imagery_'))
+
+
+def test_two_events_of_one_type_at_one_time_are_refused() -> None:
+    events = {**EVENTS, 'onset': np.array([0.0, 2.0, 2.0, 2.0])}
+    with pytest.raises(RequestError, match=r'two Stimulus events at 2\.000 s'):
+        windows.triggers(events, Window(), Classes(field='label', prefix='imagery_'))
+    assert windows.triggers(events, Window(trigger='Action'), Classes(field='label')) == [3]
+
+
+@pytest.mark.parametrize(('duration', 'window', 'want'), [
+    (9.0, Window(start=0.5, duration=2.0), [10.5]),  # one window an event, however long it is
+    (0.0, Window(start=-0.5, duration=2.0), [9.5]),
+    (10.0, Window(duration=5.0, stride=5.0), [10, 15]),
+    (14.9, Window(duration=5.0, stride=5.0), [10, 15]),
+    (14.9, Window(duration=5.0, stride=5.0, keep_incomplete=True), [10, 15, 20]),
+    (15.0, Window(duration=5.0, stride=5.0, keep_incomplete=True), [10, 15, 20]),
+    (10.0, Window(duration=5.0, stride=2.5), [10, 12.5, 15]),
+    (10.0, Window(duration=5.0, stride=2.5, keep_incomplete=True), [10, 12.5, 15, 17.5]),
+    (10.0, Window(start=1.0, duration=5.0, stride=2.0), [11, 13, 15]),  # the block runs from the start to the event's end
+    (10.0, Window(start=-1.0, duration=5.0, stride=5.0), [9, 14]),
+    (3.0, Window(duration=5.0, stride=5.0, keep_incomplete=True), [10]),
+    (0.3, Window(duration=0.1, stride=0.1), [10, 10.1, 10.2]),  # 0.3 / 0.1 < 3 in floats
+])
+def test_window_starts(duration: float, window: Window, want: list[float]) -> None:
+    assert windows.starts(10.0, duration, window) == pytest.approx(want)
+
+
+@pytest.mark.parametrize('window', [
+    Window(duration=5.0, stride=5.0), Window(start=5.0, duration=1.0, stride=1.0, keep_incomplete=True),
+])
+def test_an_event_shorter_than_its_window_is_refused(window: Window) -> None:
+    with pytest.raises(RequestError, match=r'an event of 4\.90 s, shorter than one window'):
+        windows.starts(0.0, 4.9, window)
+
+
+@pytest.mark.parametrize(('duration', 'sfreq', 'n'), [
+    (4.0, 120.0, 480), (0.5, 1.0, 1), (0.5, 5.0, 2), (0.7, 5.0, 4), (0.3, 5.0, 2), (1.0, 128.5, 128), (0.001, 10.0, 1),
+])
+def test_samples_of_a_window_round_half_to_even(duration: float, sfreq: float, n: int) -> None:
+    assert windows.n_samples(duration, sfreq) == n
+    assert windows.cut(ramp(2000), sfreq, 3.0, duration).shape == (2, n)
+    assert np.all(windows.cut(ramp(2000), sfreq, 3.0, duration) > 0)
+
+
+@pytest.mark.parametrize(('start', 'first'), [(0.25, 2), (0.35, 4), (0.45, 4), (0.55, 6), (0.24, 2), (0.26, 3)])
+def test_the_first_sample_rounds_half_to_even(start: float, first: int) -> None:
+    assert windows.cut(ramp(100), 10.0, start, 1.0)[0, 0] == first + 1
+
+
+@given(st.integers(-3000, 9000), st.integers(1, 4000), st.sampled_from([100.0, 120.0, 128.0, 250.0, 256.0]))
+def test_every_sample_is_that_of_its_time_or_zero_outside(start_ms: int, ms: int, sfreq: float) -> None:
+    """Independent of the formula: a sample is within half a sample of its time, and zero more than that outside."""
+    n_all = round(6 * sfreq)
+    out = windows.cut(ramp(n_all), sfreq, start_ms / 1000, ms / 1000)
+    exact = Fraction(start_ms, 1000) * Fraction(sfreq)
+    for j, value in enumerate(out[0]):
+        place = exact + j  # in samples of the recording
+        if value:
+            assert abs(value - 1 - place) <= Fraction(3, 2)
+        else:
+            assert place < Fraction(1, 2) or place > n_all - Fraction(3, 2) or len(out[0]) == 1
+    inside = 0 <= exact and exact + Fraction(ms, 1000) * Fraction(sfreq) <= n_all
+    if inside:
+        assert np.all(out[0] > 0), 'no padding where the window lies inside'
+        assert np.all(np.diff(out[0]) == 1)
+        assert abs(out[0, 0] - 1 - exact) <= (Fraction(1, 2) if out.shape[1] + round(exact) <= n_all else 1)
+    np.testing.assert_array_equal(out[1], np.where(out[0] > 0, out[0] + 1000, 0))
+
+
+def test_what_lies_outside_the_recording_is_zero() -> None:
+    x = ramp(100, 1)
+    np.testing.assert_array_equal(windows.cut(x, 10.0, -0.5, 1.0)[0], [0, 0, 0, 0, 0, 1, 2, 3, 4, 5])
+    np.testing.assert_array_equal(windows.cut(x, 10.0, 9.5, 1.0)[0], [96, 97, 98, 99, 100, 0, 0, 0, 0, 0])
+    np.testing.assert_array_equal(windows.cut(x, 10.0, -1.0, 12.0)[0], [0] * 10 + list(range(1, 101)) + [0] * 10)
+    for start in (-5.0, -1.0, 10.0, 20.0):
+        np.testing.assert_array_equal(windows.cut(x, 10.0, start, 1.0), np.zeros((1, 10)))
+
+
+def test_a_start_that_rounds_past_the_end_is_shifted_left() -> None:
+    assert list(windows.cut(ramp(20, 1), 10.0, 1.05, 0.95)[0]) == list(range(11, 21))  # 10.5 -> 10, 9.5 -> 10
+    assert list(windows.cut(ramp(20, 1), 10.0, 1.65, 0.35)[0]) == [17, 18, 19, 20]  # 16.5 -> 16, 3.5 -> 4
+
+
+def test_baseline_counts_from_the_window_and_may_lie_outside_of_it() -> None:
+    x = ramp(100).astype(np.float64) ** 2
+    x = x.astype(np.float32)
+    window = Window(duration=1.0)
+    plain = windows.windows(x, 10.0, [2.0, 5.0], window, None)
+    np.testing.assert_array_equal(plain[1], x[:, 50:60])
+    inner = windows.windows(x, 10.0, [2.0, 5.0], window, (0.0, 0.2))
+    np.testing.assert_allclose(inner, plain - np.stack([x[:, 20:22], x[:, 50:52]]).mean(2, keepdims=True), rtol=1e-5)
+    before = windows.windows(x, 10.0, [2.0], window, (-1.0, 0.0))
+    np.testing.assert_allclose(before[0], x[:, 20:30] - x[:, 10:20].mean(1, keepdims=True), rtol=1e-5)
+    assert windows.windows(x, 10.0, [], window, (0.0, 0.2)).shape == (0, 2, 10)
