@@ -58,13 +58,24 @@ class Progress:
                 self._tasks[what] = self._bars.add_task(what, total=total, note=note)
             self._bars.update(self._tasks[what], completed=done, total=total, note=note)
             if done >= total:
-                self._bars.remove_task(self._tasks.pop(what))
-                self.say(f'{what}: {done}/{total} {note}'.rstrip())
+                self.finish(what, f'{done}/{total} {note}'.rstrip())
             return
         now = time.monotonic()
-        if what not in self._last or done >= total or now - self._last[what] > EVERY:
+        if done >= total:
+            self._last.setdefault(what, now)
+            self.finish(what, f'{done}/{total} {note}'.rstrip())
+        elif what not in self._last or now - self._last[what] > EVERY:
             self._last[what] = now
             self.say(f'{what}: {done}/{total} {note}'.rstrip())
+
+    def finish(self, what: str, text: str) -> None:
+        """The end of a piece of work, in words; said once."""
+        if self._bars is None:
+            if self._last.pop(what, None) is not None:
+                self.say(f'{what}: {text}')
+        elif what in self._tasks:
+            self._bars.remove_task(self._tasks.pop(what))
+            self.say(f'{what}: {text}')
 
 
 class StopSignal:

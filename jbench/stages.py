@@ -203,6 +203,10 @@ def _train_network(cell: Cell, data: loader.PreparedSet, seeds: list[int], compi
         except fit.NonFinite as error:
             yield seed, {'failed': str(error)}
             continue
+        context.progress.finish(
+            f'train {name} seed {seed}',
+            f'stopped after {len(fitted.history)} epochs, the best was {fitted.best_epoch + 1}',
+        )
         tested = time.monotonic()
         outputs = parallel.predict(programs, fitted.variables, test)
         total = sum(a.size for a in jax.tree.leaves(start['params']))
@@ -272,6 +276,7 @@ def _fit_estimator(cell: Cell, data: loader.PreparedSet, seeds: list[int], compi
                 'timings': {'compile': 0.0, 'fit': fitted - began, 'test': tested - fitted, 'total': tested - began},
             },
         )
+        began = fitted = tested  # the other seeds took no time
 
 
 def _predictions(test: loader.Loader, outputs: np.ndarray) -> dict[str, Any]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import inspect
 import json
 import os
 import subprocess
@@ -12,7 +14,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from jbench import results, run
+from jbench import plan, results, run
 
 ROOT = Path(__file__).parents[1]
 BASE = ('--task=p3', '--model=eegnet', '--debug', '--seeds=33')
@@ -27,16 +29,25 @@ class Answer(NamedTuple):
     err: str
 
 
+def shrink() -> None:
+    """Six simulated subjects of p3, so that preparing takes a second."""
+    known, p3 = plan.datasets(), plan.datasets()['SimulatedP3']
+    small = {**known, 'SimulatedP3': dataclasses.replace(p3, n_subjects=6, n_recordings=6)}
+    plan.datasets = lambda: small
+
+
 @pytest.fixture(scope='module')
 def workdir(tmp_path_factory) -> Iterator[Path]:
     """A work folder in which one seed of p3 is finished, by the command itself; the environment is put back."""
-    folder, before = tmp_path_factory.mktemp('work'), dict(os.environ)
+    folder, before, datasets = tmp_path_factory.mktemp('work'), dict(os.environ), plan.datasets
     for name in ('JBENCH_DATA', 'JBENCH_WORKDIR'):
         os.environ.pop(name, None)
+    shrink()
     try:
         assert run.main([*BASE, f'--workdir={folder}']) == 0
         yield folder
     finally:
+        plan.datasets = datasets
         os.environ.clear()
         os.environ.update(before)
 
@@ -62,7 +73,7 @@ def ask(workdir, capsys, tmp_path, monkeypatch):
 
 
 def program(*argv: str, code: str = '') -> subprocess.CompletedProcess:
-    """The command in a process of its own."""
+    """The command in a process of its own; `code` runs it in another way."""
     start = ['-c', code] if code else ['-m', 'jbench.run']
     return subprocess.run([sys.executable, *start, *argv], capture_output=True, text=True, env=NO_ENV, timeout=300)
 
@@ -197,6 +208,7 @@ def test_a_wrong_request_is_one_message_and_status_2(what, ask, tmp_path):
 
 # ---- what is light, and processes of their own ----
 
+SMALL = f'import dataclasses, sys\nfrom jbench import plan, run\n{inspect.getsource(shrink)}\nshrink()\n'
 LIGHT = """
 import sys
 from jbench import run
@@ -233,18 +245,19 @@ def test_a_reader_that_leaves_early_gets_no_traceback():
 
 
 def test_the_program_leaves_with_2_although_a_thread_compiles(workdir):
-    done = program(*BASE, f'--workdir={workdir}', '--set=split.by=foo', '--set=recipe.grad_clip=7')
+    argv = (*BASE, f'--workdir={workdir}', '--set=split.by=foo', '--set=recipe.grad_clip=7')
+    done = program(*argv, code=SMALL + 'sys.exit(run.main())')
     assert done.returncode == 2, done.stderr
     assert "unknown column of the event table 'foo'" in done.stderr and 'terminate' not in done.stderr
 
 
 def test_an_interrupted_program_leaves_with_75(workdir):
     code = (
-        'import sys\nfrom jbench import fit, run, stages\n'
+        'from jbench import fit, stages\n'
         'def stop(*args):\n    raise fit.Interrupted\n'
-        'stages.train = stop\nsys.exit(run.main(sys.argv[1:]))'
+        'stages.train = stop\nsys.exit(run.main())'
     )
-    done = program(*BASE, f'--workdir={workdir}', code=code)
+    done = program(*BASE, f'--workdir={workdir}', code=SMALL + code)
     assert done.returncode == 75 and 'the same command goes on from there' in done.stderr
 
 

@@ -1,14 +1,9 @@
-"""Selection, overrides, identity, completeness and the direction of imports; specs of version 1 against the facts."""
+"""From text to cells: the grammar of selections, overrides and their order, identity."""
 
 from __future__ import annotations
 
-import ast
 import dataclasses
-import json
-import runpy
 from collections.abc import Iterator
-from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,11 +11,8 @@ import pytest
 from jbench import plan, run
 from jbench.models import MODELS
 from jbench.spec import (
-    ByGroup,
     Cell,
     Classes,
-    Dataset,
-    Predefined,
     Recipe,
     RequestError,
     Task,
@@ -32,8 +24,6 @@ from jbench.spec import (
 )
 from jbench.tasks.suites import SUITES
 
-ROOT = Path(__file__).parents[1]
-FACTS = json.loads((Path(__file__).parent / 'fixtures' / 'tasks_v1.json').read_text())
 BCI = ['cvep', 'mental_imagery', 'motor_execution', 'motor_imagery', 'p3', 'ssvep']
 ALL = sorted([*BCI, 'mental_arithmetic'])
 EVERY = [t for versions in plan.tasks().values() for t in versions]
@@ -341,6 +331,10 @@ def test_the_last_of_two_overrides_counts_and_their_order_does_not():
     assert plan.parse_overrides(['b=1', 'a=2', 'b=3']) == (('a', '2'), ('b', '3'))
 
 
+def test_paths_leave_out_the_tag():
+    assert not [p for p in paths(P3) if p.endswith('kind')]
+
+
 # ---- identity ----
 
 
@@ -412,265 +406,3 @@ def test_cells_come_in_order_and_once():
     assert [c.model for c in cells] == ['eegnet', 'dummy']
     tried = plan.make_cells(choices, models, (), debug=True)
     assert all(c.debug and c.task.recipe.max_epochs == 2 and c.overrides == () for c in tried)
-
-
-# ---- completeness ----
-
-
-def files(folder: str, *left_out: str) -> list[str]:
-    """Names of the Python files of a folder."""
-    return sorted(p.stem for p in (ROOT / folder).glob('*.py') if p.stem not in ('__init__', *left_out))
-
-
-@pytest.mark.parametrize('name', files('jbench/tasks', 'suites'))
-def test_every_file_of_tasks_holds_tasks_of_one_category(name):
-    found = import_module(f'jbench.tasks.{name}').TASKS
-    assert {t.category for t in found} == {name}
-    for task in found:
-        plan.check(task)
-        served = {*task.datasets, task.simulated}
-        assert task.datasets and len(set(task.datasets)) == len(task.datasets)
-        assert {d for d, _ in task.overrides} | {e.dataset for e in task.exclude} <= served
-        assert task.simulated is None or plan.datasets()[task.simulated].simulated
-        for name in served & set(plan.datasets()):
-            plan.apply(task, plan.datasets()[name], ())
-
-
-def test_names_are_unique():
-    assert len({(t.device, t.name, t.version) for t in EVERY}) == len(EVERY)
-    known = [n.lower() for d in plan.datasets().values() for n in {d.name.lower(), *map(str.lower, d.aliases)}]
-    groups = {*{t.category for t in EVERY}, *SUITES, 'all'}
-    assert len(set(known)) == len(known)
-    assert not set(plan.tasks()) & groups and not set(MODELS) & {*plan.GROUPS, 'all'}
-
-
-@pytest.mark.parametrize('dataset', plan.datasets().values(), ids=lambda d: d.name)
-def test_every_dataset_serves_a_task_and_says_where_it_comes_from(dataset: Dataset):
-    assert any(dataset.name in (*t.datasets, t.simulated) for t in EVERY)
-    assert dataset.licence and dataset.citation and dataset.host and dataset.layout and dataset.access
-    assert dataset.n_subjects > 0 and dataset.n_recordings >= dataset.n_subjects and dataset.n_chans > 0
-    if dataset.source is not None:
-        module = import_module(dataset.source)
-        assert dataset in module.DATASETS and callable(module.recordings) and callable(module.read)
-
-
-@pytest.mark.parametrize('name', files('jbench/models', 'blocks', 'torch_weights'))
-def test_every_file_of_models_is_in_the_table(name):
-    assert [m for m in MODELS.values() if m.target.partition(':')[0] == f'jbench.models.{name}']
-
-
-@pytest.mark.parametrize('model', MODELS.values(), ids=lambda m: m.name)
-def test_every_model_can_be_made(model):
-    from jbench.spec import Signal
-
-    module, _, factory = model.target.partition(':')
-    make = getattr(import_module(module), factory)
-    assert model.family in plan.GROUPS and model.citation and model.title
-    if model.kind == 'network':
-        import jax
-        import jax.numpy as jnp
-
-        made = make(Signal(n_chans=5, n_times=128, sfreq=120.0), 3)
-        variables = jax.eval_shape(made.init, jax.random.key(0))
-        batch = {'x': jnp.zeros((2, 5, 128)), 'y': jnp.zeros(2, int), 'mask': jnp.ones(2, bool)}
-        batch['id'] = jnp.arange(2)
-        logits, _ = jax.eval_shape(lambda v: made.apply(v, batch, train=False, key=None), variables)
-        assert logits.shape == (2, 3)
-
-
-@pytest.mark.parametrize('name', files('configs'))
-def test_every_config_gives_a_recipe_and_its_command_is_right(name):
-    path = ROOT / 'configs' / f'{name}.py'
-    assert isinstance(runpy.run_path(str(path))['get'](), Recipe)
-    header = ast.get_docstring(ast.parse(path.read_text())) or ''
-    command = header.rpartition('Command: python -m jbench.run ')[2].split()
-    args = run._parse([a for a in command if not a.startswith('--data_dir')])
-    assert args.config == f'configs/{name}.py'
-    plan.select_tasks(args.task)
-    plan.select_models(args.model)
-
-
-@pytest.mark.parametrize('name', sorted(SUITES))
-def test_suites_name_tasks_once(name):
-    assert len(set(SUITES[name])) == len(SUITES[name])
-    assert {(t, 1) for t in ALL} <= set(SUITES['eeg-core-1.0']) and len(SUITES['eeg-core-1.0']) == 36
-
-
-# ---- direction of imports ----
-
-LEVELS = (  # what stands further down may import what stands above it, and itself
-    {'spec'},
-    {'tasks', 'data', 'metrics', 'progress'},
-    {'models'},
-    {'step', 'optim', 'plan', 'results'},
-    {'checkpoint', 'parallel', 'provenance'},
-    {'fit'},
-    {'stages', 'report', 'alignment'},
-    {'run'},
-)
-READERS = {'spec', 'tasks', 'data', 'models', 'metrics', 'results', 'plan'}  # what report may import
-HEAVY = {
-    'jax',
-    'jaxlib',
-    'flax',
-    'optax',
-    'orbax',
-    'chex',
-    'grain',
-    'mne',
-    'moabb',
-    'numpy',
-    'scipy',
-    'sklearn',
-    'rich',
-}
-SOURCES = sorted((ROOT / 'jbench').rglob('*.py'))
-
-
-def imported(path: Path, top: bool = False) -> set[str]:
-    """Modules that a file imports, dotted; `top`: only when it is imported itself (not in functions or for types)."""
-    found = set()
-    todo: list[ast.AST] = [ast.parse(path.read_text())]
-    while todo:
-        node = todo.pop()
-        if isinstance(node, ast.Import):
-            found |= {a.name for a in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            found |= {f'{node.module}.{a.name}' for a in node.names}
-        guarded = isinstance(node, ast.If) and 'TYPE_CHECKING' in ast.unparse(node.test)
-        if not (top and (guarded or isinstance(node, ast.FunctionDef | ast.Lambda))):
-            todo += ast.iter_child_nodes(node)
-    return found
-
-
-@pytest.mark.parametrize('path', SOURCES, ids=lambda p: str(p.relative_to(ROOT)))
-def test_imports_point_one_way(path):
-    level = {name: k for k, names in enumerate(LEVELS) for name in names}
-    own = path.relative_to(ROOT / 'jbench').with_suffix('').parts[0]
-    wanted = {m.split('.')[1] for m in imported(path) if m.startswith('jbench.')} - {own}
-    if own == '__init__':
-        assert not wanted
-        return
-    assert own in level, f'{own} is new: give it a place in LEVELS'
-    assert {m: level[m] for m in wanted if level[m] >= level[own]} == {}
-    if own == 'report':
-        assert wanted <= READERS
-
-
-@pytest.mark.parametrize(
-    'name',
-    [
-        'spec',
-        'plan',
-        'run',
-        'models/__init__',
-        'report/catalogue',
-        'report/text',
-        'data/find',
-        *(f'tasks/{n}' for n in files('jbench/tasks')),
-        *(f'data/sources/{n}' for n in files('jbench/data/sources')),
-    ],
-)
-def test_what_a_list_imports_is_light(name):
-    assert not {m.split('.')[0] for m in imported(ROOT / 'jbench' / f'{name}.py', top=True)} & HEAVY
-
-
-# ---- version 1 against the published facts ----
-
-SPLITS = {  # published query -> (field, values)
-    "session == '1'": ('session', ('1',)),
-    "session == '2'": ('session', ('2',)),
-    "session == '3'": ('session', ('3',)),
-    "run == '1finaltest'": ('run', ('1finaltest',)),
-    'subject.isin([' + ', '.join(f"'Dreyer2023Large/{k}'" for k in range(61, 82)) + '])': (
-        'subject',
-        tuple(map(str, range(61, 82))),
-    ),
-}
-RENAMED = {'description': 'label'}  # event fields that jbench calls otherwise
-
-
-def published_split(facts: dict[str, Any]) -> ByGroup | Predefined:
-    """A split of the published files in our words."""
-    if facts['name'] == 'PredefinedSplit':
-        field, test = SPLITS[facts['test_split_query']]
-        return Predefined(
-            field=field,
-            test=test,
-            valid_by=facts['valid_split_by'],
-            valid=facts['valid_split_ratio'],
-            seed=facts['valid_random_state'],
-        )
-    assert facts['valid_random_state'] == facts['test_random_state']
-    return ByGroup(
-        by=facts['split_by'],
-        stratify=facts.get('stratify_by'),
-        valid=facts['valid_split_ratio'],
-        test=facts['test_split_ratio'],
-        seed=facts['test_random_state'],
-    )
-
-
-def compare(task: Task, facts: dict[str, Any]) -> None:
-    """A task, as it runs on one dataset, against the facts of that dataset."""
-    window, signal, recipe = facts['window'], facts['signal'], task.recipe
-    assert task.window == Window(
-        trigger=window['trigger'],
-        start=window['start'],
-        duration=window['duration'],
-        stride=window['stride'],
-        keep_incomplete=not window['stride_drop_incomplete'],
-    )
-    assert isinstance(task.target, Classes) and task.window.trigger == facts['target']['event_types']
-    field = facts['target']['event_field']
-    assert task.target.field == RENAMED.get(field, field)
-    assert task.split == published_split(facts['split'])
-    ours = dataclasses.asdict(task.signal)
-    assert ours == {
-        'picks': tuple(signal['picks']),
-        'sfreq': signal['frequency'],
-        'band': tuple(signal['filter']),
-        'notch': tuple(signal['notch_filter']),
-        'scaler': {'RobustScaler': 'robust'}[signal['scaler']],
-        'baseline': signal['baseline'] and tuple(signal['baseline']),
-        'clamp': signal['clamp'],
-    }
-    assert dataclasses.asdict(recipe) == {
-        'lr': facts['lr'],
-        'weight_decay': facts['weight_decay'],
-        'batch_size': facts['batch_size'],
-        'max_epochs': facts['max_epochs'],
-        'patience': facts['patience'],
-        'grad_clip': facts['grad_clip_norm'],
-        'label_smoothing': facts['loss'].get('label_smoothing', 0.0),
-        'class_weights': facts['class_weights'],
-        'loss': {'CrossEntropyLoss': 'cross_entropy'}[facts['loss']['name']],
-    }
-    assert facts['max_lr'] == facts['lr'] and facts['monitor'] == f'val/{task.metric}'
-
-
-@pytest.mark.parametrize('name', sorted(FACTS))
-def test_version_1_is_the_published_protocol(name):
-    task, facts = plan.tasks()[name][0], FACTS[name]
-    assert task.version == 1 and list(task.datasets[:1]) == facts['datasets'][:1]
-    assert set(task.datasets) == set(facts['datasets'])
-    compare(task, facts)
-    for dataset in task.datasets:
-        own = dataclasses.replace(SIMULATED, name=dataset, recipe=(), simulated=False)
-        compare(plan.apply(task, own, ()), {**facts, **facts['dataset_overrides'].get(dataset, {})})
-
-
-def test_every_task_of_version_1_has_its_facts():
-    assert sorted(t.name for t in EVERY if t.version == 1 and t.device == 'eeg') == sorted(FACTS)
-
-
-def test_steps_that_a_spec_does_not_hold_are_listed_as_differences():
-    text = (ROOT / 'docs' / 'differences.md').read_text()
-    for facts in FACTS.values():
-        assert not facts['steps']
-        for dataset, own in facts['dataset_overrides'].items():
-            assert not own.get('steps') or dataset in text
-
-
-def test_paths_leave_out_the_tag():
-    assert not [p for p in paths(P3) if p.endswith('kind')]

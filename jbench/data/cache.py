@@ -33,7 +33,7 @@ from jbench.data.find import find_recordings
 from jbench.data.recording import Finding, Part, RecordingRef
 from jbench.data.signal import process
 from jbench.data.targets import collect
-from jbench.data.tfds import write_metadata
+from jbench.data.tfds import SPLIT, write_metadata
 from jbench.data.windows import index, starts, triggers, windows
 from jbench.spec import Dataset, RequestError, Task, spec_hash, to_json
 
@@ -169,9 +169,12 @@ def _workers(n_jobs: int) -> Iterator[ProcessPoolExecutor]:
             try:
                 yield pool
             except BaseException:
-                for process_ in set(multiprocessing.active_children()) - others:
-                    process_.kill()
+                workers = set(multiprocessing.active_children()) - others
+                for worker in workers:
+                    worker.kill()
                 pool.shutdown(wait=False, cancel_futures=True)
+                for worker in workers:
+                    worker.join(10)
                 raise
     finally:
         for k, v in before.items():
@@ -227,7 +230,7 @@ def _prepare_one(task: Task, dataset: Dataset, ref: RecordingRef, folder: Path) 
     try:
         read = import_module(dataset.source or '').read(ref)
     except (RequestError, MemoryError) as error:
-        raise RequestError(f'{ref.where}: {error or "memory ran out"}') from error
+        raise RequestError(f'{ref.where}: {str(error) or "memory ran out"}') from error
     except Exception as error:  # a reader may fail in any way on a broken file: name the file, and check the others
         read = recording.unreadable(ref, error)
     findings = [read] if isinstance(read, Finding) else recording.check(read, dataset, ref.where)
@@ -267,7 +270,7 @@ def _assemble(task: Task, dataset: Dataset, folder: Path, parts: Path, kept: lis
         raise RequestError(f'{dataset.name}: no recording holds an event that makes a window; the task asks for events '
                            f'of type {task.window.trigger}')
     name = dataset.name.lower()
-    shards = [f'{name}-all.array_record-{i:05d}-of-{len(kept):05d}' for i in range(len(kept))]
+    shards = [f'{name}-{SPLIT}.array_record-{i:05d}-of-{len(kept):05d}' for i in range(len(kept))]
     with fs.explained(folder, 1 << 20):
         if folder.exists():
             shutil.rmtree(folder)

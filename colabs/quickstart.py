@@ -1,0 +1,141 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # jbench in ten minutes
+#
+# One command tells how well a model decodes brain recordings. Here it runs one task, and we look at everything that it
+# leaves behind: the table, a result file, a prepared window, and a run with another recipe.
+#
+# With `JBENCH_SMOKE=1` in the environment each run is a two-epoch try, marked `debug`.
+
+# %%
+import importlib.util
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+if importlib.util.find_spec('jbench') is None:  # '..': a checkout; or the address of the repository, after `git+`
+    subprocess.run([sys.executable, '-m', 'pip', 'install', '--quiet', '..', 'matplotlib'], check=True)
+
+# %%
+import matplotlib.pyplot as plt
+import numpy as np
+
+from jbench import plan, results
+from jbench.data import cache, loader
+
+WORKDIR = os.environ.get('JBENCH_WORKDIR', 'jbench-work')  # everything that jbench writes
+QUICK = ['--debug', '--seeds=33'] if os.environ.get('JBENCH_SMOKE') else []
+
+
+def jbench(*flags: str) -> None:
+    """Run the command as in a terminal."""
+    command = [sys.executable, '-m', 'jbench.run', f'--workdir={WORKDIR}', *flags]
+    done = subprocess.run(command, capture_output=True, text=True)
+    print(done.stderr, done.stdout, sep='\n')
+    done.check_returncode()
+
+
+# %% [markdown]
+# ## What there is
+
+# %%
+jbench('--list')
+
+# %% [markdown]
+# ## Run a task
+#
+# `p3`: was a stimulus the one that the person attended to? Without recordings on this machine an embedded simulation
+# stands in. It has known truth, and every table and every result says that it is simulated.
+
+# %%
+jbench('--task=p3', '--model=eegnet,dummy', *QUICK)
+
+# %% [markdown]
+# The same command again computes nothing: finished seeds are skipped. A plan shows that, and what the data are.
+
+# %%
+jbench('--task=p3', '--model=eegnet,dummy', '--dry_run', *QUICK)
+
+# %% [markdown]
+# ## Open a result
+#
+# One JSON file a seed, with the predictions beside it. Scores are fractions here, per cent in tables.
+
+# %%
+found = [r for r in results.load_all(WORKDIR) if r['model'] == 'eegnet' and not r['protocol']['custom']]
+result = found[0]
+for field in ('task', 'dataset', 'simulated', 'seed', 'status', 'headline', 'chance', 'warnings'):
+    print(f'{field:10}', result[field])
+
+# %% [markdown]
+# Its scores can be computed again from the predictions, to the last digit.
+
+# %%
+path = next(p for p in Path(WORKDIR).glob('results/p3@1/SimulatedP3/eegnet/*/seed33.json') if result['key'] in str(p))
+assert results.rescore(path)['headline'] == result['headline']
+
+# %%
+figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3), layout='constrained')
+left.plot([epoch['monitor'] for epoch in result['history']], marker='.')
+left.set(xlabel='epoch', ylabel='balanced accuracy, validation')
+right.bar(list(result['per_subject']), list(result['per_subject'].values()))
+right.axhline(result['chance'], color='grey', linestyle='--')
+right.set(xlabel='test subject', ylabel='balanced accuracy', title='simulated' if result['simulated'] else 'measured')
+plt.show()
+
+# %% [markdown]
+# ## Look at the windows
+#
+# They were read, checked, filtered and cut once, and stored. `data.split` says which window trains, validates, tests.
+
+# %%
+dataset = plan.datasets()[result['dataset']]
+task = plan.apply(plan.tasks()['p3'][-1], dataset, ())
+folder, _ = cache.locate(task, dataset, None, Path(WORKDIR))
+data = loader.open_set(folder, task)
+rows = data.rows('train')
+x = loader.read(data, rows, data.clamp)  # [windows, channels, samples]
+print(dataset.title)
+print(x.shape, data.classes, {name: len(data.rows(name)) for name in ('train', 'valid', 'test')})
+
+# %%
+seconds = task.window.start + np.arange(data.signal.n_times) / data.signal.sfreq
+channel = data.signal.ch_names.index('Pz')
+for k, name in enumerate(data.classes):
+    label = next(label for label, code in dataset.event_id if code == int(name))
+    plt.plot(seconds, x[data.y[rows] == k, channel].mean(0), label=label)
+plt.axvline(0, color='grey', linewidth=0.5)
+plt.xlabel('time from the stimulus (s)')
+plt.ylabel('Pz (robust units)')
+plt.legend()
+plt.show()
+
+# %% [markdown]
+# ## Change the recipe
+#
+# Any field of a task can be set. The result has another key, and is marked `custom`: it is no longer the protocol.
+
+# %%
+jbench('--task=p3', '--model=eegnet', '--set=recipe.lr=0.003', *QUICK)
+
+# %% [markdown]
+# ## Real recordings
+#
+# This says where the files of a dataset come from and where they belong. With them there,
+# `--task=ssvep/Kalunga2016Online --data_dir=DIR` runs on them, and the word *simulated* is gone. A dataset that you
+# name is never replaced by a simulation.
+
+# %%
+jbench('--info=Kalunga2016Online')

@@ -1,0 +1,140 @@
+"""The pages that show how to add something: their files are written into a copy of jbench, and their commands run."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import runpy
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PAGES = ('add_a_dataset', 'add_a_task', 'add_a_model')
+TABLES = {'in TASKS': 'TASKS = (\n', 'in the table': '    for m in (\n'}  # what an entry is put behind
+
+
+class Block(NamedTuple):
+    """A fenced block of a page."""
+
+    language: str
+    path: str  # the file that its first line names, '' where there is none
+    place: str  # where in that file: '' for a file of its own
+    text: str
+
+
+def blocks(page: str) -> list[Block]:
+    """The fenced blocks of a page of docs."""
+    found = []
+    for language, text in re.findall(r'^```(\w+)\n(.*?)^```$', (ROOT / 'docs' / f'{page}.md').read_text(), re.M | re.S):
+        head = re.match(r'# (jbench/\S+\.py)(?:, (.*))?\n', text)
+        path, place = (head[1], head[2] or '') if head else ('', '')
+        found.append(Block(language, path, place, text[head.end() :] if head else text))
+    return found
+
+
+@pytest.fixture(scope='module')
+def house(tmp_path_factory) -> Path:
+    """A copy of jbench with all that the pages add, and a folder of recordings for it."""
+    root = tmp_path_factory.mktemp('house')
+    shutil.copytree(ROOT / 'jbench', root / 'jbench', ignore=shutil.ignore_patterns('__pycache__'))
+    for block in (b for page in PAGES for b in blocks(page) if b.path):
+        path = root / block.path
+        if not block.place:
+            assert not path.exists(), f'{block.path} is there already'
+            path.write_text(block.text)
+            continue
+        text, behind = path.read_text(), TABLES[block.place]
+        assert text.count(behind) == 1
+        path.write_text(text.replace(behind, behind + block.text))
+    record(root / 'DIR' / 'Eyes2026')
+    return root
+
+
+def record(folder: Path) -> None:
+    """Six short recordings: alpha at the back while the eyes are closed."""
+    import mne
+
+    folder.mkdir(parents=True)
+    info = mne.create_info(['Fz', 'Cz', 'Pz', 'Oz'], 200.0, 'eeg')
+    t = np.arange(60 * 200) / 200
+    closed = (t // 10) % 2
+    for k in range(6):
+        rng = np.random.default_rng(k)
+        alpha = np.sin(2 * np.pi * 10 * t) * closed * np.array([[1], [2], [4], [8]])
+        raw = mne.io.RawArray((rng.normal(0, 8, (4, len(t))) + 3 * alpha) * 1e-6, info, verbose='ERROR')
+        marks = mne.Annotations(np.arange(0, 60, 10.0), np.full(6, 10.0), ['open', 'closed'] * 3)
+        raw.set_annotations(marks).save(folder / f'S{k:02d}_raw.fif', verbose='ERROR')
+
+
+def commands(page: str) -> list[list[str]]:
+    """The commands of a page."""
+    lines = [line for b in blocks(page) if b.language == 'bash' for line in b.text.splitlines()]
+    assert all(line.startswith('python -m jbench.run ') for line in lines)
+    return [line.split()[1:] for line in lines]
+
+
+@pytest.mark.parametrize('page', PAGES)
+def test_what_a_page_shows_works(page, house):
+    env = {k: v for k, v in os.environ.items() if not k.startswith('JBENCH')} | {'PYTHONPATH': str(house)}
+    assert commands(page)
+    for argv in commands(page):
+        short = ['--seeds=33'] * ('--debug' in argv)
+        done = subprocess.run(
+            [sys.executable, *argv, *short], cwd=house, env=env, capture_output=True, text=True, timeout=300
+        )
+        assert done.returncode == 0, done.stderr
+        name = {'add_a_dataset': 'Eyes2026', 'add_a_task': 'eyes', 'add_a_model': 'SimulatedP3'}[page]
+        assert name in done.stdout
+        if page == 'add_a_dataset':
+            assert '6 of 6 recordings here' in done.stdout
+
+
+@pytest.mark.parametrize('page', PAGES)
+def test_what_a_page_shows_follows_the_style(page, house):
+    files = sorted({str(house / b.path) for b in blocks(page) if b.path and not b.place})
+    if files:
+        ruff = [sys.executable, '-m', 'ruff', 'check', '--config', str(ROOT / 'pyproject.toml'), *files]
+        done = subprocess.run(ruff, capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize('page', sorted(p.name for p in [*ROOT.glob('*.md'), *ROOT.glob('docs/*.md')]))
+def test_links_lead_somewhere(page):
+    path = ROOT / page if (ROOT / page).exists() else ROOT / 'docs' / page
+    for target in re.findall(r'\]\(([^)#]+)', path.read_text()):
+        assert target.startswith('https://') or (path.parent / target).exists(), f'{page}: {target}'
+
+
+# ---- notebooks ----
+
+COLABS = sorted(p.stem for p in (ROOT / 'colabs').glob('*.py') if p.stem != 'make_notebooks')
+
+
+@pytest.mark.parametrize('name', COLABS)
+def test_a_notebook_is_what_its_source_generates(name):
+    made = runpy.run_path(str(ROOT / 'colabs' / 'make_notebooks.py'))['notebook'](ROOT / 'colabs' / f'{name}.py')
+    assert (ROOT / 'colabs' / f'{name}.ipynb').read_text(encoding='utf-8') == made, 'run colabs/make_notebooks.py'
+    cells = json.loads(made)['cells']
+    assert not any(cell.get('outputs') or cell.get('execution_count') for cell in cells)
+
+
+@pytest.mark.parametrize('name', COLABS)
+def test_a_notebook_runs(name, tmp_path, monkeypatch):
+    import nbformat
+    from nbclient import NotebookClient
+
+    for variable, value in (('JBENCH_SMOKE', '1'), ('JBENCH_WORKDIR', str(tmp_path / 'work'))):
+        monkeypatch.setenv(variable, value)
+    monkeypatch.delenv('JBENCH_DATA', raising=False)
+    book = nbformat.read(ROOT / 'colabs' / f'{name}.ipynb', as_version=4)
+    NotebookClient(book, timeout=300, kernel_name='python3', resources={'metadata': {'path': tmp_path}}).execute()
+    shown = [out for cell in book.cells if cell.cell_type == 'code' for out in cell.outputs]
+    assert sum('image/png' in out.get('data', {}) for out in shown) == 2
+    assert any('(simulated)' in out.get('text', '') for out in shown)

@@ -1,0 +1,139 @@
+"""Stored windows: how far they are from what was computed, and that others can read them."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+from array_record.python.array_record_module import ArrayRecordReader
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from jbench.data import records
+from jbench.data.tfds import SPLIT, write_metadata
+from jbench.spec import RequestError
+
+floats = st.floats(-1e6, 1e6, width=32).map(lambda v: v if abs(v) > 1e-30 else 0.0)
+shapes = st.tuples(st.integers(1, 4), st.integers(1, 40))
+
+
+@given(arrays(np.float32, shapes, elements=floats))
+def test_the_error_is_at_most_half_a_step(x: np.ndarray) -> None:
+    q, scale = records.pack(x)
+    assert q.dtype == np.int16 and scale.dtype == np.float32
+    largest = np.abs(x.astype(np.float64)).max(1, keepdims=True)
+    error = np.abs(records.unpack(q, scale).astype(np.float64) - x)
+    assert np.all(error <= largest / 65534 + largest * 2.0**-22)
+    assert records.ERROR == 1 / 65534 + 2.0**-22
+
+
+def test_the_error_of_noise_is_nearly_half_a_step_and_no_more() -> None:
+    x = np.random.default_rng(0).normal(0, 1e-6, (8, 100_000)).astype(np.float32)
+    error = np.abs(records.unpack(*records.pack(x)) - x).max(1) / np.abs(x).max(1)
+    assert np.all(error <= records.ERROR) and np.all(error > 0.99 / 65534)
+
+
+def test_channels_keep_their_own_scale_and_zero_stays_zero() -> None:
+    x = np.array([[0, 0, 0], [1e-6, -1e-6, 0], [3, 1, -2]], np.float32)
+    q, scale = records.pack(x)
+    assert list(scale) == pytest.approx([0, 1e-6 / 32767, 3 / 32767])
+    np.testing.assert_array_equal(q[:2], [[0, 0, 0], [32767, -32767, 0]])
+
+
+values = st.one_of(
+    st.binary(max_size=300),
+    st.text(max_size=50).map(str.encode),
+    arrays(np.float32, st.integers(0, 50), elements=st.floats(width=32, allow_nan=False)),
+    arrays(np.int64, st.integers(0, 50), elements=st.integers(-(2**63), 2**63 - 1)),
+)
+
+
+@given(st.dictionaries(st.text(min_size=1, max_size=20), values, max_size=6))
+def test_examples_come_back_equal(example: dict) -> None:
+    back = records.decode(records.encode(example))
+    assert list(back) == sorted(example)
+    for name, value in example.items():
+        assert type(back[name]) is type(value)
+        np.testing.assert_array_equal(back[name], value)
+        assert isinstance(value, bytes) or back[name].dtype == value.dtype
+
+
+def test_the_stored_form_has_not_changed() -> None:
+    """The golden digest: whoever changes the stored form raises cache.PREPARATION and this value."""
+    x = (np.arange(-300, 340, dtype=np.float32) / 7).reshape(4, 160)
+    record = records.encode_window(x, 3, {'subject': '01', 'session': '0', 'run': '0', 'target': '"rest"'})
+    assert hashlib.sha256(record).hexdigest()[:16] == 'e4042b10b6b84c7a'
+    window, number = records.decode_window(record)
+    assert number == 3
+    np.testing.assert_allclose(window, x, atol=50 / 65000)
+
+
+def write(folder: Path, lengths: list[int]) -> list[tuple[np.ndarray, str]]:
+    """A set of some shards; returns its windows and targets."""
+    rng, out = np.random.default_rng(0), []
+    for i, n in enumerate(lengths):
+        windows = [(rng.normal(size=(3, 50)).astype(np.float32), f'"{i}-{k}"') for k in range(n)]
+        out += windows
+        encoded = [
+            records.encode_window(x, k, {'subject': f'S{i}', 'session': 'ä', 'run': '', 'target': t})
+            for k, (x, t) in enumerate(windows)
+        ]
+        records.write_shard(folder / f'tiny-{SPLIT}.array_record-{i:05d}-of-{len(lengths):05d}', encoded, 1000)
+    write_metadata(folder, 'tiny', lengths, sum(f.stat().st_size for f in folder.iterdir()))
+    return out
+
+
+@pytest.mark.parametrize('lengths', [[3], [2, 5, 1]])
+def test_tfds_reads_what_was_written(tmp_path: Path, lengths: list[int]) -> None:
+    import tensorflow_datasets as tfds
+
+    want = write(tmp_path, lengths)
+    builder = tfds.builder_from_directory(tmp_path)
+    assert builder.info.splits[SPLIT].num_examples == len(want)
+    assert builder.info.splits[SPLIT].shard_lengths == lengths
+    source = builder.as_data_source('all')
+    assert len(source) == len(want)
+    for got, (x, target) in zip(source, want, strict=True):
+        q = np.frombuffer(got['x'], '<i2').reshape(got['shape'])
+        np.testing.assert_array_equal(q * got['scale'][:, None], records.unpack(*records.pack(x)))
+        assert got['target'].decode() == target and got['session'].decode() == 'ä' and got['run'] == b''
+    assert [int(e['id']) for e in source] == [k for n in lengths for k in range(n)]
+
+
+def test_a_shard_is_whole_or_absent(tmp_path: Path) -> None:
+    path = tmp_path / 'a.array_record'
+
+    def failing():
+        yield b'one'
+        raise OSError(28, 'No space left on device')
+
+    with pytest.raises(RequestError, match=r'cannot write .*a\.array_record \(77 bytes needed\): .*; free space there'):
+        records.write_shard(path, failing(), 77)
+    assert not list(tmp_path.iterdir())
+    records.write_shard(path, [b'one', b'two'], 6)
+    assert [f.name for f in tmp_path.iterdir()] == ['a.array_record']
+    assert ArrayRecordReader(str(path)).read_all() == [b'one', b'two']
+
+
+@pytest.mark.parametrize('cut', [1, 1000, 65536, 100_000])
+def test_a_shard_that_does_not_read_back_is_not_published(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cut: int
+) -> None:
+    """A truncated shard opens without error and holds no record: only reading it back tells."""
+    from jbench.data import fs
+
+    back = records._read_back
+
+    def cut_first(path: Path) -> tuple[int, bytes]:
+        with open(path, 'r+b') as f:
+            f.truncate(path.stat().st_size - cut)
+        return back(path)
+
+    monkeypatch.setattr(records, '_read_back', cut_first)
+    monkeypatch.setattr(fs, 'publish', lambda *paths: pytest.fail('published'))
+    with pytest.raises(RequestError, match=r'what was written does not read back|Input/output error'):
+        records.write_shard(tmp_path / 'a.array_record', [b'x' * 5000] * 20, 100_000)
+    assert not list(tmp_path.iterdir())
