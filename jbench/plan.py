@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import math
 import pkgutil
@@ -20,7 +19,6 @@ from jbench.spec import (
     ModelSpec,
     Override,
     Predefined,
-    Recipe,
     RequestError,
     Task,
     override,
@@ -256,25 +254,20 @@ def parse_overrides(items: Iterable[str]) -> tuple[Override, ...]:
 
 
 def config_overrides(path: str) -> tuple[Override, ...]:
-    """A recipe file (Python with `get() -> Recipe`) as overrides of the fields in which it departs from the default.
+    """An experiment file (Python with `get() -> {'recipe.lr': 1e-2, ...}`) as overrides, the same fields as `--set`.
 
-    Raises: RequestError where there is no such file, or it gives no recipe.
+    Raises: RequestError where there is no such file, or it gives no fields.
     """
     if not Path(path).is_file():
         raise RequestError(f'--config={path}: no such file; see configs/ for examples')
     try:
         found = runpy.run_path(path)
-        recipe = found['get']() if callable(found.get('get')) else None
+        fields = found['get']() if callable(found.get('get')) else None
     except Exception as error:  # the user's own code
         raise RequestError(f'--config={path}: {type(error).__name__}: {error}') from error
-    if not isinstance(recipe, Recipe):
-        raise RequestError(f'--config={path}: expected a function get() that returns a jbench.spec.Recipe')
-    default = Recipe()
-    return tuple(
-        (f'recipe.{f.name}', getattr(recipe, f.name))
-        for f in dataclasses.fields(recipe)
-        if getattr(recipe, f.name) != getattr(default, f.name)
-    )
+    if not isinstance(fields, dict) or not all(isinstance(k, str) for k in fields):
+        raise RequestError(f'--config={path}: expected a function get() that returns {{field: value}}')
+    return tuple(sorted(fields.items()))
 
 
 def make_cells(

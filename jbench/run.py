@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-import threading
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -60,7 +59,7 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument(
         '--set', action='append', default=[], metavar='FIELD=VALUE', help='change a field, e.g. recipe.max_epochs=5'
     )
-    p.add_argument('--config', help='a recipe: a Python file with get() -> Recipe')
+    p.add_argument('--config', metavar='FILE', help='the same in a Python file: get() -> {FIELD: VALUE}')
     p.add_argument('--if_exists', default='resume', choices=IF_EXISTS, help='finished and half-done seeds [resume]')
     p.add_argument('--list', action='store_true', help='tasks, datasets, models, suites')
     p.add_argument('--info', metavar='NAME', help='everything about one task, dataset or model')
@@ -72,20 +71,19 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run the command; returns the exit status. Without `argv` it is the program itself, and may leave at once."""
+    """Run the command; returns the exit status."""
     try:
         status = _main(sys.argv[1:] if argv is None else argv)
         sys.stdout.flush()
     except RequestError as error:
         print(f'jbench: {error}', file=sys.stderr)
         status = 2
+    except KeyboardInterrupt:  # before or after the stages, which save
+        print('interrupted: the same command goes on from there', file=sys.stderr)
+        status = 75
     except BrokenPipeError:  # the reader of our output has left, as `head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         status = 0
-    if argv is None and threading.active_count() > 1:  # a thread may still be compiling, and would abort the exit
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(status)
     return status
 
 
@@ -215,8 +213,6 @@ def _stages(
     """
     from jbench import stages
 
-    if args.stages == ['report']:
-        return 0, stages.stored(cells, args.seeds, context)
     prepared, refused = {}, []
     found: list[dict[str, Any]] = []
     if 'train' in args.stages:
@@ -229,8 +225,10 @@ def _stages(
             context.progress.say(f'jbench: {error}')
             refused.append(cell)
 
-    for c in cells:
+    for c in cells if args.stages != ['report'] else ():
         prepared[c.key] = attempt(c, partial(stages.prepare, c, context))
+    if 'report' in args.stages and 'train' not in args.stages:
+        found = stages.stored(cells, args.seeds, context)
     for c in cells:
         if 'train' in args.stages and prepared[c.key] is not None:
             found += attempt(c, partial(stages.train, c, prepared[c.key], args.seeds, compiler, context)) or []

@@ -231,8 +231,11 @@ class Cell:
 
     @property
     def key(self) -> str:
-        """Identity of the cell: hash of what was asked, never of machine, paths or device count."""
-        return spec_hash({'task': self.task, 'dataset': self.dataset.name, 'model': self.model, 'debug': self.debug})
+        """Identity of the cell: hash of what was asked, never of words about it, machine, paths or device count."""
+        asked = {k: v for k, v in to_json(self.task).items() if k not in ('category', 'title', 'datasets', 'simulated')}
+        asked['overrides'] = []  # applied already, those of this dataset
+        asked['exclude'] = [[e.subject, e.after_split] for e in self.task.exclude if e.dataset == self.dataset.name]
+        return spec_hash({'task': asked, 'dataset': self.dataset.name, 'model': self.model, 'debug': self.debug})
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from jbench import checkpoint, fit, optim, parallel, provenance, results
@@ -192,7 +193,7 @@ def _train_network(cell: Cell, data: loader.PreparedSet, seeds: list[int], compi
     steps = loader.n_batches(len(train), recipe.batch_size) * recipe.max_epochs
     tx = optim.adamw(recipe, steps)
     for seed in seeds:
-        start = parallel.new_state(model, tx, seed, fit.loss_weights(recipe, train))
+        start = parallel.new_state(model, tx, seed, jnp.asarray(fit.loss_weights(recipe, train)))
         watch = _watch(cell, data, seed, name, context)
         began = time.monotonic()
         try:

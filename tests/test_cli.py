@@ -80,7 +80,7 @@ def program(*argv: str, code: str = '') -> subprocess.CompletedProcess:
 
 # ---- every flag ----
 
-RECIPE = 'from jbench.spec import Recipe\ndef get():\n    return Recipe(lr=1e-3, patience=3)\n'
+RECIPE = "def get():\n    return {'recipe.lr': 1e-3, 'recipe.patience': 3}\n"
 FLAGS: dict[str, tuple[tuple[str, ...], int, str]] = {  # flag -> (arguments, exit status, words on stdout or stderr)
     '-h': (('-h',), 0, 'example: python -m jbench.run --task=bci --model=eegnet'),
     '--help': (('--help',), 0, '--if_exists'),

@@ -15,15 +15,30 @@ from pathlib import Path
 import pytest
 
 SEED = 20
-COMMAND = [sys.executable, '-m', 'jbench.run', '--task=p3', '--model=eegnet', '--seeds=33', '--set=recipe.max_epochs=25',
-           '--set=recipe.patience=25', '--format=json']
+COMMAND = [
+    sys.executable,
+    '-m',
+    'jbench.run',
+    '--task=p3',
+    '--model=eegnet',
+    '--seeds=33',
+    '--set=recipe.max_epochs=25',
+    '--set=recipe.patience=25',
+    '--format=json',
+]
 TIMES = ('timings', 'memory', 'resumes', 'sha256')  # what may differ between an undisturbed run and a resumed one
 
 
 def start(workdir: Path) -> subprocess.Popen:
     env = {k: v for k, v in os.environ.items() if not k.startswith('JBENCH')} | {'NPROC': '2'}
-    return subprocess.Popen([*COMMAND, f'--workdir={workdir}'], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                            env=env, start_new_session=True)
+    return subprocess.Popen(
+        [*COMMAND, f'--workdir={workdir}'],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=env,
+        start_new_session=True,
+    )
 
 
 def finish(process: subprocess.Popen) -> tuple[int, str]:

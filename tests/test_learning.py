@@ -13,7 +13,9 @@ TASKS = [t.name for v in plan.tasks().values() for t in v if t.simulated]
 
 @pytest.fixture(scope='module')
 def context(tmp_path_factory):
-    return stages.Context(tmp_path_factory.mktemp('learning'), None, progress.Progress(), progress.StopSignal(), 'resume')
+    return stages.Context(
+        tmp_path_factory.mktemp('learning'), None, progress.Progress(), progress.StopSignal(), 'resume'
+    )
 
 
 @pytest.mark.slow

@@ -97,5 +97,5 @@ def test_a_damaged_index_is_refused(tmp_path):
     damaged = bytearray(path.read_bytes())
     damaged[len(damaged) // 2] ^= 1
     path.write_bytes(damaged)
-    with pytest.raises(RequestError, match='index.npz'):
+    with pytest.raises(RequestError, match=r'index\.npz'):
         loader.open_set(data.folder, small.cell().task)

@@ -13,6 +13,7 @@ from jbench.models import MODELS
 from jbench.spec import (
     Cell,
     Classes,
+    Exclusion,
     Recipe,
     RequestError,
     Task,
@@ -292,9 +293,7 @@ def test_the_order_of_overrides_task_dataset_config_user(tmp_path, monkeypatch):
         SIMULATED, recipe=(('recipe.lr', 2.0), ('recipe.patience', 2), ('recipe.grad_clip', 2.0))
     )
     config = tmp_path / 'c.py'
-    config.write_text(
-        'from jbench.spec import Recipe\ndef get():\n    return Recipe(lr=3.0, patience=3, batch_size=3)\n'
-    )
+    config.write_text("def get():\n    return {'recipe.lr': 3.0, 'recipe.patience': 3, 'recipe.batch_size': 3}\n")
     monkeypatch.setattr(plan, 'tasks', lambda: {'p3': (task,)})
     monkeypatch.setattr(plan, 'datasets', lambda: {'SimulatedP3': dataset})
     args = run._parse(['--task=p3', f'--config={config}', '--set', 'recipe.lr=4', f'--workdir={tmp_path}'])
@@ -311,7 +310,7 @@ def test_the_order_of_overrides_task_dataset_config_user(tmp_path, monkeypatch):
         ('x = 1', 'expected a function get()'),
         ('def get():\n    return 1', 'expected a function get()'),
         ('def get(:', 'SyntaxError'),
-        ('from jbench.spec import Recipe\ndef get():\n    return Recipe(epochs=3)', 'TypeError'),
+        ('def get():\n    return {}["x"]', 'KeyError'),
     ],
 )
 def test_a_wrong_config_is_one_message(tmp_path, text, says):
@@ -367,7 +366,10 @@ def changed(spec: Any, path: str) -> Any:
     return dataclasses.replace(spec, **{head: new})
 
 
-@pytest.mark.parametrize('path', list(leaves(P3)))
+WORDS = ('category', 'title', 'datasets', 'simulated', 'overrides', 'exclude')  # in the key only as far as they act
+
+
+@pytest.mark.parametrize('path', [p for p in leaves(P3) if p not in WORDS])
 def test_every_field_of_a_task_counts_in_the_key(path):
     assert cell(task=changed(P3, path)).key != cell().key
 
@@ -376,6 +378,14 @@ def test_dataset_model_and_debug_count_in_the_key():
     other = dataclasses.replace(SIMULATED, name='Other')
     made = [cell(), cell(dataset=other), cell(model='dummy'), cell(debug=True)]
     assert len({c.key for c in made}) == len(made)
+
+
+def test_words_about_a_task_do_not_count_in_the_key():
+    other = dataclasses.replace(P3, title='other words', datasets=(*P3.datasets, 'One2026More'), category='misc')
+    assert cell(task=other).key == cell().key
+    elsewhere = dataclasses.replace(P3, exclude=(Exclusion('Other', 'S01', 'why'),))
+    here = dataclasses.replace(P3, exclude=(Exclusion('SimulatedP3', 'S01', 'why'),))
+    assert cell(task=elsewhere).key == cell().key != cell(task=here).key
 
 
 def test_the_key_says_what_is_asked_not_how_it_was_typed():

@@ -49,7 +49,7 @@ class PreparedSet:
 
 
 class Chunk(NamedTuple):
-    """Up to K batches of B windows: x f32 [K, B, C, T], y [K, B, ...], mask bool [K, B], id int64 [K, B]; n of them count."""
+    """Up to K batches of B windows, of which n count: x f32 [K, B, C, T], y [K, B, ...], mask and id [K, B]."""
 
     x: np.ndarray
     y: np.ndarray
