@@ -288,6 +288,7 @@ def unknown(what: str, name: str, known: Iterable[str]) -> RequestError:
     names = sorted(set(known))
     lower = {n.lower(): n for n in names}
     near = [lower[n] for n in difflib.get_close_matches(name.lower(), list(lower), n=2, cutoff=0.6)]
+    near = near or [lower[n] for n in lower if len(name) > 2 and name.lower() in n][:2]
     hint = f'; did you mean {" or ".join(map(repr, near))}?' if near else ''
     shown = ', '.join(names[:40]) + (', ...' if len(names) > 40 else '')
     return RequestError(f'unknown {what} {name!r}{hint}\n  available: {shown}')
