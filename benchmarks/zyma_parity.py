@@ -3,7 +3,7 @@
     python benchmarks/zyma_parity.py FOLDER [WORKDIR]
 
 FOLDER holds the 72 EDF files of PhysioNet's eegmat 1.0.0 (Subject00_1.edf ... Subject35_2.edf, 176 MB); WORKDIR, by
-default a temporary folder, keeps what jbench writes, so that a second run only reads. About two minutes on two cores.
+default a temporary folder, keeps what jbench writes, so that a second run only reads. Half a minute on two cores.
 The last line on stdout is the table as JSON. docs/parity.md tells what is matched and what is not.
 """
 
@@ -52,15 +52,14 @@ def measure(folder: Path, workdir: Path) -> list[dict[str, Any]]:
     """The results of every model and seed. Raises SystemExit where the files are not all there, or a run failed."""
     files = sorted(folder.glob('Subject[0-9][0-9]_[12].edf'))
     if len(files) != N_FILES:
-        raise SystemExit(f'{folder}: expected the {N_FILES} files Subject00_1.edf ... Subject35_2.edf, found {len(files)}')
+        raise SystemExit(f'{folder}: expected {N_FILES} files, Subject00_1.edf ... Subject35_2.edf, found {len(files)}')
     link = workdir / 'originals' / DATASET
     link.parent.mkdir(parents=True, exist_ok=True)
     link.unlink(missing_ok=True)
     link.symlink_to(folder.resolve(), target_is_directory=True)
-    status = run.main([
-        f'--task=mental_arithmetic@1/{DATASET}', f'--model={",".join(PUBLISHED)}', f'--seeds={",".join(map(str, SEEDS))}',
-        f'--data_dir={link.parent}', f'--workdir={workdir}',
-    ])  # fmt: skip
+    models, seeds = ','.join(PUBLISHED), ','.join(map(str, SEEDS))
+    cells = [f'--task=mental_arithmetic@1/{DATASET}', f'--model={models}', f'--seeds={seeds}']
+    status = run.main([*cells, f'--data_dir={link.parent}', f'--workdir={workdir}'])
     if status != 0:
         raise SystemExit(f'jbench ended with exit status {status}')
     return [r for r in results.load_all(workdir) if r['model'] in PUBLISHED and r['seed'] in SEEDS
@@ -93,7 +92,8 @@ def departures(result: dict[str, Any]) -> list[str]:
 
 def show(rows: Sequence[dict[str, Any]], result: dict[str, Any], n_chans: int) -> None:
     """The comparison for a person."""
-    print(f'\nmental_arithmetic@1 on {DATASET}, balanced accuracy in %, mean +- sd of seeds {", ".join(map(str, SEEDS))}\n')
+    print(f'\nmental_arithmetic@1 on {DATASET}, balanced accuracy in %')
+    print(f'mean +- sd of seeds {", ".join(map(str, SEEDS))}\n')
     print(f'{"model":<10} {"measured":>17} {"published":>17}  {"seeds":<21} verdict')
     for r in rows:
         seeds = ' / '.join(f'{v:.2f}' for v in r['seeds'])
@@ -103,7 +103,8 @@ def show(rows: Sequence[dict[str, Any]], result: dict[str, Any], n_chans: int) -
         print(f'{r["model"]:<10} {here:>17} {there:>17}  {seeds:<21} {verdict}')
     counts = '/'.join(str(result['n_records'][name]) for name in WINDOWS)
     print(f'\nwindows train/valid/test {counts}, {n_chans} channels, split {result["split_hash"]}')
-    for name, subjects in result['subjects'].items():
+    for name in WINDOWS:
+        subjects = result['subjects'][name]
         print(f'{name:<5} {len(subjects):2d} subjects: {" ".join(s.removeprefix("Subject") for s in subjects)}')
 
 
@@ -115,7 +116,7 @@ def main(argv: Sequence[str]) -> int:
     with tempfile.TemporaryDirectory(prefix='zyma-parity-') as temporary:
         workdir = Path(argv[1] if len(argv) == 2 else temporary)
         found = measure(Path(argv[0]), workdir)
-        (manifest,) = {p for p in (workdir / 'prepared' / DATASET).glob('*/manifest.json')}
+        (manifest,) = (workdir / 'prepared' / DATASET).glob('*/manifest.json')
         n_chans = len(json.loads(manifest.read_text())['ch_names'])
     rows, said = compare(found), [d for r in found for d in departures(r)]
     said += [f'{n_chans} channels, published {N_CHANS}'] if n_chans != N_CHANS else []

@@ -72,10 +72,11 @@ def _protocol(cell: Cell, data: PreparedSet) -> dict[str, Any]:
     pinned = (cell.task.name, cell.task.version)
     core = cell.dataset.name == cell.task.datasets[0]
     suite = next((s for s, names in SUITES.items() if pinned in names and core), None)
+    partial = _partial(cell.dataset, data)
     return {
-        'suite': None if cell.overrides or cell.debug else suite,
+        'suite': None if cell.overrides or cell.debug or partial else suite,
         'custom': [f'{p}={v}' for p, v in cell.overrides],
-        'partial': _partial(cell.dataset, data),
+        'partial': partial,
         'debug': cell.debug,
     }
 

@@ -51,7 +51,7 @@ def by_hand(x: np.ndarray, y: np.ndarray, test: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize('n_out', [2, 3])
 def test_equals_a_plain_script(n_out: int) -> None:
     x, y = trials(90, n_out)
-    test, truth = trials(40, n_out, seed=0)
+    test, _ = trials(40, n_out, seed=0)
     outputs = baselines.cov_ts_lr(x, y, 'classes', n_out)(test)
     np.testing.assert_allclose(outputs, by_hand(x, y, test), rtol=0, atol=1e-6)
     assert outputs.shape == (40, n_out) and np.allclose(outputs.sum(1), 1)

@@ -87,7 +87,7 @@ def test_every_config_sets_known_fields_and_its_command_is_right(name):
     path = ROOT / 'configs' / f'{name}.py'
     assert plan.apply(plan.tasks()['p3'][-1], plan.datasets()['SimulatedP3'], plan.config_overrides(str(path)))
     header = ast.get_docstring(ast.parse(path.read_text())) or ''
-    command = header.rpartition('Command: python -m jbench.run ')[2].split()
+    command = header.rpartition('Command: python -m jbench.run ')[2].splitlines()[0].split()
     args = run._parse([a for a in command if not a.startswith('--data_dir')])
     assert args.config == f'configs/{name}.py'
     plan.select_tasks(args.task)

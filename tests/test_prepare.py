@@ -446,7 +446,7 @@ def test_killed_at_any_time_it_leaves_nothing_running_and_the_next_run_completes
             assert run.poll() is None, run.communicate()
         time.sleep(random.Random(seed).uniform(0, 0.7))
         os.kill(run.pid, signal.SIGKILL)  # the parent alone: its workers must follow
-        run.communicate()
+        run.wait()
         assert until(lambda session=run.pid: not group(session), 10), group(run.pid)
         ready = list((tmp_path / 'work').rglob('manifest.json'))
         assert not ready or (seed > 0 and content(ready[0].parent) == content(reference))

@@ -20,8 +20,12 @@ from jbench.spec import Dataset
 EVOKED = ('cvep', 'p3', 'ssvep')
 # dB, (least, most) over the first six subjects of populations 0 and 1, rounded outwards
 SNR = {
-    'cvep': (-12.5, -4), 'mental_imagery': (-14, -8.5), 'motor_execution': (-9.5, -6.5), 'motor_imagery': (-12.5, -7),
-    'p3': (-16, -9), 'ssvep': (-5.5, 1.5),
+    'cvep': (-12.5, -4),
+    'mental_imagery': (-14, -8.5),
+    'motor_execution': (-9.5, -6.5),
+    'motor_imagery': (-12.5, -7),
+    'p3': (-16, -9),
+    'ssvep': (-5.5, 1.5),
 }
 BY_PARADIGM = {simulated.PARADIGM[d.name]: d for d in simulated.DATASETS}
 

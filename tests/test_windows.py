@@ -58,11 +58,16 @@ def test_two_events_of_one_type_at_one_time_are_refused() -> None:
         (10.0, Window(start=1.0, duration=5.0, stride=2.0), [11, 13, 15]),  # the block ends with the event
         (10.0, Window(start=-1.0, duration=5.0, stride=5.0), [9, 14]),
         (3.0, Window(duration=5.0, stride=5.0, keep_incomplete=True), [10]),
-        (0.3, Window(duration=0.1, stride=0.1), [10, 10.1, 10.2]),  # 0.3 / 0.1 < 3 in floats
     ],
 )
 def test_window_starts(duration: float, window: Window, want: list[float]) -> None:
     assert windows.starts(10.0, duration, window) == pytest.approx(want)
+
+
+def test_a_block_of_whole_windows_is_full_in_floats_too() -> None:
+    assert (0.3 - 0.1) / 0.1 < 2
+    assert windows.starts(0.0, 0.3, Window(duration=0.1, stride=0.1)) == pytest.approx([0, 0.1, 0.2])
+    assert len(windows.starts(0.0, 0.3, Window(duration=0.1, stride=0.1, keep_incomplete=True))) == 3
 
 
 @pytest.mark.parametrize(
@@ -129,6 +134,7 @@ def test_what_lies_outside_the_recording_is_zero() -> None:
 
 
 def test_a_start_that_rounds_past_the_end_is_shifted_left() -> None:
+    assert list(windows.cut(ramp(20, 1), 10.0, 1.96, 0.5)[0]) == [20, 0, 0, 0, 0]  # 19.6 -> 20, one sample left
     assert list(windows.cut(ramp(20, 1), 10.0, 1.05, 0.95)[0]) == list(range(11, 21))  # 10.5 -> 10, 9.5 -> 10
     assert list(windows.cut(ramp(20, 1), 10.0, 1.65, 0.35)[0]) == [17, 18, 19, 20]  # 16.5 -> 16, 3.5 -> 4
 

@@ -49,14 +49,17 @@ def stored_spec(task: Task) -> dict[str, Any]:
 
 
 def fingerprint(refs: list[RecordingRef]) -> str:
-    """Relative names and sizes of the files: nothing is read."""
+    """Names and fields of the recordings, relative names and sizes of their files: no signal is read."""
     names = [p for r in refs for p in r.files if os.path.exists(p)]
     base = os.path.commonpath(names) if len(names) > 1 else os.path.dirname(names[0]) if names else ''
-    return spec_hash([[r.name for r in refs], [(os.path.relpath(p, base), os.path.getsize(p)) for p in names]])[:8]
+    return spec_hash(
+        [[(r.name, r.fields) for r in refs], [(os.path.relpath(p, base), os.path.getsize(p)) for p in names]]
+    )[:8]
 
 
-def locate(task: Task, dataset: Dataset, data_dir: Path | None,
-           workdir: Path) -> tuple[Path | None, list[RecordingRef]]:
+def locate(
+    task: Task, dataset: Dataset, data_dir: Path | None, workdir: Path
+) -> tuple[Path | None, list[RecordingRef]]:
     """The folder of a prepared set, and its recordings.
 
     Without raw files the newest set of the same spec serves (references are then empty); None: no such set.
@@ -118,8 +121,10 @@ def prepare(task: Task, dataset: Dataset, folder: Path, refs: list[RecordingRef]
         if not lacking:
             return
         if not refs:
-            raise RequestError(f'{folder}: {", ".join(lacking)} missing or damaged, and no recordings of '
-                               f'{dataset.name} to prepare it anew; name their folder by --data_dir=DIR')
+            raise RequestError(
+                f'{folder}: {", ".join(lacking)} missing or damaged, and no recordings of '
+                f'{dataset.name} to prepare it anew; name their folder by --data_dir=DIR'
+            )
         if len({r.name for r in refs}) < len(refs):
             names = [r.name for r in refs]
             twice = [r.where for r in refs if names.count(r.name) > 1]
@@ -133,8 +138,9 @@ def prepare(task: Task, dataset: Dataset, folder: Path, refs: list[RecordingRef]
         shutil.rmtree(parts)
 
 
-def _run(task: Task, dataset: Dataset, folder: Path, refs: list[RecordingRef],
-         progress: Callable[[int], None]) -> list[Part]:
+def _run(
+    task: Task, dataset: Dataset, folder: Path, refs: list[RecordingRef], progress: Callable[[int], None]
+) -> list[Part]:
     """The parts of all recordings; those that are not there yet are made in parallel."""
     parts = [_part(folder, r) for r in refs]
     todo = [i for i, p in enumerate(parts) if p is None]
@@ -152,7 +158,8 @@ def _run(task: Task, dataset: Dataset, folder: Path, refs: list[RecordingRef],
                 raise RequestError(
                     f'{dataset.name}: a process that prepared recordings was killed, most likely because memory ran '
                     f'out; {len(refs) - len(jobs)} of {len(refs)} recordings are done and kept: free memory, then run '
-                    'the same command again') from None
+                    'the same command again'
+                ) from None
     return [p or {} for p in parts]
 
 
@@ -237,25 +244,47 @@ def _prepare_one(task: Task, dataset: Dataset, ref: RecordingRef, folder: Path) 
     if any(f.level == 'fatal' for f in findings):
         return {'findings': findings}
     raw, channels = read.raw, recording.data_channels(read.raw, dataset)
-    native = {'sfreq': float(raw.info['sfreq']), 'seconds': raw.n_times / raw.info['sfreq'], 'n_chans': len(channels),
-              'digest': recording.digest(read)}
+    native = {
+        'sfreq': float(raw.info['sfreq']),
+        'seconds': raw.n_times / raw.info['sfreq'],
+        'n_chans': len(channels),
+        'digest': recording.digest(read),
+    }
     table = recording.event_table(read, ref, dataset)
     try:
-        rows = [(i, t) for i in triggers(table, task.window, task.target)
-                for t in starts(float(table['onset'][i]), float(table['duration'][i]), task.window)]
+        rows = [
+            (i, t)
+            for i in triggers(table, task.window, task.target)
+            for t in starts(float(table['onset'][i]), float(table['duration'][i]), task.window)
+        ]
         targets = [json.dumps(collect(task.target, table, i, t, task.window.duration)) for i, t in rows]
         data, ch_names = process(raw, task.signal)
     except RequestError as error:
-        return {'findings': [Finding(ref.where, 'the recording must serve the task', str(error), 'as the task says',
-                                     'use the original files, or another task')]}
+        return {
+            'findings': [
+                Finding(
+                    ref.where,
+                    'the recording must serve the task',
+                    str(error),
+                    'as the task says',
+                    'use the original files, or another task',
+                )
+            ]
+        }
     x = windows(data, task.signal.sfreq, [t for _, t in rows], task.window, task.signal.baseline)
     path = folder / f'{ref.name}.array_record'
     texts = ({'subject': ref.subject, 'session': ref.session, 'run': ref.run, 'target': t} for t in targets)
     encoded = (records.encode_window(w, k, text) for k, (w, text) in enumerate(zip(x, texts, strict=True)))
     records.write_shard(path, encoded, x.nbytes // 2)
     part = {
-        'findings': findings, 'native': native, 'channels': channels, 'ch_names': ch_names, 'source': source,
-        'events': {k: v.tolist() for k, v in table.items()}, 'n_windows': len(rows), 'sha256': fs.sha256_file(path),
+        'findings': findings,
+        'native': native,
+        'channels': channels,
+        'ch_names': ch_names,
+        'source': source,
+        'events': {k: v.tolist() for k, v in table.items()},
+        'n_windows': len(rows),
+        'sha256': fs.sha256_file(path),
         'windows': {'event': [i for i, _ in rows], 'onset': [t for _, t in rows], 'target': targets},
         'error_bound': float(np.abs(x).max(initial=0.0) * records.ERROR),
     }
@@ -263,12 +292,15 @@ def _prepare_one(task: Task, dataset: Dataset, ref: RecordingRef, folder: Path) 
     return part
 
 
-def _assemble(task: Task, dataset: Dataset, folder: Path, parts: Path, kept: list[tuple[RecordingRef, Part]],
-              notes: list[str]) -> None:
+def _assemble(
+    task: Task, dataset: Dataset, folder: Path, parts: Path, kept: list[tuple[RecordingRef, Part]], notes: list[str]
+) -> None:
     """Give the shards their final names, write index, TFDS metadata, and the manifest last."""
     if not kept:
-        raise RequestError(f'{dataset.name}: no recording holds an event that makes a window; the task asks for events '
-                           f'of type {task.window.trigger}')
+        raise RequestError(
+            f'{dataset.name}: no recording holds an event that makes a window; the task asks for events '
+            f'of type {task.window.trigger}'
+        )
     name = dataset.name.lower()
     shards = [f'{name}-{SPLIT}.array_record-{i:05d}-of-{len(kept):05d}' for i in range(len(kept))]
     with fs.explained(folder, 1 << 20):
@@ -283,14 +315,28 @@ def _assemble(task: Task, dataset: Dataset, folder: Path, parts: Path, kept: lis
     ch_names = list(dict.fromkeys(c for _, p in kept for c in p['ch_names']))  # union, in order of first sight
     files = [*shards, 'index.npz', 'features.json', 'dataset_info.json']
     manifest = {
-        'schema': 1, 'dataset': dataset.name, 'simulated': dataset.simulated, 'spec': stored_spec(task),
-        'sfreq': task.signal.sfreq, 'ch_names': ch_names, 'notes': notes,
+        'schema': 1,
+        'dataset': dataset.name,
+        'simulated': dataset.simulated,
+        'spec': stored_spec(task),
+        'sfreq': task.signal.sfreq,
+        'ch_names': ch_names,
+        'notes': notes,
         'n_windows': sum(p['n_windows'] for _, p in kept),
         'error_bound': max(p['error_bound'] for _, p in kept),
         'subjects': {'present': list(dict.fromkeys(r.subject for r, _ in kept)), 'declared': dataset.n_subjects},
-        'recordings': [{'subject': r.subject, 'session': r.session, 'run': r.run, 'shard': s, 'ch_names': p['ch_names'],
-                        'n_windows': p['n_windows'], **p['native']}
-                       for s, (r, p) in zip(shards, kept, strict=True)],
+        'recordings': [
+            {
+                'subject': r.subject,
+                'session': r.session,
+                'run': r.run,
+                'shard': s,
+                'ch_names': p['ch_names'],
+                'n_windows': p['n_windows'],
+                **p['native'],
+            }
+            for s, (r, p) in zip(shards, kept, strict=True)
+        ],
         'files': {f: {'bytes': (folder / f).stat().st_size, 'sha256': fs.sha256_file(folder / f)} for f in files},
     }
     manifest['digest'] = spec_hash(manifest)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jbench.data import fs, records, splits, targets
+from jbench.data import cache, fs, records, splits, targets
 from jbench.spec import RequestError, Signal, Task
 
 DATA_SEED = 33  # the same for every model seed, as published
@@ -60,11 +60,9 @@ class Chunk(NamedTuple):
 
 def open_set(folder: Path, task: Task) -> PreparedSet:
     """Read manifest and index, encode the targets and assign the splits of a task. Raises RequestError if damaged."""
+    cache.verify(folder)
     manifest = fs.read_json(folder / 'manifest.json')
-    path = folder / 'index.npz'
-    if fs.sha256_file(path) != manifest['files']['index.npz']['sha256']:
-        raise RequestError(f'{path}: damaged (its digest is not that of the manifest); remove {folder} and run again')
-    index = fs.read_npz(path)
+    index = fs.read_npz(folder / 'index.npz')
     events = {k[len('event.') :]: v for k, v in index.items() if k.startswith('event.')}
     windows = {k[len('window.') :]: v for k, v in index.items() if k.startswith('window.')}
     encoded = targets.encode(task.target, [json.loads(t) for t in windows['target']])

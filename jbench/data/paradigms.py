@@ -17,12 +17,48 @@ CODE_BITS, CODE_HZ = 126, 60.0  # one c-VEP code cycle: 126 frames at 60 Hz, 2.1
 FLICKER_START = 0.5  # s after the event: the SSVEP trial begins with a cue, as in Wang2017Benchmark
 
 MOTOR = (
-    'Fp1', 'Fp2', 'F3', 'Fz', 'F4', 'FC3', 'FCz', 'FC4', 'C5', 'C3', 'Cz', 'C4', 'C6', 'CP3', 'CPz', 'CP4', 'P3', 'Pz',
-    'P4', 'Oz',
+    'Fp1',
+    'Fp2',
+    'F3',
+    'Fz',
+    'F4',
+    'FC3',
+    'FCz',
+    'FC4',
+    'C5',
+    'C3',
+    'Cz',
+    'C4',
+    'C6',
+    'CP3',
+    'CPz',
+    'CP4',
+    'P3',
+    'Pz',
+    'P4',
+    'Oz',
 )
 MENTAL = (
-    'AFz', 'F7', 'F3', 'Fz', 'F4', 'F8', 'FC3', 'FC4', 'T7', 'C3', 'Cz', 'C4', 'T8', 'CP3', 'CP4', 'P3', 'Pz', 'P4',
-    'O1', 'O2',
+    'AFz',
+    'F7',
+    'F3',
+    'Fz',
+    'F4',
+    'F8',
+    'FC3',
+    'FC4',
+    'T7',
+    'C3',
+    'Cz',
+    'C4',
+    'T8',
+    'CP3',
+    'CP4',
+    'P3',
+    'Pz',
+    'P4',
+    'O1',
+    'O2',
 )
 ERP = ('Fp1', 'Fp2', 'F3', 'Fz', 'F4', 'FCz', 'T7', 'C3', 'Cz', 'C4', 'T8', 'CPz', 'P3', 'Pz', 'P4', 'Oz')
 VISUAL = ('Fz', 'Cz', 'P3', 'Pz', 'P4', 'PO5', 'PO3', 'POz', 'PO4', 'PO6', 'O1', 'Oz', 'O2')
@@ -32,7 +68,9 @@ IMAGERY = ('math', 'letter', 'rotation', 'count', 'baseline')
 HANDS = ('right_hand', 'left_hand', 'both_hand', 'rest')
 REACHES = tuple(
     f'{way}_{speed}_{reach}'
-    for way in ('up', 'down', 'left', 'right') for speed in ('slow', 'fast') for reach in ('near', 'far')
+    for way in ('up', 'down', 'left', 'right')
+    for speed in ('slow', 'fast')
+    for reach in ('near', 'far')
 )
 SSVEP_HZ = tuple(round(hz + 0.2 * step, 1) for step in range(5) for hz in range(8, 16))  # order of the real codes
 FLICKERS = tuple(f'{f:g}' for f in SSVEP_HZ)

@@ -76,14 +76,29 @@ def check_file(path: str, start: tuple[bytes, ...] = (), end: bytes = b'') -> Fi
         return Finding(path, 'the file must not be empty', '0 bytes', 'a recording', 'fetch the file again')
     if text.startswith((b'<!doctype', b'<html', b'<?xml')):
         shown = head.decode(errors='replace').strip().splitlines()[0][:60]
-        return Finding(path, 'the file must be a recording', f'a web page ({shown!r})', 'data',
-                       'the download got an error page: fetch the file again')
+        return Finding(
+            path,
+            'the file must be a recording',
+            f'a web page ({shown!r})',
+            'data',
+            'the download got an error page: fetch the file again',
+        )
     if start and not head.startswith(start):
-        return Finding(path, 'the file must begin as its format does', repr(head[:8])[1:],
-                       ' or '.join(repr(s)[1:] for s in start), 'fetch the file again')
+        return Finding(
+            path,
+            'the file must begin as its format does',
+            repr(head[:8])[1:],
+            ' or '.join(repr(s)[1:] for s in start),
+            'fetch the file again',
+        )
     if tail != end:
-        return Finding(path, 'the file must end as its format does', f'bytes {tail.hex()}', f'bytes {end.hex()}',
-                       'the file is truncated: fetch it again')
+        return Finding(
+            path,
+            'the file must end as its format does',
+            f'bytes {tail.hex()}',
+            f'bytes {end.hex()}',
+            'the file is truncated: fetch it again',
+        )
     return None
 
 
@@ -91,8 +106,13 @@ def unreadable(ref: RecordingRef, error: Exception) -> Finding:
     """What a reader said before it gave up, as a finding that names the files it was given."""
     said = str(getattr(error, 'strerror', None) or error).strip().partition('\n')[0][:200] or 'no message'
     others = ''.join(f' (with {f.rpartition("/")[2]})' for f in ref.files[1:])
-    return Finding(ref.where + others, 'the recording must be readable', f'that the reader failed: {said}',
-                   'a whole recording', 'a file may be damaged: fetch it again')
+    return Finding(
+        ref.where + others,
+        'the recording must be readable',
+        f'that the reader failed: {said}',
+        'a whole recording',
+        'a file may be damaged: fetch it again',
+    )
 
 
 def data_channels(raw: mne.io.BaseRaw, dataset: Dataset) -> list[str]:
@@ -108,30 +128,66 @@ def check(recording: Recording, dataset: Dataset, where: str) -> list[Finding]:
     raw, events = recording
     names = data_channels(raw, dataset)
     if not names:
-        return [Finding(where, f'{dataset.device.upper()} channels must be there', 'none', 'at least one',
-                        'use the original file')]
+        return [
+            Finding(
+                where,
+                f'{dataset.device.upper()} channels must be there',
+                'none',
+                'at least one',
+                'use the original file',
+            )
+        ]
     if raw.n_times < raw.info['sfreq']:
-        return [Finding(where, 'a recording must last a second', f'{raw.n_times} samples', 'at least one second',
-                        'the file may be truncated: fetch it again')]
+        return [
+            Finding(
+                where,
+                'a recording must last a second',
+                f'{raw.n_times} samples',
+                'at least one second',
+                'the file may be truncated: fetch it again',
+            )
+        ]
     data = raw.get_data(names)
     found: list[Finding] = []
     broken = ~np.isfinite(data)
     if broken.any():
         row, column = np.argwhere(broken)[0]
-        found.append(Finding(where, 'samples must be finite', f'{broken.sum()} that are NaN or infinite, the first in '
-                             f'channel {names[row]} at {column / raw.info["sfreq"]:.2f} s', 'none',
-                             'repair or remove the file'))
+        found.append(
+            Finding(
+                where,
+                'samples must be finite',
+                f'{broken.sum()} that are NaN or infinite, the first in '
+                f'channel {names[row]} at {column / raw.info["sfreq"]:.2f} s',
+                'none',
+                'repair or remove the file',
+            )
+        )
         data = np.where(broken, 0.0, data)
     low, high = np.percentile(data, [16, 84], axis=1)
     spread = (high - low) / 2  # a robust standard deviation
     flat = [name for name, s in zip(names, spread, strict=True) if s == 0]
     if flat:
-        found.append(Finding(where, 'channels should vary', f'flat: {", ".join(flat)}', 'none flat',
-                             'kept as it is (the protocol keeps bad channels)', 'note'))
+        found.append(
+            Finding(
+                where,
+                'channels should vary',
+                f'flat: {", ".join(flat)}',
+                'none flat',
+                'kept as it is (the protocol keeps bad channels)',
+                'note',
+            )
+        )
     sd, (least, most) = float(np.median(spread)), dataset.amplitude
     if not least <= sd <= most:
-        found.append(Finding(where, 'the unit must be volts', f'a median amplitude of {sd:.2e} V',
-                             f'{least:.1e} to {most:.1e} V', 'check the unit in the file, or the scale in the reader'))
+        found.append(
+            Finding(
+                where,
+                'the unit must be volts',
+                f'a median amplitude of {sd:.2e} V',
+                f'{least:.1e} to {most:.1e} V',
+                'check the unit in the file, or the scale in the reader',
+            )
+        )
     return [*found, *_check_events(events, dataset, float(raw.times[-1]), where)]
 
 
@@ -140,22 +196,42 @@ def _check_events(events: dict[str, np.ndarray], dataset: Dataset, seconds: floa
     kinds = [str(t) for t in events['type']]
     for kind in dataset.event_types:
         if kind not in kinds and kind != EVENT_TYPE[dataset.device]:
-            yield Finding(where, f'events of type {kind} must be there', 'none', 'at least one',
-                          'look for the event file or the annotations beside the recording')
+            yield Finding(
+                where,
+                f'events of type {kind} must be there',
+                'none',
+                'at least one',
+                'look for the event file or the annotations beside the recording',
+            )
     n = sum(k in dataset.event_types for k in kinds)
     if dataset.n_events is not None and 0 < n < dataset.n_events:
-        yield Finding(where, 'no event may be missing', f'{n} events', f'at least {dataset.n_events}',
-                      'a file may be truncated: fetch it again')
+        yield Finding(
+            where,
+            'no event may be missing',
+            f'{n} events',
+            f'at least {dataset.n_events}',
+            'a file may be truncated: fetch it again',
+        )
     late = [float(t) for t in events['onset'] if not 0 <= t <= seconds]
     if late:
-        yield Finding(where, 'events must lie inside the recording', f'{len(late)} outside, one at {late[0]:.1f} s',
-                      f'0 to {seconds:.1f} s', 'a file may be truncated, or the event file is of another recording')
+        yield Finding(
+            where,
+            'events must lie inside the recording',
+            f'{len(late)} outside, one at {late[0]:.1f} s',
+            f'0 to {seconds:.1f} s',
+            'a file may be truncated, or the event file is of another recording',
+        )
     if dataset.event_id and 'code' in events:
         odd = sorted({int(c) for c in events['code']} - {c for _, c in dataset.event_id})
         if odd:
             known = ', '.join(f'{code} ({name})' for name, code in dataset.event_id)
-            yield Finding(where, 'event codes must be known', f'code {", ".join(map(str, odd))}', known,
-                          'correct event_id of the dataset, or the reader')
+            yield Finding(
+                where,
+                'event codes must be known',
+                f'code {", ".join(map(str, odd))}',
+                known,
+                'correct event_id of the dataset, or the reader',
+            )
 
 
 def digest(recording: Recording) -> str:
@@ -202,8 +278,10 @@ def judge(dataset: Dataset, refs: Sequence[RecordingRef], parts: Sequence[Part])
     refused = [f for f in findings if f.level == 'fatal'] + odd
     if refused:
         shown = '\n'.join(f'  {f}' for f in refused)
-        raise RequestError(f'{dataset.name}: {len(refused)} faults in {len(refs)} recordings (all were checked; the '
-                           f'good ones are kept, so after a repair only the others are prepared):\n{shown}')
+        raise RequestError(
+            f'{dataset.name}: {len(refused)} faults in {len(refs)} recordings (all were checked; the '
+            f'good ones are kept, so after a repair only the others are prepared):\n{shown}'
+        )
     notes += [f'{f.rule}: {f.where.rpartition("/")[2]}: {f.found}' for f in findings]
     kept: list[int] = []
     seen: dict[str, RecordingRef] = {}
@@ -213,8 +291,10 @@ def judge(dataset: Dataset, refs: Sequence[RecordingRef], parts: Sequence[Part])
             kept.append(i)
         else:
             name = dict(ref.fields).get('record', ref.run)
-            notes.append(f'duplicate: recording {name} of subject {ref.subject} equals that of subject '
-                         f'{first.subject}, sample for sample; kept once')
+            notes.append(
+                f'duplicate: recording {name} of subject {ref.subject} equals that of subject '
+                f'{first.subject}, sample for sample; kept once'
+            )
     return kept, notes
 
 
@@ -246,15 +326,19 @@ def _agree(dataset: Dataset, refs: list[RecordingRef], parts: list[Part]) -> tup
     return odd, notes
 
 
-def _alike(what: str, values: list[str], declared: set[str],
-           refs: list[RecordingRef]) -> tuple[list[Finding], list[str]]:
+def _alike(
+    what: str, values: list[str], declared: set[str], refs: list[RecordingRef]
+) -> tuple[list[Finding], list[str]]:
     """Findings about recordings that differ from the most frequent value (a declared one on a tie), and a note where
     that is not declared. Where several values are declared, they may stand beside each other."""
     count = Counter(values)
     usual = max(count, key=lambda v: (count[v], v in declared))
     good = declared if usual in declared else {usual}
     most = f'{usual} as in {count[usual]} of {len(values)}'
-    odd = [Finding(ref.where, f'the {what} must be that of the others', value, most, 'use the original file')
-           for ref, value in zip(refs, values, strict=True) if value not in good]
+    odd = [
+        Finding(ref.where, f'the {what} must be that of the others', value, most, 'use the original file')
+        for ref, value in zip(refs, values, strict=True)
+        if value not in good
+    ]
     notes = [] if usual in declared else [f'partial: {what}: found {usual}, declared {" or ".join(sorted(declared))}']
     return odd, notes

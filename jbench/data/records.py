@@ -115,8 +115,15 @@ def _value(kind: int, buffer: bytes, at: int, length: int) -> bytes | np.ndarray
 def encode_window(x: np.ndarray, number: int, text: Mapping[str, str]) -> bytes:
     """One record: the window [C, T] in compact form, its id, and text columns (subject, session, run, target)."""
     q, scale = pack(x)
-    return encode({'x': q.tobytes(), 'scale': scale, 'shape': np.array(x.shape, np.int64),
-                   'id': np.array([number], np.int64), **text})
+    return encode(
+        {
+            'x': q.tobytes(),
+            'scale': scale,
+            'shape': np.array(x.shape, np.int64),
+            'id': np.array([number], np.int64),
+            **text,
+        }
+    )
 
 
 def decode_window(buffer: bytes) -> tuple[np.ndarray, int]:

@@ -21,16 +21,28 @@ def write_metadata(folder: Path, name: str, shard_lengths: list[int], n_bytes: i
     import numpy as np
     import tensorflow_datasets as tfds
 
-    features = tfds.features.FeaturesDict({
-        'x': tfds.features.Scalar(np.bytes_),
-        'shape': tfds.features.Tensor(shape=(2,), dtype=np.int64),
-        'scale': tfds.features.Tensor(shape=(None,), dtype=np.float32),
-        'id': tfds.features.Scalar(np.int64),
-        **{c: tfds.features.Text() for c in ('subject', 'session', 'run', 'target')},
-    })
-    template = tfds.core.ShardedFileTemplate(data_dir=folder, template='{DATASET}-{SPLIT}.{FILEFORMAT}-{SHARD_X_OF_Y}',
-                                             dataset_name=name, split=SPLIT, filetype_suffix='array_record')
+    features = tfds.features.FeaturesDict(
+        {
+            'x': tfds.features.Scalar(np.bytes_),
+            'shape': tfds.features.Tensor(shape=(2,), dtype=np.int64),
+            'scale': tfds.features.Tensor(shape=(None,), dtype=np.float32),
+            'id': tfds.features.Scalar(np.int64),
+            **{c: tfds.features.Text() for c in ('subject', 'session', 'run', 'target')},
+        }
+    )
+    template = tfds.core.ShardedFileTemplate(
+        data_dir=folder,
+        template='{DATASET}-{SPLIT}.{FILEFORMAT}-{SHARD_X_OF_Y}',
+        dataset_name=name,
+        split=SPLIT,
+        filetype_suffix='array_record',
+    )
     split = tfds.core.SplitInfo(name=SPLIT, shard_lengths=shard_lengths, num_bytes=n_bytes, filename_template=template)
     tfds.folder_dataset.write_metadata(
-        data_dir=folder, features=features, split_infos=[split], filename_template=None, check_data=False,
-        description='Windows of brain recordings, prepared by jbench. Decode x as int16, reshape, multiply by scale.')
+        data_dir=folder,
+        features=features,
+        split_infos=[split],
+        filename_template=None,
+        check_data=False,
+        description='Windows of brain recordings, prepared by jbench. Decode x as int16, reshape, multiply by scale.',
+    )

@@ -73,8 +73,9 @@ def cut(data: np.ndarray, sfreq: float, start: float, duration: float) -> np.nda
     return out
 
 
-def windows(data: np.ndarray, sfreq: float, onsets: list[float], window: Window,
-            baseline: tuple[float, float] | None) -> np.ndarray:
+def windows(
+    data: np.ndarray, sfreq: float, onsets: list[float], window: Window, baseline: tuple[float, float] | None
+) -> np.ndarray:
     """All windows of a recording, float32 [N, C, T], minus the mean over `baseline` (s from a window's start)."""
     n = n_samples(window.duration, sfreq)
     out = np.empty((len(onsets), len(data), n), np.float32)
@@ -84,6 +85,7 @@ def windows(data: np.ndarray, sfreq: float, onsets: list[float], window: Window,
             low, high = baseline
             out[k] -= cut(data, sfreq, start + low, high - low).mean(1, keepdims=True)
     return out
+
 
 def index(parts: Sequence[Mapping[str, Any]]) -> dict[str, np.ndarray]:
     """The event table (`event.<column>`) and the windows (`window.<column>`) of the whole set."""

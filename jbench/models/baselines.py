@@ -27,7 +27,7 @@ def dummy(x: np.ndarray, y: np.ndarray, kind: str, n_out: int) -> Predict:
 
 
 def cov_ts_lr(x: np.ndarray, y: np.ndarray, kind: str, n_out: int) -> Predict:
-    """Oracle-approximating covariance, shrinkage 0.1, tangent space, standardisation, cross-validated logistic regression.
+    """Covariance (OAS), shrinkage 0.1, tangent space, standardisation, cross-validated logistic regression.
 
     The published pipeline (NeuralBench's CovTsLR; Barachant et al. 2013): C from 1e-3 to 1e3 by decades, five
     stratified unshuffled folds scored by accuracy, balanced class weights. Inputs are not clamped.
@@ -55,9 +55,21 @@ def cov_ts_lr(x: np.ndarray, y: np.ndarray, kind: str, n_out: int) -> Predict:
 
     def build(metric: str) -> Pipeline:
         return make_pipeline(
-            Covariances('oas'), Shrinkage(SHRINKAGE), TangentSpace(metric), StandardScaler(),
-            LogisticRegressionCV(Cs=np.logspace(-3, 3, 7), cv=FOLDS, max_iter=1000, class_weight='balanced',
-                                 scoring='accuracy', solver='lbfgs', l1_ratios=(0.0,), use_legacy_attributes=False))
+            Covariances('oas'),
+            Shrinkage(SHRINKAGE),
+            TangentSpace(metric),
+            StandardScaler(),
+            LogisticRegressionCV(
+                Cs=np.logspace(-3, 3, 7),
+                cv=FOLDS,
+                max_iter=1000,
+                class_weight='balanced',
+                scoring='accuracy',
+                solver='lbfgs',
+                l1_ratios=(0.0,),
+                use_legacy_attributes=False,
+            ),
+        )
 
     pipeline = _fit(build, *_trials(x, y))
     *_, scaler, regression = (step for _, step in pipeline.steps)
@@ -94,13 +106,17 @@ def _trials(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """
     keep = np.flatnonzero(x.reshape(len(x), -1).var(1) > LEAST_VARIANCE)
     if not len(keep):
-        raise RequestError(f'model cov_ts_lr: no window of train and valid has a variance above {LEAST_VARIANCE:g}; '
-                           'it needs a scaled signal (signal.scaler=robust), not volts')
+        raise RequestError(
+            f'model cov_ts_lr: no window of train and valid has a variance above {LEAST_VARIANCE:g}; '
+            'it needs a scaled signal (signal.scaler=robust), not volts'
+        )
     if len(keep) > MOST_TRIALS:
         keep = np.sort(np.random.default_rng(0).choice(keep, MOST_TRIALS, replace=False))
     classes, counts = np.unique(y[keep], return_counts=True)
     if len(classes) < 2 or counts.max() < FOLDS:
         shown = ', '.join(f'{n} of class {c}' for c, n in zip(classes, counts, strict=True))
-        raise RequestError(f'model cov_ts_lr: cross-validation needs windows of two classes, {FOLDS} of one of them; '
-                           f'train and valid hold {shown}')
+        raise RequestError(
+            f'model cov_ts_lr: cross-validation needs windows of two classes, {FOLDS} of one of them; '
+            f'train and valid hold {shown}'
+        )
     return x[keep].astype(np.float64), y[keep]

@@ -171,7 +171,7 @@ TASKS = (
         simulated='SimulatedSsvep',
         window=Window(start=0.5, duration=4.0),
         overrides=(
-            ('Kalunga2016Online', _start(2.0)),  # the published window runs 1 s past the flicker
+            ('Kalunga2016Online', _start(2.0)),
             ('Lee2019EegSsvep', _start(0.0)),
             ('Nakanishi2015Comparison', _start(0.15)),
             ('Oikonomou2016ComparativeA', _start(1.0)),

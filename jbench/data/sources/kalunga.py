@@ -1,7 +1,8 @@
 """SSVEP with an exoskeleton (Kalunga et al. 2016): FIF recordings with event files beside them.
 
 Two traps of the published files: values are millivolts stored as volts, and event codes are not in the order of
-the frequencies (3 is 21 Hz, 4 is 17 Hz). Events mark the audio cue; the LED flickers for 5 s from there.
+the frequencies (3 is 21 Hz, 4 is 17 Hz). Events mark the audio cue; the publication states trials of 5 s, the response
+to the flicker is there from about 1 s to 7 s after the cue.
 """
 
 from __future__ import annotations
@@ -42,8 +43,16 @@ def recordings(dataset: Dataset, root: Path) -> list[RecordingRef]:
         for k, path in enumerate(files):
             stem = path.name.partition('_raw.fif')[0]
             events = path.with_name(f'{stem}-eve.fif')
-            refs.append(RecordingRef(dataset.name, folder.name[len('subject'):], str(k), '0', (str(path), str(events)),
-                                     (('record', stem),)))
+            refs.append(
+                RecordingRef(
+                    dataset.name,
+                    folder.name[len('subject') :],
+                    str(k),
+                    '0',
+                    (str(path), str(events)),
+                    (('record', stem),),
+                )
+            )
     return refs
 
 
@@ -54,8 +63,9 @@ def read(ref: RecordingRef) -> Recording | Finding:
 
     path, event_path = ref.files
     if not Path(event_path).exists():
-        return Finding(path, 'an event file must lie beside the recording', 'none', Path(event_path).name,
-                       'fetch the event file')
+        return Finding(
+            path, 'an event file must lie beside the recording', 'none', Path(event_path).name, 'fetch the event file'
+        )
     bad = check_file(path, (b'\x1f\x8b',)) if path.endswith('.gz') else check_file(path, *FIF)
     bad = bad or check_file(event_path, *FIF)
     if bad:
@@ -65,10 +75,13 @@ def read(ref: RecordingRef) -> Recording | Finding:
     events = mne.read_events(event_path)
     names = {code: name for name, code in DATASETS[0].event_id}
     code = events[:, 2].astype(np.int64)
-    return Recording(raw, {
-        'onset': (events[:, 0] - raw.first_samp) / raw.info['sfreq'],
-        'duration': np.full(len(events), 5.0),
-        'type': np.full(len(events), 'Stimulus'),
-        'code': code,
-        'label': np.array([names.get(int(c), '?') for c in code]),
-    })
+    return Recording(
+        raw,
+        {
+            'onset': (events[:, 0] - raw.first_samp) / raw.info['sfreq'],
+            'duration': np.full(len(events), 5.0),
+            'type': np.full(len(events), 'Stimulus'),
+            'code': code,
+            'label': np.array([names.get(int(c), '?') for c in code]),
+        },
+    )

@@ -57,8 +57,17 @@ def recordings(dataset: Dataset, root: Path) -> list[RecordingRef]:
     files = sorted(root.glob('Subject[0-9][0-9]_[12].edf'))
     table = root / 'subject-info.csv'
     info, others = _subject_info(table), (str(table),) if table.exists() else ()
-    return [RecordingRef(dataset.name, p.stem[:-2], '0', p.stem[-1], (str(p), *others),
-                         (('task', CONDITIONS[p.stem[-1]]), *info.get(p.stem[:-2], ()))) for p in files]
+    return [
+        RecordingRef(
+            dataset.name,
+            p.stem[:-2],
+            '0',
+            p.stem[-1],
+            (str(p), *others),
+            (('task', CONDITIONS[p.stem[-1]]), *info.get(p.stem[:-2], ())),
+        )
+        for p in files
+    ]
 
 
 def _subject_info(path: Path) -> dict[str, tuple[tuple[str, str], ...]]:
@@ -90,14 +99,24 @@ def _check_length(path: str) -> Finding | None:
             f.seek(256 + n_signals * 216)
             per_record = sum(int(f.read(8)) for _ in range(n_signals))
         except ValueError:
-            return Finding(path, 'the header must be that of an EDF file', 'text where numbers belong', 'numbers',
-                           'the file is damaged: fetch it again')
+            return Finding(
+                path,
+                'the header must be that of an EDF file',
+                'text where numbers belong',
+                'numbers',
+                'the file is damaged: fetch it again',
+            )
     size, expected = Path(path).stat().st_size, n_bytes + n_records * per_record * 2
     if size == expected:
         return None
     why = 'truncated' if size < expected else 'longer (perhaps sent as text, with line ends changed)'
-    return Finding(path, 'the file must hold what its header promises', f'{size} bytes', f'{expected} bytes',
-                   f'the file is {why}: fetch it again')
+    return Finding(
+        path,
+        'the file must hold what its header promises',
+        f'{size} bytes',
+        f'{expected} bytes',
+        f'the file is {why}: fetch it again',
+    )
 
 
 def _read_zyma(ref: RecordingRef) -> Recording | Finding:
@@ -108,8 +127,13 @@ def _read_zyma(ref: RecordingRef) -> Recording | Finding:
     raw = mne.io.read_raw_edf(ref.files[0], preload=True)
     odd = [c for c in raw.ch_names if not c.startswith(('EEG ', 'ECG '))]
     if odd:
-        return Finding(ref.files[0], 'channel names must begin with their type', ', '.join(odd),
-                       'EEG or ECG, then a name', 'use the original file')
+        return Finding(
+            ref.files[0],
+            'channel names must begin with their type',
+            ', '.join(odd),
+            'EEG or ECG, then a name',
+            'use the original file',
+        )
     raw.set_channel_types({c: c.split(' ')[0].lower() for c in raw.ch_names})
     raw.rename_channels({c: c.split(' ')[1] for c in raw.ch_names})
     raw.set_montage('standard_1020', on_missing='ignore')
@@ -140,11 +164,19 @@ def _read_schalk(ref: RecordingRef) -> Recording | Finding:
     marks = raw.annotations
     unknown = sorted({d for d in marks.description if d not in meaning})
     if unknown or not len(marks):
-        return Finding(ref.files[0], 'annotations must be there and known', ', '.join(unknown) or 'none',
-                       ', '.join(meaning), 'use the original file')
-    return Recording(raw, {
-        'onset': np.asarray(marks.onset, float),
-        'duration': np.asarray(marks.duration, float),
-        'type': np.full(len(marks), kind),
-        'label': np.array([meaning[d] for d in marks.description], dtype='U32'),
-    })
+        return Finding(
+            ref.files[0],
+            'annotations must be there and known',
+            ', '.join(unknown) or 'none',
+            ', '.join(meaning),
+            'use the original file',
+        )
+    return Recording(
+        raw,
+        {
+            'onset': np.asarray(marks.onset, float),
+            'duration': np.asarray(marks.duration, float),
+            'type': np.full(len(marks), kind),
+            'label': np.array([meaning[d] for d in marks.description], dtype='U32'),
+        },
+    )

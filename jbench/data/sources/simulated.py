@@ -34,7 +34,9 @@ SESSIONS = {'mental_imagery': 2}  # one for all others
 # The labels stand here a second time so that a list of datasets loads no numpy; a test compares them.
 _REACHES = tuple(
     f'{way}_{speed}_{reach}'
-    for way in ('up', 'down', 'left', 'right') for speed in ('slow', 'fast') for reach in ('near', 'far')
+    for way in ('up', 'down', 'left', 'right')
+    for speed in ('slow', 'fast')
+    for reach in ('near', 'far')
 )
 _FLICKERS = tuple(f'{hz + step / 5:g}' for step in range(5) for hz in range(8, 16))
 
@@ -59,23 +61,79 @@ def _codes(labels: tuple[str, ...], first: int = 1) -> tuple[tuple[str, int], ..
 
 
 DATASETS: tuple[Dataset, ...] = (
-    _dataset('Cvep', 'Thielen2021From', 'code-modulated visual responses to 20 codes', -8.8,
-             n_subjects=20, n_recordings=20, n_chans=8, sfreq=(256.0,), n_events=80,
-             event_id=_codes(tuple(f'symbol_{k}' for k in range(20)), 0)),
-    _dataset('MentalImagery', 'Scherer2015Individually', 'five mental tasks', -11.4,
-             n_subjects=20, n_recordings=40, n_chans=20, sfreq=(256.0,), n_events=25,
-             event_id=_codes(('math', 'letter', 'rotation', 'count', 'baseline'))),
-    _dataset('MotorExecution', 'Srisrisawang2024Simultaneous', '16 reaches of the right arm', -7.5,
-             n_subjects=50, n_recordings=50, n_chans=20, sfreq=(250.0,), n_events=32, event_id=_codes(_REACHES)),
-    _dataset('MotorImagery', 'Stieger2021Continuous', 'imagined movement of the right, left, both or no hands', -8.6,
-             n_subjects=40, n_recordings=40, n_chans=20, sfreq=(250.0,), n_events=40,
-             event_id=_codes(('right_hand', 'left_hand', 'both_hand', 'rest'))),
-    _dataset('P3', 'Schreuder2010New', 'an auditory oddball', -11.8,
-             n_subjects=30, n_recordings=30, n_chans=16, sfreq=(250.0,), n_events=96,
-             event_id=_codes(('Target', 'NonTarget'))),
-    _dataset('Ssvep', 'Wang2017Benchmark', 'responses to flicker at 40 frequencies', -2.5,
-             n_subjects=40, n_recordings=40, n_chans=13, sfreq=(250.0,), n_events=40, event_id=_codes(_FLICKERS),
-             recipe=(RECIPE[0], ('recipe.max_epochs', 30), RECIPE[2])),
+    _dataset(
+        'Cvep',
+        'Thielen2021From',
+        'code-modulated visual responses to 20 codes',
+        -8.8,
+        n_subjects=20,
+        n_recordings=20,
+        n_chans=8,
+        sfreq=(256.0,),
+        n_events=80,
+        event_id=_codes(tuple(f'symbol_{k}' for k in range(20)), 0),
+    ),
+    _dataset(
+        'MentalImagery',
+        'Scherer2015Individually',
+        'five mental tasks',
+        -11.4,
+        n_subjects=20,
+        n_recordings=40,
+        n_chans=20,
+        sfreq=(256.0,),
+        n_events=25,
+        event_id=_codes(('math', 'letter', 'rotation', 'count', 'baseline')),
+    ),
+    _dataset(
+        'MotorExecution',
+        'Srisrisawang2024Simultaneous',
+        '16 reaches of the right arm',
+        -7.5,
+        n_subjects=50,
+        n_recordings=50,
+        n_chans=20,
+        sfreq=(250.0,),
+        n_events=32,
+        event_id=_codes(_REACHES),
+    ),
+    _dataset(
+        'MotorImagery',
+        'Stieger2021Continuous',
+        'imagined movement of the right, left, both or no hands',
+        -8.6,
+        n_subjects=40,
+        n_recordings=40,
+        n_chans=20,
+        sfreq=(250.0,),
+        n_events=40,
+        event_id=_codes(('right_hand', 'left_hand', 'both_hand', 'rest')),
+    ),
+    _dataset(
+        'P3',
+        'Schreuder2010New',
+        'an auditory oddball',
+        -11.8,
+        n_subjects=30,
+        n_recordings=30,
+        n_chans=16,
+        sfreq=(250.0,),
+        n_events=96,
+        event_id=_codes(('Target', 'NonTarget')),
+    ),
+    _dataset(
+        'Ssvep',
+        'Wang2017Benchmark',
+        'responses to flicker at 40 frequencies',
+        -2.5,
+        n_subjects=40,
+        n_recordings=40,
+        n_chans=13,
+        sfreq=(250.0,),
+        n_events=40,
+        event_id=_codes(_FLICKERS),
+        recipe=(RECIPE[0], ('recipe.max_epochs', 30), RECIPE[2]),
+    ),
 )
 PARADIGM = {
     'SimulatedCvep': 'cvep',
@@ -90,8 +148,9 @@ PARADIGM = {
 def recordings(dataset: Dataset, root: Path | None) -> list[RecordingRef]:
     """The recordings of a simulated set: subjects 'S01', 'S02', ... and their sessions; `root` is unused."""
     sessions = SESSIONS.get(PARADIGM[dataset.name], 1)
+    made_by = (('generator', f'version {VERSION}, seed {SEED}'),)  # counts as the content of a file does
     return [
-        RecordingRef(dataset.name, f'S{subject + 1:02d}', str(session), '0', ())
+        RecordingRef(dataset.name, f'S{subject + 1:02d}', str(session), '0', (), made_by)
         for subject in range(dataset.n_subjects)
         for session in range(sessions)
     ]
