@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from jbench.models import MODELS
+from jbench.overrides import override, paths
 from jbench.spec import (
     Cell,
     Dataset,
@@ -21,8 +22,6 @@ from jbench.spec import (
     Predefined,
     RequestError,
     Task,
-    override,
-    paths,
     unknown,
 )
 from jbench.tasks.suites import SUITES

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from jbench import plan
 from jbench.data import cache, loader
-from jbench.spec import Cell, override
+from jbench.overrides import override
+from jbench.spec import Cell
 
 N_SUBJECTS = 5
 

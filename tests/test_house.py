@@ -104,6 +104,7 @@ def test_suites_name_tasks_once(name):
 
 LEVELS = (  # what stands further down may import what stands above it, and itself
     {'spec'},
+    {'overrides'},
     {'tasks', 'data', 'metrics', 'progress'},
     {'models'},
     {'step', 'optim', 'plan', 'results'},
@@ -112,7 +113,7 @@ LEVELS = (  # what stands further down may import what stands above it, and itse
     {'stages', 'report', 'alignment'},
     {'run'},
 )
-READERS = {'spec', 'tasks', 'data', 'models', 'metrics', 'results', 'plan'}  # what report may import
+READERS = {'spec', 'overrides', 'tasks', 'data', 'models', 'metrics', 'results', 'plan'}  # what report may import
 HEAVY = {
     'jax',
     'jaxlib',

@@ -10,6 +10,7 @@ import pytest
 
 from jbench import plan, run
 from jbench.models import MODELS
+from jbench.overrides import override, paths
 from jbench.spec import (
     Cell,
     Classes,
@@ -20,8 +21,6 @@ from jbench.spec import (
     Value,
     Window,
     canonical,
-    override,
-    paths,
 )
 from jbench.tasks.suites import SUITES
 

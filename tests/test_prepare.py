@@ -107,7 +107,7 @@ def test_windows_are_those_of_the_signal_and_the_clamp_is_not_stored(small: Path
 def test_baseline_is_taken_after_scaling(small: Path, tmp_path: Path) -> None:
     from array_record.python.array_record_module import ArrayRecordReader
 
-    from jbench.spec import override
+    from jbench.overrides import override
 
     task, dataset = override(task_of(KALUNGA), 'signal.baseline', (0.0, 0.2)), plan.datasets()[KALUNGA]
     folder, refs = cache.locate(task, dataset, small, tmp_path)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
-from jbench.data import recording
+from jbench.data import contract
 from jbench.data.paradigms import CODE_BITS, FLICKER_START, PARADIGMS, SSVEP_HZ, gold_codes
 from jbench.data.simulate import simulate
 from jbench.data.sources import simulated
@@ -298,7 +298,7 @@ def test_recordings_meet_the_contract(dataset: Dataset) -> None:
     p = PARADIGMS[simulated.PARADIGM[dataset.name]]
     for ref in [r for r in simulated.recordings(dataset, None) if r.subject == 'S02']:
         result = simulated.read(ref)
-        assert recording.check(result, dataset, ref.name) == []
+        assert contract.check(result, dataset, ref.name) == []
         raw, events = result
         assert tuple(raw.ch_names) == p.chans
         assert set(raw.get_channel_types()) == {'eeg'}

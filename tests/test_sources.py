@@ -11,7 +11,7 @@ import mne
 import numpy as np
 import pytest
 
-from jbench.data import recording
+from jbench.data import contract, recording
 from jbench.data.find import find_recordings
 from jbench.data.recording import Finding, Recording, RecordingRef
 from jbench.data.sources import kalunga, physionet
@@ -56,7 +56,7 @@ def test_kalunga_is_in_volts_with_its_32_cues(data_dir: Path) -> None:
         (4, '17'),
     }
     assert np.all(np.diff(events['onset']) > 5) and set(events['duration']) == {5.0}
-    assert recording.check(Recording(raw, events), KALUNGA, 'x') == []
+    assert contract.check(Recording(raw, events), KALUNGA, 'x') == []
 
 
 def test_the_flicker_of_kalunga_has_the_frequency_of_its_label(data_dir: Path) -> None:
@@ -136,7 +136,7 @@ def test_schalk_runs_have_the_labels_of_their_kind(data_dir: Path) -> None:
         else:
             assert kinds == {'Action'} and labels['rest'] == 15
             assert labels['imagery_left_fist'] + labels['imagery_right_fist'] == 15 and len(labels) == 3
-        assert recording.check(Recording(raw, events), physionet.SCHALK, 'x') == []
+        assert contract.check(Recording(raw, events), physionet.SCHALK, 'x') == []
     assert len(raw.ch_names) == 64 and raw.info['sfreq'] == 160
 
 

@@ -9,18 +9,12 @@ no more than itself.
 
 from __future__ import annotations
 
-import contextlib
 import json
-import multiprocessing
 import os
 import shutil
-import signal as signals
-import sys
-import threading
-import types
 import warnings
-from collections.abc import Callable, Iterator
-from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+from collections.abc import Callable
+from concurrent.futures import FIRST_COMPLETED, wait
 from concurrent.futures.process import BrokenProcessPool
 from importlib import import_module
 from pathlib import Path
@@ -28,13 +22,15 @@ from typing import Any
 
 import numpy as np
 
-from jbench.data import fs, recording, records
+from jbench.data import contract, fs, recording, records
+from jbench.data.contract import Part
 from jbench.data.find import find_recordings
-from jbench.data.recording import Finding, Part, RecordingRef
+from jbench.data.recording import Finding, RecordingRef
 from jbench.data.signal import process
 from jbench.data.targets import collect
 from jbench.data.tfds import SPLIT, write_metadata
 from jbench.data.windows import index, starts, triggers, windows
+from jbench.data.workers import sheltered, workers
 from jbench.spec import Dataset, RequestError, Task, spec_hash, to_json
 
 PREPARATION = 1  # raise when the code below, signal.py, windows.py or records.py changes what is stored
@@ -133,7 +129,7 @@ def prepare(task: Task, dataset: Dataset, folder: Path, refs: list[RecordingRef]
         parts = fs.make_dir(folder.with_name(f'{stem}.parts'))
         what = f'prepare {dataset.name}{again}'
         made = _run(task, dataset, parts, refs, lambda done: progress(what, done, len(refs)))
-        kept, notes = recording.judge(dataset, refs, made)
+        kept, notes = contract.judge(dataset, refs, made)
         _assemble(task, dataset, folder, parts, [(refs[i], made[i]) for i in kept if made[i]['n_windows']], notes)
         shutil.rmtree(parts)
 
@@ -146,8 +142,8 @@ def _run(
     todo = [i for i, p in enumerate(parts) if p is None]
     progress(len(refs) - len(todo))
     if todo:
-        with _workers(len(todo)) as pool:
-            with _sheltered():
+        with workers(len(todo)) as pool:
+            with sheltered():
                 jobs = {pool.submit(_prepare_one, task, dataset, refs[i], folder): i for i in todo}
             try:
                 while jobs:
@@ -161,55 +157,6 @@ def _run(
                     'the same command again'
                 ) from None
     return [p or {} for p in parts]
-
-
-@contextlib.contextmanager
-def _workers(n_jobs: int) -> Iterator[ProcessPoolExecutor]:
-    """Processes with one numerical thread each; when the body raises they are killed, not waited for."""
-    limits = dict.fromkeys(('OMP_NUM_THREADS', 'OPENBLAS_NUM_THREADS', 'MKL_NUM_THREADS'), '1')
-    before, others = {k: os.environ.get(k) for k in limits}, set(multiprocessing.active_children())
-    n_cores = len(os.sched_getaffinity(0)) if hasattr(os, 'sched_getaffinity') else os.cpu_count() or 1
-    os.environ.update(limits)
-    try:
-        context = multiprocessing.get_context('spawn')  # never fork: jax may run threads here
-        with ProcessPoolExecutor(min(n_jobs, n_cores), context, _end_with_parent) as pool:
-            try:
-                yield pool
-            except BaseException:
-                workers = set(multiprocessing.active_children()) - others
-                for worker in workers:
-                    worker.kill()
-                pool.shutdown(wait=False, cancel_futures=True)
-                for worker in workers:
-                    worker.join(10)
-                raise
-    finally:
-        for k, v in before.items():
-            os.environ.pop(k, None) if v is None else os.environ.__setitem__(k, v)
-
-
-@contextlib.contextmanager
-def _sheltered() -> Iterator[None]:
-    """Processes started inside ignore Ctrl-C and SIGTERM for good (the parent ends them), and do not import the
-    parent's main program (which may import jax, or lack a `__main__` guard)."""
-    main, sys.modules['__main__'] = sys.modules['__main__'], types.ModuleType('__main__')
-    before = signals.pthread_sigmask(signals.SIG_BLOCK, {signals.SIGINT, signals.SIGTERM})
-    try:
-        yield
-    finally:
-        signals.pthread_sigmask(signals.SIG_SETMASK, before)
-        sys.modules['__main__'] = main
-
-
-def _end_with_parent() -> None:
-    parent = multiprocessing.parent_process()
-    assert parent is not None
-
-    def watch() -> None:
-        parent.join()
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()
 
 
 def _source(ref: RecordingRef) -> list[list[Any]]:
@@ -239,8 +186,8 @@ def _prepare_one(task: Task, dataset: Dataset, ref: RecordingRef, folder: Path) 
     except (RequestError, MemoryError) as error:
         raise RequestError(f'{ref.where}: {str(error) or "memory ran out"}') from error
     except Exception as error:  # a reader may fail in any way on a broken file: name the file, and check the others
-        read = recording.unreadable(ref, error)
-    findings = [read] if isinstance(read, Finding) else recording.check(read, dataset, ref.where)
+        read = contract.unreadable(ref, error)
+    findings = [read] if isinstance(read, Finding) else contract.check(read, dataset, ref.where)
     if any(f.level == 'fatal' for f in findings):
         return {'findings': findings}
     raw, channels = read.raw, recording.data_channels(read.raw, dataset)

@@ -16,50 +16,8 @@ import numpy as np
 CODE_BITS, CODE_HZ = 126, 60.0  # one c-VEP code cycle: 126 frames at 60 Hz, 2.1 s
 FLICKER_START = 0.5  # s after the event: the SSVEP trial begins with a cue, as in Wang2017Benchmark
 
-MOTOR = (
-    'Fp1',
-    'Fp2',
-    'F3',
-    'Fz',
-    'F4',
-    'FC3',
-    'FCz',
-    'FC4',
-    'C5',
-    'C3',
-    'Cz',
-    'C4',
-    'C6',
-    'CP3',
-    'CPz',
-    'CP4',
-    'P3',
-    'Pz',
-    'P4',
-    'Oz',
-)
-MENTAL = (
-    'AFz',
-    'F7',
-    'F3',
-    'Fz',
-    'F4',
-    'F8',
-    'FC3',
-    'FC4',
-    'T7',
-    'C3',
-    'Cz',
-    'C4',
-    'T8',
-    'CP3',
-    'CP4',
-    'P3',
-    'Pz',
-    'P4',
-    'O1',
-    'O2',
-)
+MOTOR = tuple('Fp1 Fp2 F3 Fz F4 FC3 FCz FC4 C5 C3 Cz C4 C6 CP3 CPz CP4 P3 Pz P4 Oz'.split())
+MENTAL = tuple('AFz F7 F3 Fz F4 F8 FC3 FC4 T7 C3 Cz C4 T8 CP3 CP4 P3 Pz P4 O1 O2'.split())
 ERP = ('Fp1', 'Fp2', 'F3', 'Fz', 'F4', 'FCz', 'T7', 'C3', 'Cz', 'C4', 'T8', 'CPz', 'P3', 'Pz', 'P4', 'Oz')
 VISUAL = ('Fz', 'Cz', 'P3', 'Pz', 'P4', 'PO5', 'PO3', 'POz', 'PO4', 'PO6', 'O1', 'Oz', 'O2')
 CVEP = ('Fz', 'T7', 'O1', 'POz', 'Oz', 'Iz', 'O2', 'T8')

@@ -14,8 +14,9 @@ from typing import Any
 from jbench import plan
 from jbench.data.find import find_recordings
 from jbench.models import MODELS
+from jbench.overrides import paths
 from jbench.report.text import as_json, folded, listed, shown, table
-from jbench.spec import Cell, Dataset, Task, paths, to_json, unknown
+from jbench.spec import Cell, Dataset, Task, to_json, unknown
 from jbench.tasks.suites import SUITES
 
 Facts = dict[str, Any]

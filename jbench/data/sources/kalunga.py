@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from jbench.data.recording import Finding, Recording, RecordingRef, check_file
+from jbench.data.contract import check_file
+from jbench.data.recording import Finding, Recording, RecordingRef
 from jbench.spec import Dataset
 
 DATASETS = (

@@ -6,7 +6,8 @@ import csv
 import re
 from pathlib import Path
 
-from jbench.data.recording import Finding, Recording, RecordingRef, check_file
+from jbench.data.contract import check_file
+from jbench.data.recording import Finding, Recording, RecordingRef
 from jbench.spec import Dataset, RequestError
 
 ZYMA = Dataset(

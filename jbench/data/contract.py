@@ -1,0 +1,259 @@
+"""The contract that recordings must meet before anything is computed from them: all findings at once."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from jbench.data.recording import EVENT_TYPE, Finding, Recording, RecordingRef, data_channels
+from jbench.spec import Dataset, RequestError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+SHORT = 0.8  # of the declared duration: what is shorter is spoken of
+Part = dict[str, Any]  # a checked recording: 'findings' and, unless one is fatal, 'native' and 'channels'
+
+
+def check_file(path: str, start: tuple[bytes, ...] = (), end: bytes = b'') -> Finding | None:
+    """Refuse a file that cannot be what its name says: empty, a web page, other bytes at its start or end."""
+    with open(path, 'rb') as f:
+        head = f.read(512)
+        f.seek(max(0, f.seek(0, 2) - len(end)))
+        tail = f.read()
+    text = head.lstrip().lower()
+    if not head:
+        return Finding(path, 'the file must not be empty', '0 bytes', 'a recording', 'fetch the file again')
+    if text.startswith((b'<!doctype', b'<html', b'<?xml')):
+        shown = head.decode(errors='replace').strip().splitlines()[0][:60]
+        return Finding(
+            path,
+            'the file must be a recording',
+            f'a web page ({shown!r})',
+            'data',
+            'the download got an error page: fetch the file again',
+        )
+    if start and not head.startswith(start):
+        return Finding(
+            path,
+            'the file must begin as its format does',
+            repr(head[:8])[1:],
+            ' or '.join(repr(s)[1:] for s in start),
+            'fetch the file again',
+        )
+    if tail != end:
+        return Finding(
+            path,
+            'the file must end as its format does',
+            f'bytes {tail.hex()}',
+            f'bytes {end.hex()}',
+            'the file is truncated: fetch it again',
+        )
+    return None
+
+
+def unreadable(ref: RecordingRef, error: Exception) -> Finding:
+    """What a reader said before it gave up, as a finding that names the files it was given."""
+    said = str(getattr(error, 'strerror', None) or error).strip().partition('\n')[0][:200] or 'no message'
+    others = ''.join(f' (with {f.rpartition("/")[2]})' for f in ref.files[1:])
+    return Finding(
+        ref.where + others,
+        'the recording must be readable',
+        f'that the reader failed: {said}',
+        'a whole recording',
+        'a file may be damaged: fetch it again',
+    )
+
+
+def check(recording: Recording, dataset: Dataset, where: str) -> list[Finding]:
+    """All findings about one recording alone, at once: samples, unit, channels that are flat, events."""
+    import numpy as np
+
+    raw, events = recording
+    names = data_channels(raw, dataset)
+    if not names:
+        return [
+            Finding(
+                where,
+                f'{dataset.device.upper()} channels must be there',
+                'none',
+                'at least one',
+                'use the original file',
+            )
+        ]
+    if raw.n_times < raw.info['sfreq']:
+        return [
+            Finding(
+                where,
+                'a recording must last a second',
+                f'{raw.n_times} samples',
+                'at least one second',
+                'the file may be truncated: fetch it again',
+            )
+        ]
+    data = raw.get_data(names)
+    found: list[Finding] = []
+    broken = ~np.isfinite(data)
+    if broken.any():
+        row, column = np.argwhere(broken)[0]
+        found.append(
+            Finding(
+                where,
+                'samples must be finite',
+                f'{broken.sum()} that are NaN or infinite, the first in '
+                f'channel {names[row]} at {column / raw.info["sfreq"]:.2f} s',
+                'none',
+                'repair or remove the file',
+            )
+        )
+        data = np.where(broken, 0.0, data)
+    low, high = np.percentile(data, [16, 84], axis=1)
+    spread = (high - low) / 2  # a robust standard deviation
+    flat = [name for name, s in zip(names, spread, strict=True) if s == 0]
+    if flat:
+        found.append(
+            Finding(
+                where,
+                'channels should vary',
+                f'flat: {", ".join(flat)}',
+                'none flat',
+                'kept as it is (the protocol keeps bad channels)',
+                'note',
+            )
+        )
+    sd, (least, most) = float(np.median(spread)), dataset.amplitude
+    if not least <= sd <= most:
+        found.append(
+            Finding(
+                where,
+                'the unit must be volts',
+                f'a median amplitude of {sd:.2e} V',
+                f'{least:.1e} to {most:.1e} V',
+                'check the unit in the file, or the scale in the reader',
+            )
+        )
+    return [*found, *_check_events(events, dataset, float(raw.times[-1]), where)]
+
+
+def _check_events(events: dict[str, np.ndarray], dataset: Dataset, seconds: float, where: str) -> Iterator[Finding]:
+    """Findings about the events of one recording."""
+    kinds = [str(t) for t in events['type']]
+    for kind in dataset.event_types:
+        if kind not in kinds and kind != EVENT_TYPE[dataset.device]:
+            yield Finding(
+                where,
+                f'events of type {kind} must be there',
+                'none',
+                'at least one',
+                'look for the event file or the annotations beside the recording',
+            )
+    n = sum(k in dataset.event_types for k in kinds)
+    if dataset.n_events is not None and 0 < n < dataset.n_events:
+        yield Finding(
+            where,
+            'no event may be missing',
+            f'{n} events',
+            f'at least {dataset.n_events}',
+            'a file may be truncated: fetch it again',
+        )
+    late = [float(t) for t in events['onset'] if not 0 <= t <= seconds]
+    if late:
+        yield Finding(
+            where,
+            'events must lie inside the recording',
+            f'{len(late)} outside, one at {late[0]:.1f} s',
+            f'0 to {seconds:.1f} s',
+            'a file may be truncated, or the event file is of another recording',
+        )
+    if dataset.event_id and 'code' in events:
+        odd = sorted({int(c) for c in events['code']} - {c for _, c in dataset.event_id})
+        if odd:
+            known = ', '.join(f'{code} ({name})' for name, code in dataset.event_id)
+            yield Finding(
+                where,
+                'event codes must be known',
+                f'code {", ".join(map(str, odd))}',
+                known,
+                'correct event_id of the dataset, or the reader',
+            )
+
+
+def judge(dataset: Dataset, refs: Sequence[RecordingRef], parts: Sequence[Part]) -> tuple[list[int], list[str]]:
+    """Which recordings to keep (their numbers), and what every result of the set must say.
+
+    Rate and channels that differ from the declared ones make a partial dataset if all recordings share them; a
+    recording that differs from the others is refused. What stands under two names is kept once.
+
+    Raises: RequestError with every fatal finding of every recording.
+    """
+    whole = [i for i, p in enumerate(parts) if 'native' in p]
+    odd, notes = _agree(dataset, [refs[i] for i in whole], [parts[i] for i in whole])
+    findings = [Finding(*f) for p in parts for f in p['findings']]
+    refused = [f for f in findings if f.level == 'fatal'] + odd
+    if refused:
+        shown = '\n'.join(f'  {f}' for f in refused)
+        raise RequestError(
+            f'{dataset.name}: {len(refused)} faults in {len(refs)} recordings (all were checked; the '
+            f'good ones are kept, so after a repair only the others are prepared):\n{shown}'
+        )
+    notes += [f'{f.rule}: {f.where.rpartition("/")[2]}: {f.found}' for f in findings]
+    kept: list[int] = []
+    seen: dict[str, RecordingRef] = {}
+    for i in whole:
+        ref, first = refs[i], seen.setdefault(parts[i]['native']['digest'], refs[i])
+        if first is ref:
+            kept.append(i)
+        else:
+            name = dict(ref.fields).get('record', ref.run)
+            notes.append(
+                f'duplicate: recording {name} of subject {ref.subject} equals that of subject '
+                f'{first.subject}, sample for sample; kept once'
+            )
+    return kept, notes
+
+
+def _agree(dataset: Dataset, refs: list[RecordingRef], parts: list[Part]) -> tuple[list[Finding], list[str]]:
+    """Recordings that differ from the others in rate or channels, and how all of them differ from the declared."""
+    if not parts:
+        return [], []
+    rates = [f'{p["native"]["sfreq"]:g} Hz' for p in parts]
+    odd, notes = _alike('sampling rate', rates, {f'{r:g} Hz' for r in dataset.sfreq}, refs)
+    counts = [str(len(p['channels'])) for p in parts]
+    several, more = _alike('number of channels', counts, {str(dataset.n_chans)}, refs)
+    notes += more
+    names = Counter(c for p in parts for c in p['channels'])
+    common = {c for c in names if 2 * names[c] > len(parts)}
+    for ref, part in zip(refs, parts, strict=True):
+        lacks = ', '.join(sorted(common - set(part['channels'])))
+        finding = next((f for f in several if f.where == ref.where), None)
+        if finding:
+            odd.append(finding._replace(found=f'{finding.found} (without {lacks})' if lacks else finding.found))
+        elif lacks:
+            instead = ', '.join(sorted(set(part['channels']) - common))
+            notes.append(f'channels: {ref.where.rpartition("/")[2]} holds {instead} instead of {lacks}')
+    declared = dataset.seconds or 0.0
+    short = [p['native']['seconds'] for p in parts if p['native']['seconds'] < SHORT * declared]
+    if short:
+        which = 'partial' if len(short) == len(parts) else f'{len(short)} of {len(parts)} recordings'
+        found = ' to '.join(dict.fromkeys(f'{t:.0f}' for t in (min(short), max(short))))
+        notes.append(f'{which}: duration: found {found} s, declared {declared:.0f} s')
+    return odd, notes
+
+
+def _alike(
+    what: str, values: list[str], declared: set[str], refs: list[RecordingRef]
+) -> tuple[list[Finding], list[str]]:
+    """Findings about recordings that differ from the most frequent value (a declared one on a tie), and a note where
+    that is not declared. Where several values are declared, they may stand beside each other."""
+    count = Counter(values)
+    usual = max(count, key=lambda v: (count[v], v in declared))
+    good = declared if usual in declared else {usual}
+    most = f'{usual} as in {count[usual]} of {len(values)}'
+    odd = [
+        Finding(ref.where, f'the {what} must be that of the others', value, most, 'use the original file')
+        for ref, value in zip(refs, values, strict=True)
+        if value not in good
+    ]
+    notes = [] if usual in declared else [f'partial: {what}: found {usual}, declared {" or ".join(sorted(declared))}']
+    return odd, notes

@@ -1,0 +1,62 @@
+"""Processes that prepare recordings beside each other, and end with the process that started them."""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+import types
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+
+
+@contextlib.contextmanager
+def workers(n_jobs: int) -> Iterator[ProcessPoolExecutor]:
+    """Processes with one numerical thread each; when the body raises they are killed, not waited for."""
+    limits = dict.fromkeys(('OMP_NUM_THREADS', 'OPENBLAS_NUM_THREADS', 'MKL_NUM_THREADS'), '1')
+    before, others = {k: os.environ.get(k) for k in limits}, set(multiprocessing.active_children())
+    n_cores = len(os.sched_getaffinity(0)) if hasattr(os, 'sched_getaffinity') else os.cpu_count() or 1
+    os.environ.update(limits)
+    try:
+        context = multiprocessing.get_context('spawn')  # never fork: jax may run threads here
+        with ProcessPoolExecutor(min(n_jobs, n_cores), context, _end_with_parent) as pool:
+            try:
+                yield pool
+            except BaseException:
+                workers = set(multiprocessing.active_children()) - others
+                for worker in workers:
+                    worker.kill()
+                pool.shutdown(wait=False, cancel_futures=True)
+                for worker in workers:
+                    worker.join(10)
+                raise
+    finally:
+        for k, v in before.items():
+            os.environ.pop(k, None) if v is None else os.environ.__setitem__(k, v)
+
+
+@contextlib.contextmanager
+def sheltered() -> Iterator[None]:
+    """Processes started inside ignore Ctrl-C and SIGTERM for good (the parent ends them), and do not import the
+    parent's main program (which may import jax, or lack a `__main__` guard)."""
+    main, sys.modules['__main__'] = sys.modules['__main__'], types.ModuleType('__main__')
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        sys.modules['__main__'] = main
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+
+    def watch() -> None:
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
