@@ -154,6 +154,7 @@ def main(path: str) -> None:
     """Draw all paradigms to `path`."""
     widths = {'width_ratios': (2.4, 1.1, 1.5, 1.1)}
     figure, axes = plt.subplots(len(PARADIGMS), 4, figsize=(14, 2.5 * len(PARADIGMS)), gridspec_kw=widths)
+    figure.suptitle('simulated recordings')
     for row, p in zip(axes, PARADIGMS.values(), strict=True):
         draw_row(row, p)
     for ax in axes.ravel():

@@ -141,8 +141,27 @@ def record_trajectory(total: int = 200) -> dict[str, np.ndarray]:
     return {'trajectory': np.array(path)}
 
 
+def record_losses() -> dict[str, np.ndarray]:
+    """Losses and gradients of the three training losses, with weights and label smoothing."""
+    rng = np.random.default_rng(5)
+    logits, y = rng.standard_normal((9, 4)).astype(np.float32) * 2, rng.integers(0, 4, 9)
+    labels, weights = (rng.random((9, 4)) < 0.4).astype(np.float32), np.array([0.5, 1.0, 2.0, 3.5], np.float32)
+    out: dict[str, np.ndarray] = {'logits': logits, 'y': y, 'labels': labels, 'weights': weights}
+    losses = {
+        'cross_entropy': (torch.nn.CrossEntropyLoss(torch.tensor(weights), label_smoothing=0.1), torch.tensor(y)),
+        'binary_cross_entropy': (torch.nn.BCEWithLogitsLoss(pos_weight=torch.tensor(weights)), torch.tensor(labels)),
+        'squared_error': (torch.nn.MSELoss(), torch.tensor(labels)),
+    }
+    for name, (loss, target) in losses.items():
+        x = torch.tensor(logits, requires_grad=True)
+        value = loss(x, target)
+        value.backward()
+        out |= {f'{name}/value': value.detach().numpy(), f'{name}/grad': x.grad.numpy()}
+    return out
+
+
 def main() -> None:
-    """Writes both files."""
+    """Writes all files."""
     FIXTURES.mkdir(exist_ok=True)
     torch.set_num_threads(1)
     eegnet: dict[str, np.ndarray] = {}
@@ -150,6 +169,7 @@ def main() -> None:
         eegnet |= record_steps(case) | record_initial(case)
     np.savez_compressed(FIXTURES / 'eegnet_torch.npz', **eegnet)
     np.savez_compressed(FIXTURES / 'onecycle_adamw_torch.npz', **record_cycles(), **record_trajectory())
+    np.savez_compressed(FIXTURES / 'losses_torch.npz', **record_losses())
     for file in sorted(FIXTURES.glob('*_torch.npz')):
         print(file.name, file.stat().st_size, 'bytes')
 
