@@ -63,7 +63,7 @@ def measure(folder: Path, workdir: Path) -> list[dict[str, Any]]:
     if status != 0:
         raise SystemExit(f'jbench ended with exit status {status}')
     return [r for r in results.load_all(workdir) if r['model'] in PUBLISHED and r['seed'] in SEEDS
-            and r['protocol']['suite'] == 'eeg-core-1.0']  # fmt: skip
+            and not r['protocol']['custom']]  # fmt: skip
 
 
 def compare(found: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

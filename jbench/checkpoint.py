@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,8 @@ def save(folder: Path, step: int, tree: Any, meta: dict[str, Any]) -> None:
     import orbax.checkpoint as ocp
 
     target = folder / str(step)
+    if _whole(target):
+        return  # saved already; writing it again could lose it
     with fs.explained(target, _bytes(tree)):
         if target.exists():
             shutil.rmtree(target)
@@ -36,8 +39,8 @@ def save(folder: Path, step: int, tree: Any, meta: dict[str, Any]) -> None:
             shutil.rmtree(folder / str(old))
 
 
-def restore(folder: Path, like: Any) -> tuple[Any, dict[str, Any]] | None:
-    """The newest whole step as (arrays shaped like `like`, facts); None if there is none."""
+def restore(folder: Path, like: Any, usable: Callable[[dict[str, Any]], bool]) -> tuple[Any, dict[str, Any]] | None:
+    """The newest whole step as (arrays shaped like `like`, facts); None if there is no usable one."""
     import jax
     import numpy as np
     import orbax.checkpoint as ocp
@@ -47,11 +50,13 @@ def restore(folder: Path, like: Any) -> tuple[Any, dict[str, Any]] | None:
         path = folder / str(step)
         if _whole(path):
             with ocp.Checkpointer(ocp.CompositeCheckpointHandler()) as checkpointer:
-                found = checkpointer.restore(
-                    path.absolute(),
-                    args=ocp.args.Composite(state=ocp.args.StandardRestore(target), meta=ocp.args.JsonRestore()),
-                )
-            return found['state'], found['meta']
+                meta = checkpointer.restore(path.absolute(), args=ocp.args.Composite(meta=ocp.args.JsonRestore()))[
+                    'meta'
+                ]
+                if not usable(meta):
+                    return None
+                arrays = ocp.args.Composite(state=ocp.args.StandardRestore(target))
+                return checkpointer.restore(path.absolute(), args=arrays)['state'], meta
     return None
 
 

@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -48,6 +49,7 @@ class Course:
     epoch: int = 0
     chunk: int = 0  # chunks of this epoch that are done
     loss: float = 0.0  # sum over the batches of this epoch
+    grad_norm: float = 0.0  # the same of the gradient's norm
     best: float = -math.inf
     best_epoch: int = -1
     wait: int = 0  # epochs without a better monitor
@@ -62,6 +64,7 @@ class Watch:
     """How the loop talks to the outside: progress, a question whether to stop, and where to save."""
 
     progress: Callable[[dict[str, Any]], None] = lambda facts: None
+    say: Callable[[str], None] = lambda text: None
     stop: Callable[[], bool] = lambda: False
     folder: Path | None = None  # of checkpoints; None: nothing is saved
     machine: dict[str, Any] = field(default_factory=dict)  # bits are equal only where these are
@@ -89,7 +92,7 @@ def fit(
         metric: monitor on the validation part; the first of equal bests is kept.
         watch: where to report and save.
 
-    Raises: Interrupted after a save; NonFinite.
+    Raises: Interrupted after a save; NonFinite if the loss, or the outputs of every epoch, are no numbers.
     """
     began = time.monotonic()
     course, state, best = _begin(start, watch)
@@ -113,39 +116,59 @@ def fit(
             guard()
             state, sums = programs.train(state, shard(chunk), np.int32(chunk.n))
             course.loss += float(sums['loss'])
+            course.grad_norm += float(sums['grad_norm'])
             if not math.isfinite(course.loss):
                 raise NonFinite(f'the loss is not finite in epoch {course.epoch} (step {int(state["step"])})')
             course.chunk += 1
             save_if(False)
         guard()
         variables = {'params': state['params'], 'state': state['state']}
-        value = metrics.headline(
-            metrics.evaluate(valid.prepared.kind, predict(programs, variables, valid, guard), valid.y), metric
-        )
-        loss = course.loss / n_batches(len(train), recipe.batch_size)
+        outputs = predict(programs, variables, valid, guard)
+        value = monitor(valid.prepared.kind, outputs, valid.y, metric)
+        n = n_batches(len(train), recipe.batch_size)
         course.history.append(
-            {'epoch': course.epoch, 'train_loss': loss, 'monitor': math.nan if value is None else value}
+            {
+                'epoch': course.epoch,
+                'train_loss': course.loss / n,
+                'grad_norm': course.grad_norm / n,  # before clipping
+                'monitor': math.nan if value is None else value,
+            }
         )
         if value is not None and sign * value > course.best:
             course.best, course.best_epoch, course.wait = sign * value, course.epoch, 0
             best = jax.tree.map(jnp.copy, variables)
         else:
             course.wait = recipe.patience if value is None else course.wait + 1  # an undefined monitor ends the run
-        course.epoch, course.chunk, course.loss = course.epoch + 1, 0, 0.0
+        course.epoch, course.chunk, course.loss, course.grad_norm = course.epoch + 1, 0, 0.0, 0.0
         watch.progress({**course.history[-1], 'best': sign * course.best})
+    if course.best_epoch < 0:
+        raise NonFinite(f'{metric} on the validation part was never defined')
     return Fitted(best, course.history, course.best_epoch, before + time.monotonic() - began, course.resumes)
+
+
+def monitor(kind: str, outputs: np.ndarray, y: np.ndarray, metric: str) -> float | None:
+    """The score that selects the epoch; None where outputs are no numbers, or it is not defined."""
+    return metrics.headline(metrics.evaluate(kind, outputs, y), metric) if np.isfinite(outputs).all() else None
 
 
 def _begin(start: State, watch: Watch) -> tuple[Course, State, dict[str, Any]]:
     """The first state, or that of the last checkpoint of the same machine kind."""
     best = {'params': start['params'], 'state': start['state']}
     if watch.folder is not None:
-        found = checkpoint.restore(watch.folder, {'now': start, 'best': best})
-        if found is not None and found[1]['machine'] == watch.machine:
+        found = checkpoint.restore(watch.folder, {'now': start, 'best': best}, partial(_same_machine, watch))
+        if found is not None:
             course = Course(**found[1])
             course.resumes += 1
             return course, found[0]['now'], found[0]['best']
     return Course(machine=watch.machine), jax.tree.map(jnp.copy, start), jax.tree.map(jnp.copy, best)
+
+
+def _same_machine(watch: Watch, facts: dict[str, Any]) -> bool:
+    """Whether a checkpoint was made where the same bits come out; says so where it was not."""
+    theirs = {k: v for k, v in facts.get('machine', {}).items() if watch.machine.get(k) != v}
+    if theirs:
+        watch.say(f'a checkpoint made with {theirs} is not used here, bits would differ: the seed starts again')
+    return not theirs
 
 
 def touch(programs: Programs, start: State, train: Loader) -> dict[str, Any]:

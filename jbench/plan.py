@@ -8,6 +8,7 @@ import pkgutil
 import runpy
 from collections.abc import Iterable
 from importlib import import_module
+from importlib.util import find_spec
 from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
@@ -17,6 +18,7 @@ from jbench.overrides import override, paths
 from jbench.spec import (
     Cell,
     Dataset,
+    MissingExtraError,
     ModelSpec,
     Override,
     Predefined,
@@ -160,13 +162,19 @@ def select_models(text: str) -> list[ModelSpec]:
     chosen: list[ModelSpec] = []
     for item in filter(None, (p.strip() for p in text.split(','))):
         if item in GROUPS or item == 'all':
-            chosen += [m for m in MODELS.values() if item in ('all', m.family)]
+            group = [m for m in MODELS.values() if item in ('all', m.family)]
+            if not group:
+                raise RequestError(f'--model={item}: no model of this family is in this version of jbench')
+            chosen += group
         elif item.lower() in MODELS:
             chosen.append(MODELS[item.lower()])
         else:
             raise unknown('model', item, [*MODELS, *GROUPS, 'all'])
     if not chosen:
         raise unknown('model', text, [*MODELS, *GROUPS, 'all'])
+    for m in chosen:
+        if any(find_spec(package) is None for package in m.needs):
+            raise MissingExtraError(' and '.join(m.needs), m.extra, f'model {m.name}')
     return list(dict.fromkeys(chosen))
 
 
@@ -274,9 +282,10 @@ def make_cells(
 ) -> list[Cell]:
     """Every choice with every model, in order; what was asked twice comes once."""
     asked = (*user, ('recipe.max_epochs', 2)) if debug else user
-    cells = [
-        Cell(task=apply(c.task, c.dataset, asked), dataset=c.dataset, model=m.name, overrides=user, debug=debug)
-        for c in choices
-        for m in models
-    ]
+    cells = []
+    for c in choices:
+        plain, own = apply(c.task, c.dataset, ()), apply(c.task, c.dataset, user)
+        changed = tuple((p, v) for p, v in user if attrgetter(p)(plain) != attrgetter(p)(own))
+        task = apply(c.task, c.dataset, asked)
+        cells += [Cell(task=task, dataset=c.dataset, model=m.name, overrides=changed, debug=debug) for m in models]
     return list({c.key: c for c in cells}.values())

@@ -101,6 +101,6 @@ class StopSignal:
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
         if self.asked and number == signal.SIGINT:
-            os._exit(75)
+            os._exit(130)
         self.asked = True
         os.write(2, b'\nstopping after a save (again Ctrl-C: at once) ...\n')

@@ -13,7 +13,7 @@ import jax
 from jbench import metrics, results
 from jbench.data import splits
 from jbench.data.loader import PreparedSet
-from jbench.spec import Cell, Dataset
+from jbench.spec import Cell, Dataset, Task
 from jbench.tasks.suites import SUITES
 
 
@@ -69,25 +69,30 @@ def describe(cell: Cell, data: PreparedSet, seed: int, digest: str, outcome: dic
 
 def _protocol(cell: Cell, data: PreparedSet) -> dict[str, Any]:
     """Which published protocol a result follows, and how it departs from it."""
-    pinned = (cell.task.name, cell.task.version)
+    name = cell.task.name if cell.task.device == 'eeg' else f'{cell.task.device}/{cell.task.name}'
+    pinned = (name, cell.task.version)
     core = cell.dataset.name == cell.task.datasets[0]
     suite = next((s for s, names in SUITES.items() if pinned in names and core), None)
-    partial = _partial(cell.dataset, data)
+    custom = [f'{p}={v}' for p, v in cell.overrides]
+    partial = _partial(cell.task, cell.dataset, data)
     return {
-        'suite': None if cell.overrides or cell.debug or partial else suite,
-        'custom': [f'{p}={v}' for p, v in cell.overrides],
+        'suite': None if custom or cell.debug or partial else suite,
+        'custom': custom,
         'partial': partial,
         'debug': cell.debug,
     }
 
 
-def _partial(dataset: Dataset, data: PreparedSet) -> list[str]:
+def _partial(task: Task, dataset: Dataset, data: PreparedSet) -> list[str]:
     """What of the declared dataset is not here, in words."""
     if dataset.simulated:
         return []
     manifest = data.manifest
+    left_out = {e.subject for e in task.exclude if e.dataset == dataset.name and not e.after_split}
+    found = [s for s in manifest['found'] if s not in left_out]
+    n_subjects = dataset.n_subjects - len(left_out)
+    n_recordings = dataset.n_recordings * n_subjects // dataset.n_subjects
     reasons = [n.removeprefix('partial: ') for n in manifest['notes'] if n.startswith('partial: ')]
-    here, subjects = len(manifest['recordings']), len(manifest['subjects']['present'])
-    if here < dataset.n_recordings:
-        reasons.append(f'{here} of {dataset.n_recordings} recordings ({subjects} of {dataset.n_subjects} subjects)')
+    if len(found) < n_recordings:
+        reasons.append(f'{len(found)} of {n_recordings} recordings ({len(set(found))} of {n_subjects} subjects)')
     return reasons

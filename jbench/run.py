@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import threading
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -87,6 +88,16 @@ def main(argv: list[str] | None = None) -> int:
     return status
 
 
+def program() -> NoReturn:
+    """The command as a process of its own, which may leave while a thread still compiles (a plain exit would crash)."""
+    status = main()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    if threading.active_count() > 1:
+        os._exit(status)
+    sys.exit(status)
+
+
 def _main(argv: list[str]) -> int:
     """What was asked for. Raises RequestError."""
     args = _parse(argv)
@@ -127,8 +138,8 @@ def _parse(argv: list[str]) -> argparse.Namespace:
     return args
 
 
-def _plan(args: argparse.Namespace) -> tuple[list[Cell], list[plan.Choice]]:
-    """Cells in the order of the table, with what each stands on."""
+def _plan(args: argparse.Namespace) -> tuple[list[Cell], list[plan.Choice], list[str]]:
+    """Cells in the order of the table, what each stands on, and why tasks are left out."""
     models = plan.select_models(args.model)
     user = plan.parse_overrides(args.set)
     if args.config:
@@ -139,8 +150,17 @@ def _plan(args: argparse.Namespace) -> tuple[list[Cell], list[plan.Choice]]:
     selected = plan.select_tasks(args.task)
     if args.simulated == 'yes' and all(d is not None and not d.simulated for _, d in selected):
         raise RequestError('--simulated=yes: unused, because every dataset is named, and a named one is never replaced')
-    choices = [plan.choose_dataset(t, d, args.data_dir, args.workdir, args.simulated) for t, d in selected]
-    return plan.make_cells(choices, models, user, args.debug), choices
+    choices, absent = [], []
+    for task, dataset in selected:
+        try:
+            choices.append(plan.choose_dataset(task, dataset, args.data_dir, args.workdir, args.simulated))
+        except RequestError as error:
+            if dataset is not None or len(selected) == 1:
+                raise
+            absent.append(str(error))  # one of several tasks, its dataset not named: the others run
+    if not choices:
+        raise RequestError('no task can run:\n  ' + '\n  '.join(absent))
+    return plan.make_cells(choices, models, user, args.debug), choices, absent
 
 
 def _run(args: argparse.Namespace) -> int:
@@ -149,8 +169,10 @@ def _run(args: argparse.Namespace) -> int:
         from jbench.report import catalogue
 
         raise RequestError(catalogue.access(plan.select_tasks(args.task)))
-    cells, choices = _plan(args)
+    cells, choices, absent = _plan(args)
     _say_simulated([c for c in choices if c.dataset.simulated])
+    for reason in absent:
+        print(f'not run: {reason}', file=sys.stderr)
     if args.dry_run:
         from jbench.report import catalogue
 
@@ -161,22 +183,22 @@ def _run(args: argparse.Namespace) -> int:
 
     with StopSignal() as stop, Progress() as progress:
         from jbench import stages
-        from jbench.fit import Interrupted
 
         compiler = stages.Compiler()
         context = stages.Context(args.workdir, args.data_dir, progress, stop, args.if_exists)
         try:
             status, rows = _stages(args, cells, compiler, context)
-        except Interrupted:
-            progress.say('interrupted: what was done is saved; the same command goes on from there')
-            sys.stdout.flush()
-            sys.stderr.flush()
-            os._exit(75)  # without waiting for the program that compiles now
-        finally:
+        except stages.Interrupted:
+            again = 'the same command' if args.if_exists == 'resume' else 'the same command with --if_exists=resume'
+            progress.say(f'interrupted: what was done is saved; {again} goes on from there')
+            return 75  # without waiting for the program that compiles now
+        except BaseException:
             compiler.close()
-    if 'report' in args.stages and rows:
+            raise
+        compiler.close()
+    if 'report' in args.stages and (rows or args.format == 'json'):
         _report(rows, args.format)
-    return status
+    return max(status, 1) if absent else status
 
 
 def _say_simulated(choices: list[plan.Choice]) -> None:
@@ -213,7 +235,9 @@ def _stages(
     """
     from jbench import stages
 
-    prepared, refused = {}, []
+    prepared: dict[str, Any] = {}
+    refused: list[Cell] = []
+    broken: list[Cell] = []
     found: list[dict[str, Any]] = []
     if 'train' in args.stages:
         compiler.foresee([c for c in cells if stages.needs_training(c, args.seeds, context)])
@@ -224,14 +248,24 @@ def _stages(
         except RequestError as error:
             context.progress.say(f'jbench: {error}')
             refused.append(cell)
+        except stages.Interrupted:
+            raise
+        except Exception as error:  # ours, or a library's: the other cells still run
+            log = stages.write_log(context, cell)
+            name = f'{cell.task.name}/{cell.dataset.name} {cell.model}'
+            context.progress.say(f'failed: {name}: {type(error).__name__}: {error}; the details are in {log}')
+            broken.append(cell)
 
     for c in cells if args.stages != ['report'] else ():
-        prepared[c.key] = attempt(c, partial(stages.prepare, c, context))
+        if c.source not in prepared:
+            prepared[c.source] = attempt(c, partial(stages.prepare, c, context))
+        elif prepared[c.source] is None:
+            refused.append(c)
     if 'report' in args.stages and 'train' not in args.stages:
         found = stages.stored(cells, args.seeds, context)
     for c in cells:
-        if 'train' in args.stages and prepared[c.key] is not None:
-            found += attempt(c, partial(stages.train, c, prepared[c.key], args.seeds, compiler, context)) or []
+        if 'train' in args.stages and prepared[c.source] is not None:
+            found += attempt(c, partial(stages.train, c, prepared[c.source], args.seeds, compiler, context)) or []
     failed = [r for r in found if r['status'] == 'failed']
     for r in failed:
         context.progress.say(f'failed: {r["task"]}/{r["dataset"]} {r["model"]} seed {r["seed"]}: {r["warnings"][-1]}')
@@ -239,7 +273,7 @@ def _stages(
         context.progress.say(f'not run: {c.task.name}/{c.dataset.name} {c.model}')
     if len(refused) == len(cells):
         return 2, found
-    return (1 if failed or refused else 0), found
+    return (1 if failed or refused or broken else 0), found
 
 
 def _report(found: list[dict[str, Any]], form: str) -> None:
@@ -256,4 +290,4 @@ def _report(found: list[dict[str, Any]], form: str) -> None:
 
 
 if __name__ == '__main__':
-    sys.exit(main())
+    program()

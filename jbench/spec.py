@@ -228,6 +228,12 @@ class Cell:
     debug: bool = False
 
     @property
+    def source(self) -> str:
+        """What decides the prepared set: cells with equal ones share it."""
+        task = to_json(self.task)
+        return spec_hash([self.dataset.name, [task[k] for k in ('signal', 'window', 'target')]])
+
+    @property
     def key(self) -> str:
         """Identity of the cell: hash of what was asked, never of words about it, machine, paths or device count."""
         asked = {k: v for k, v in to_json(self.task).items() if k not in ('category', 'title', 'datasets', 'simulated')}
@@ -257,6 +263,8 @@ class ModelSpec:
     kind: str = 'network'  # 'network': init/apply, trained by fit.py; 'estimator': fitted once on train + valid
     trained: bool = True  # False: one batch sets its batch statistics, no weight is changed (chance)
     citation: str = ''
+    needs: tuple[str, ...] = ()  # packages beyond the core ones, and the extra that brings them
+    extra: str = ''
     n_parameters: int | None = None  # without the head, at 22 channels x 256 samples, 4 classes (training.md)
 
 

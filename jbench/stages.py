@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
-import threading
 import time
+import traceback
+from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,11 +15,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from jbench import checkpoint, fit, optim, parallel, provenance, results
+from jbench.compiler import Compiler, build
 from jbench.data import cache, fs, loader
+from jbench.fit import Interrupted
 from jbench.models import MODELS
-from jbench.models.blocks import Model
 from jbench.progress import Progress, StopSignal
-from jbench.spec import Cell, Recipe, RequestError, Signal
+from jbench.spec import Cell, RequestError
 
 DEBUG_WINDOWS = 256  # of each split, with --debug
 
@@ -33,6 +34,11 @@ class Context(NamedTuple):
     stop: StopSignal
     if_exists: str  # 'skip' | 'resume' | 'overwrite' | 'fail'
 
+    def guard(self) -> None:
+        """Raises Interrupted if a signal asked to stop."""
+        if self.stop():
+            raise Interrupted
+
 
 def prepare(cell: Cell, context: Context) -> tuple[Path, float]:
     """The folder of the prepared set of a cell, made if it is not there, and the seconds that took.
@@ -45,79 +51,11 @@ def prepare(cell: Cell, context: Context) -> tuple[Path, float]:
         raise RequestError(f'{cell.dataset.name}: no recordings, and no prepared set of this signal and window')
 
     def report(what: str, done: int, total: int) -> None:
-        if context.stop():
-            raise fit.Interrupted
+        context.guard()
         context.progress.update(what, done, total)
 
     cache.prepare(cell.task, cell.dataset, folder, refs, report)
     return folder, time.monotonic() - began
-
-
-class Compiler:
-    """Compiled programs by what they depend on; those foreseen compile in one background thread."""
-
-    def __init__(self) -> None:
-        self._made: dict[Any, parallel.Programs] = {}
-        self._lock = threading.Lock()
-        self._thread: threading.Thread | None = None
-        self._closed = False
-
-    def get(self, model: str, signal: Signal, n_out: int, recipe: Recipe) -> parallel.Programs:
-        """The programs, compiled now if they were not foreseen."""
-        signal = dataclasses.replace(signal, ch_names=())  # names do not change a program
-        key = (
-            MODELS[model].target,
-            signal,
-            n_out,
-            recipe.batch_size,
-            recipe.loss,
-            recipe.label_smoothing,
-            recipe.weight_decay,
-            recipe.grad_clip,
-        )
-        with self._lock:
-            if key not in self._made:
-                self._made[key] = parallel.compile_programs(
-                    build(model, signal, n_out), optim.adamw(recipe, 1), recipe, signal, n_out
-                )
-            return self._made[key]
-
-    def foresee(self, cells: list[Cell]) -> None:
-        """Start compiling what the specs alone let one expect, while the data are prepared."""
-        wanted = [
-            (c.model, _expected_signal(c), len(c.dataset.event_id), c.task.recipe)
-            for c in cells
-            if MODELS[c.model].kind == 'network' and c.dataset.event_id
-        ]
-
-        def work() -> None:
-            for args in wanted:
-                if self._closed:
-                    return
-                with contextlib.suppress(RequestError):  # the cell itself will raise it, in its place
-                    self.get(*args)
-
-        self._thread = threading.Thread(target=work, daemon=True)
-        self._thread.start()
-
-    def close(self) -> None:
-        """Wait for the program that compiles now: a process that ends under it would crash."""
-        self._closed = True
-        if self._thread is not None:
-            self._thread.join()
-
-
-def _expected_signal(cell: Cell) -> Signal:
-    signal, window = cell.task.signal, cell.task.window
-    return Signal(
-        n_chans=cell.dataset.n_chans, n_times=max(1, round(window.duration * signal.sfreq)), sfreq=signal.sfreq
-    )
-
-
-def build(model: str, signal: Signal, n_out: int) -> Model:
-    """A network of the table, its batch statistics synchronised over devices."""
-    module, _, name = MODELS[model].target.partition(':')
-    return getattr(import_module(module), name)(signal, n_out, axis_name=parallel.AXIS)
 
 
 def train(
@@ -125,20 +63,22 @@ def train(
 ) -> list[dict[str, Any]]:
     """All seeds of a cell; finished ones are skipped. Returns their results.
 
+    One process works on a cell, others wait for it and find its results.
+
     Raises: RequestError, Interrupted.
     """
+    home = results.result_dir(context.workdir, cell)
+    with fs.locked(home / '.lock', context.guard):
+        return _train(cell, prepared, seeds, compiler, context)
+
+
+def _train(
+    cell: Cell, prepared: tuple[Path, float], seeds: list[int], compiler: Compiler, context: Context
+) -> list[dict[str, Any]]:
     folder, prepare_seconds = prepared
     home = results.result_dir(context.workdir, cell)
-    done: dict[int, dict[str, Any]] = {}
     digest = fs.sha256_file(folder / 'manifest.json')[:16]
-    for seed in seeds:
-        found, reason = results.finished(home, seed, digest) if context.if_exists != 'overwrite' else (None, '')
-        if reason:
-            context.progress.say(reason)
-        if found is not None:
-            if context.if_exists == 'fail':
-                raise RequestError(f'{home}/seed{seed}.json exists (--if_exists=fail)')
-            done[seed] = found
+    done = _finished(home, seeds, digest, context)
     todo = [s for s in seeds if s not in done]
     if todo:
         data = loader.open_set(folder, cell.task)
@@ -151,6 +91,25 @@ def train(
             done[seed] = results.write(home, result, outcome.get('predictions'))
             checkpoint.remove(_checkpoints(cell, seed, context))
     return [done[s] for s in seeds]
+
+
+def _finished(home: Path, seeds: list[int], digest: str, context: Context) -> dict[int, dict[str, Any]]:
+    """Results that need not be computed again. Raises RequestError with --if_exists=fail."""
+    done = {}
+    for seed in seeds if context.if_exists != 'overwrite' else ():
+        found, reason = results.finished(home, seed, digest)
+        if reason:
+            context.progress.say(reason)
+        if found is not None:
+            if context.if_exists == 'fail':
+                raise RequestError(f'{home}/seed{seed}.json exists (--if_exists=fail)')
+            done[seed] = found
+    return done
+
+
+def write_log(context: Context, cell: Cell) -> Path:
+    """The traceback that is being handled, in a file of its own."""
+    return fs.write_atomic(context.workdir / 'errors' / f'{cell.key}.log', traceback.format_exc().encode())
 
 
 def needs_training(cell: Cell, seeds: list[int], context: Context) -> bool:
@@ -182,7 +141,9 @@ def _checkpoints(cell: Cell, seed: int, context: Context) -> Path:
     return context.workdir / 'checkpoints' / cell.key / f'seed{seed}'
 
 
-def _train_network(cell: Cell, data: loader.PreparedSet, seeds: list[int], compiler: Compiler, context: Context) -> Any:
+def _train_network(
+    cell: Cell, data: loader.PreparedSet, seeds: list[int], compiler: Compiler, context: Context
+) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield (seed, outcome) of each trained seed."""
     recipe, name = cell.task.recipe, f'{cell.task.name}/{cell.dataset.name} {cell.model}'
     train, valid, test = (loader.Loader(data, (s,), recipe.batch_size) for s in ('train', 'valid', 'test'))
@@ -209,7 +170,10 @@ def _train_network(cell: Cell, data: loader.PreparedSet, seeds: list[int], compi
             f'stopped after {len(fitted.history)} epochs, the best was {fitted.best_epoch + 1}',
         )
         tested = time.monotonic()
-        outputs = parallel.predict(programs, fitted.variables, test)
+        outputs = parallel.predict(programs, fitted.variables, test, context.guard)
+        if not np.isfinite(outputs).all():
+            yield seed, {'failed': 'outputs on the test part are not finite'}
+            continue
         total = sum(a.size for a in jax.tree.leaves(start['params']))
         yield (
             seed,
@@ -244,22 +208,25 @@ def _watch(cell: Cell, data: loader.PreparedSet, seed: int, name: str, context: 
     folder = _checkpoints(cell, seed, context)
     if context.if_exists in ('skip', 'overwrite'):
         checkpoint.remove(folder)
-    return fit.Watch(
-        progress, context.stop, folder, provenance.devices() | {'prepared': data.folder.name, 'jax': jax.__version__}
-    )
+    machine = provenance.devices() | {'prepared': data.folder.name, 'jax': jax.__version__}
+    return fit.Watch(progress, context.progress.say, context.stop, folder, machine)
 
 
-def _fit_estimator(cell: Cell, data: loader.PreparedSet, seeds: list[int], compiler: Compiler, context: Context) -> Any:
-    """Yield (seed, outcome) of an estimator: fitted once, the same for every seed."""
+def _fit_estimator(
+    cell: Cell, data: loader.PreparedSet, seeds: list[int], compiler: Compiler, context: Context
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield (seed, outcome) of an estimator: fitted once, the same for every seed; it has nothing to compile."""
     module, _, name = MODELS[cell.model].target.partition(':')
     rows, test_rows = data.rows('train', 'valid'), data.rows('test')
-    context.progress.update(f'fit {cell.task.name}/{cell.dataset.name} {cell.model}', 0, 1)
+    what = f'fit {cell.task.name}/{cell.dataset.name} {cell.model}'
+    context.progress.update(what, 0, 1)
     began = time.monotonic()
-    predict = getattr(import_module(module), name)(loader.read(data, rows, None), data.y[rows], data.kind, data.n_out)
+    predict = getattr(import_module(module), name)(loader.View(data, rows), data.y[rows], data.kind, data.n_out)
     fitted = time.monotonic()
-    outputs = predict(loader.read(data, test_rows, None))
+    context.guard()
+    outputs = predict(loader.View(data, test_rows))
     tested = time.monotonic()
-    context.progress.update(f'fit {cell.task.name}/{cell.dataset.name} {cell.model}', 1, 1)
+    context.progress.update(what, 1, 1)
     predictions = {
         'id': data.ids[test_rows],
         'outputs': outputs,
@@ -267,13 +234,11 @@ def _fit_estimator(cell: Cell, data: loader.PreparedSet, seeds: list[int], compi
         'subject': data.subjects[test_rows],
     }
     for seed in seeds:
+        context.guard()
         yield (
             seed,
             {
                 'predictions': predictions,
-                'history': [],
-                'resumes': 0,
-                'n_parameters': {'total': None, 'trainable': None},
                 'timings': {'compile': 0.0, 'fit': fitted - began, 'test': tested - fitted, 'total': tested - began},
             },
         )

@@ -109,7 +109,7 @@ LEVELS = (  # what stands further down may import what stands above it, and itse
     {'models'},
     {'step', 'optim', 'plan', 'results'},
     {'checkpoint', 'parallel', 'provenance'},
-    {'fit'},
+    {'fit', 'compiler'},
     {'stages', 'report', 'alignment'},
     {'run'},
 )

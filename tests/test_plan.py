@@ -137,7 +137,11 @@ def test_the_grammar_of_model(text, expected):
 
 @pytest.mark.parametrize(
     ('text', 'says'),
-    [('egnet', "did you mean 'eegnet'"), ('', "unknown model ''"), ('foundation', "unknown model 'foundation'")],
+    [
+        ('egnet', "did you mean 'eegnet'"),
+        ('', "unknown model ''"),
+        ('foundation', '--model=foundation: no model of this family'),
+    ],
 )
 def test_a_wrong_model_says_what_there_is(text, says):
     with pytest.raises(RequestError) as error:
@@ -296,7 +300,7 @@ def test_the_order_of_overrides_task_dataset_config_user(tmp_path, monkeypatch):
     monkeypatch.setattr(plan, 'tasks', lambda: {'p3': (task,)})
     monkeypatch.setattr(plan, 'datasets', lambda: {'SimulatedP3': dataset})
     args = run._parse(['--task=p3', f'--config={config}', '--set', 'recipe.lr=4', f'--workdir={tmp_path}'])
-    cells, _ = run._plan(args)
+    cells, _, _ = run._plan(args)
     made = cells[0].task
     assert (made.window.start, made.recipe.grad_clip, made.recipe.patience, made.recipe.lr) == (0.5, 2.0, 3, 4.0)
     assert made.recipe.batch_size == 3 and made.recipe.max_epochs == P3.recipe.max_epochs

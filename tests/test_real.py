@@ -47,7 +47,7 @@ def test_kalunga_from_files_to_the_table(data_dir: Path, workdir: Path, capsys: 
         'eegnet',
         ['33', '34'],
     )
-    assert row['notes'][0] == 'partial: 13 of 30 recordings (12 of 12 subjects)'
+    assert row['notes'][0] == 'partial: 14 of 30 recordings (12 of 12 subjects)'
     first, second = found(workdir, KALUNGA)
     for r in (first, second):
         assert r['status'] == 'done' and not r['simulated']
@@ -55,7 +55,7 @@ def test_kalunga_from_files_to_the_table(data_dir: Path, workdir: Path, capsys: 
         assert r['subjects'] == {
             'train': ['03', '04', '07', '08', '10', '11'], 'valid': ['02', '05', '09'], 'test': ['01', '06', '12'],
         }  # fmt: skip
-        assert r['protocol']['partial'] == ['13 of 30 recordings (12 of 12 subjects)']
+        assert r['protocol']['partial'] == ['14 of 30 recordings (12 of 12 subjects)']
         assert r['protocol']['suite'] is None and r['protocol']['custom'] == ['recipe.max_epochs=3']
         (duplicate,) = (line for line in r['warnings'] if line.startswith('duplicate'))
         assert 'subject 07 equals that of subject 03, sample for sample; kept once' in duplicate
@@ -96,7 +96,7 @@ def test_schalk_of_one_subject(data_dir: Path, workdir: Path, capsys: pytest.Cap
     assert 'custom: split.by=run' in capsys.readouterr().out
     (r,) = found(workdir, SCHALK)
     assert r['protocol']['custom'] == ['split.by=run'] and r['protocol']['suite'] is None
-    assert r['protocol']['partial'] == ['3 of 1526 recordings (1 of 109 subjects)']
+    assert r['protocol']['partial'] == ['5 of 1526 recordings (1 of 109 subjects)']
     assert counts(r) == [45, 15, 15, 15]
     assert r['classes'] == ['imagery_left_fist', 'imagery_right_fist']  # of four: those of the runs that are here
     assert r['headline']['interval'] is None or r['headline']['interval'][0] is None  # one subject has no spread

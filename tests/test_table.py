@@ -124,7 +124,7 @@ def render(rows: list[dict[str, Any]], width: int, *, terminal: bool = False, en
 def _many() -> list[dict[str, Any]]:
     shorter = make(33, 0.123, task='reaction_time', dataset='Simulated', model='cov_ts_lr', simulated=True)
     shorter['headline'] |= {'name': 'pearsonr'}
-    partial = _protocol(partial=['13 of 30 recordings of this dataset are on disk, from 5 of its 12 subjects'])
+    partial = _protocol(partial=['14 of 30 recordings of this dataset are on disk, from 5 of its 12 subjects'])
     return table.rows([make(33, 0.6123), make(34, 0.7234), make(35, 0.8345, protocol=partial), shorter])
 
 

@@ -25,7 +25,7 @@ import numpy as np
 from jbench.data import contract, fs, recording, records
 from jbench.data.contract import Part
 from jbench.data.find import find_recordings
-from jbench.data.recording import Finding, RecordingRef
+from jbench.data.recording import Finding, Recording, RecordingRef
 from jbench.data.signal import process
 from jbench.data.targets import collect
 from jbench.data.tfds import SPLIT, write_metadata
@@ -130,7 +130,7 @@ def prepare(task: Task, dataset: Dataset, folder: Path, refs: list[RecordingRef]
         what = f'prepare {dataset.name}{again}'
         made = _run(task, dataset, parts, refs, lambda done: progress(what, done, len(refs)))
         kept, notes = contract.judge(dataset, refs, made)
-        _assemble(task, dataset, folder, parts, [(refs[i], made[i]) for i in kept if made[i]['n_windows']], notes)
+        _assemble(task, dataset, folder, parts, [(refs[i], made[i]) for i in kept if made[i]['n_windows']], notes, refs)
         shutil.rmtree(parts)
 
 
@@ -183,13 +183,38 @@ def _prepare_one(task: Task, dataset: Dataset, ref: RecordingRef, folder: Path) 
     source = _source(ref)
     try:
         read = import_module(dataset.source or '').read(ref)
+        findings = [read] if isinstance(read, Finding) else contract.check(read, dataset, ref.where)
+        if any(f.level == 'fatal' for f in findings):
+            return {'findings': findings}
     except (RequestError, MemoryError) as error:
         raise RequestError(f'{ref.where}: {str(error) or "memory ran out"}') from error
     except Exception as error:  # a reader may fail in any way on a broken file: name the file, and check the others
-        read = contract.unreadable(ref, error)
-    findings = [read] if isinstance(read, Finding) else contract.check(read, dataset, ref.where)
-    if any(f.level == 'fatal' for f in findings):
-        return {'findings': findings}
+        return {'findings': [contract.unreadable(ref, error)]}
+    try:
+        part, data = _process(task, dataset, ref, read)
+    except MemoryError as error:
+        raise RequestError(f'{ref.where}: memory ran out') from error
+    except Exception as error:  # what the events or the filters do not allow
+        return {'findings': [contract.unfit(ref, error)]}
+    x = windows(data, task.signal.sfreq, part['windows']['onset'], task.window, task.signal.baseline)
+    path = folder / f'{ref.name}.array_record'
+    texts = (
+        {'subject': ref.subject, 'session': ref.session, 'run': ref.run, 'target': t} for t in part['windows']['target']
+    )
+    encoded = (records.encode_window(w, k, text) for k, (w, text) in enumerate(zip(x, texts, strict=True)))
+    records.write_shard(path, encoded, x.nbytes // 2)
+    part |= {
+        'findings': findings,
+        'source': source,
+        'sha256': fs.sha256_file(path),
+        'error_bound': float(np.abs(x).max(initial=0.0) * records.ERROR),
+    }
+    fs.write_atomic(folder / f'{ref.name}.json', json.dumps(part).encode())
+    return part
+
+
+def _process(task: Task, dataset: Dataset, ref: RecordingRef, read: Recording) -> tuple[Part, np.ndarray]:
+    """What is known of a recording before its windows are cut, and its signal [C, T] ready for that."""
     raw, channels = read.raw, recording.data_channels(read.raw, dataset)
     native = {
         'sfreq': float(raw.info['sfreq']),
@@ -198,49 +223,32 @@ def _prepare_one(task: Task, dataset: Dataset, ref: RecordingRef, folder: Path) 
         'digest': recording.digest(read),
     }
     table = recording.event_table(read, ref, dataset)
-    try:
-        rows = [
-            (i, t)
-            for i in triggers(table, task.window, task.target)
-            for t in starts(float(table['onset'][i]), float(table['duration'][i]), task.window)
-        ]
-        targets = [json.dumps(collect(task.target, table, i, t, task.window.duration)) for i, t in rows]
-        data, ch_names = process(raw, task.signal)
-    except RequestError as error:
-        return {
-            'findings': [
-                Finding(
-                    ref.where,
-                    'the recording must serve the task',
-                    str(error),
-                    'as the task says',
-                    'use the original files, or another task',
-                )
-            ]
-        }
-    x = windows(data, task.signal.sfreq, [t for _, t in rows], task.window, task.signal.baseline)
-    path = folder / f'{ref.name}.array_record'
-    texts = ({'subject': ref.subject, 'session': ref.session, 'run': ref.run, 'target': t} for t in targets)
-    encoded = (records.encode_window(w, k, text) for k, (w, text) in enumerate(zip(x, texts, strict=True)))
-    records.write_shard(path, encoded, x.nbytes // 2)
+    rows = [
+        (i, t)
+        for i in triggers(table, task.window, task.target)
+        for t in starts(float(table['onset'][i]), float(table['duration'][i]), task.window)
+    ]
+    targets = [json.dumps(collect(task.target, table, i, t, task.window.duration)) for i, t in rows]
+    data, ch_names = process(raw, task.signal)
     part = {
-        'findings': findings,
         'native': native,
         'channels': channels,
         'ch_names': ch_names,
-        'source': source,
         'events': {k: v.tolist() for k, v in table.items()},
         'n_windows': len(rows),
-        'sha256': fs.sha256_file(path),
         'windows': {'event': [i for i, _ in rows], 'onset': [t for _, t in rows], 'target': targets},
-        'error_bound': float(np.abs(x).max(initial=0.0) * records.ERROR),
     }
-    fs.write_atomic(folder / f'{ref.name}.json', json.dumps(part).encode())
-    return part
+    return part, data
 
 
 def _assemble(
-    task: Task, dataset: Dataset, folder: Path, parts: Path, kept: list[tuple[RecordingRef, Part]], notes: list[str]
+    task: Task,
+    dataset: Dataset,
+    folder: Path,
+    parts: Path,
+    kept: list[tuple[RecordingRef, Part]],
+    notes: list[str],
+    found: list[RecordingRef],
 ) -> None:
     """Give the shards their final names, write index, TFDS metadata, and the manifest last."""
     if not kept:
@@ -271,6 +279,7 @@ def _assemble(
         'notes': notes,
         'n_windows': sum(p['n_windows'] for _, p in kept),
         'error_bound': max(p['error_bound'] for _, p in kept),
+        'found': [r.subject for r in found],  # the subject of every recording that lay there
         'subjects': {'present': list(dict.fromkeys(r.subject for r, _ in kept)), 'declared': dataset.n_subjects},
         'recordings': [
             {

@@ -66,6 +66,18 @@ def unreadable(ref: RecordingRef, error: Exception) -> Finding:
     )
 
 
+def unfit(ref: RecordingRef, error: Exception) -> Finding:
+    """Why a whole recording does not serve a task: its events, or a filter that its rate does not allow."""
+    said = str(error).strip().partition('\n')[0][:200] or type(error).__name__
+    return Finding(
+        ref.where,
+        'the recording must serve the task',
+        said,
+        'events and a rate that allow its windows and filters',
+        'use the original files, or change what was --set',
+    )
+
+
 def check(recording: Recording, dataset: Dataset, where: str) -> list[Finding]:
     """All findings about one recording alone, at once: samples, unit, channels that are flat, events."""
     import numpy as np
@@ -92,24 +104,26 @@ def check(recording: Recording, dataset: Dataset, where: str) -> list[Finding]:
                 'the file may be truncated: fetch it again',
             )
         ]
-    data = raw.get_data(names)
     found: list[Finding] = []
-    broken = ~np.isfinite(data)
-    if broken.any():
-        row, column = np.argwhere(broken)[0]
+    n_broken, spread = 0, np.zeros(len(names))
+    for row, name in enumerate(names):  # a channel at a time: a long recording is large
+        data = raw.get_data([name])[0]
+        broken = ~np.isfinite(data)
+        if broken.any() and not n_broken:
+            first = f'channel {name} at {np.flatnonzero(broken)[0] / raw.info["sfreq"]:.2f} s'
+        n_broken += int(broken.sum())
+        low, high = np.percentile(np.where(broken, 0.0, data), [16, 84])
+        spread[row] = (high - low) / 2  # a robust standard deviation
+    if n_broken:
         found.append(
             Finding(
                 where,
                 'samples must be finite',
-                f'{broken.sum()} that are NaN or infinite, the first in '
-                f'channel {names[row]} at {column / raw.info["sfreq"]:.2f} s',
+                f'{n_broken} that are NaN or infinite, the first in {first}',
                 'none',
                 'repair or remove the file',
             )
         )
-        data = np.where(broken, 0.0, data)
-    low, high = np.percentile(data, [16, 84], axis=1)
-    spread = (high - low) / 2  # a robust standard deviation
     flat = [name for name, s in zip(names, spread, strict=True) if s == 0]
     if flat:
         found.append(

@@ -5,6 +5,7 @@ The order of training windows is a function of (data seed, epoch) alone, and bot
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -58,9 +59,15 @@ class Chunk(NamedTuple):
     n: int
 
 
+@functools.cache
+def _verify_once(folder: Path, digest: str) -> None:
+    """Compare every file with the manifest, once in a process for each manifest."""
+    cache.verify(folder)
+
+
 def open_set(folder: Path, task: Task) -> PreparedSet:
     """Read manifest and index, encode the targets and assign the splits of a task. Raises RequestError if damaged."""
-    cache.verify(folder)
+    _verify_once(folder, fs.sha256_file(folder / 'manifest.json') if (folder / 'manifest.json').exists() else '')
     manifest = fs.read_json(folder / 'manifest.json')
     index = fs.read_npz(folder / 'index.npz')
     events = {k[len('event.') :]: v for k, v in index.items() if k.startswith('event.')}
@@ -114,6 +121,17 @@ def open_set(folder: Path, task: Task) -> PreparedSet:
     )
 
 
+def _allow_open_files(n: int) -> None:
+    """grain keeps every shard open: raise the soft limit of this process as far as the system allows."""
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = n + 256
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+
+
 class Windows:
     """Windows of a prepared set by number: a random-access source for grain, f32 [C, T] on the union of channels."""
 
@@ -121,6 +139,7 @@ class Windows:
         import grain
 
         recordings = prepared.manifest['recordings']
+        _allow_open_files(len(recordings))
         paths = [str(prepared.folder / r['shard']) for r in recordings]
         try:
             self._shards = grain.sources.ArrayRecordDataSource(paths)
@@ -160,6 +179,20 @@ def read(prepared: PreparedSet, rows: np.ndarray, clamp: float | None) -> np.nda
     for k, window in enumerate(dataset.to_iter_dataset(grain.ReadOptions(num_threads=0, prefetch_buffer_size=0))):
         out[k] = window
     return out
+
+
+@dataclass(frozen=True)
+class View:
+    """Some windows of a prepared set, unclamped, read when they are asked for: `view[numbers]` is f32 [N, C, T]."""
+
+    prepared: PreparedSet
+    rows: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, numbers: Any) -> np.ndarray:
+        return read(self.prepared, self.rows[numbers], None)
 
 
 def order(n: int, epoch: int | None, seed: int = DATA_SEED) -> np.ndarray:

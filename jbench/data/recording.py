@@ -71,8 +71,12 @@ def digest(recording: Recording) -> str:
     """SHA-256 of the samples alone (as float32): equal for one recording under two names."""
     import numpy as np
 
-    data = recording.raw.get_data().astype('<f4') + np.float32(0)  # + 0: no negative zeros
-    return hashlib.sha256(data.tobytes()).hexdigest()
+    found = hashlib.sha256()
+    for channel in range(len(recording.raw.ch_names)):  # one at a time: a long recording is large
+        found.update(
+            (recording.raw.get_data([channel]).astype('<f4') + np.float32(0)).tobytes()
+        )  # + 0: no negative zeros
+    return found.hexdigest()
 
 
 def event_table(recording: Recording, ref: RecordingRef, dataset: Dataset) -> dict[str, np.ndarray]:
@@ -82,6 +86,8 @@ def event_table(recording: Recording, ref: RecordingRef, dataset: Dataset) -> di
     """
     import numpy as np
 
+    from jbench.data.targets import as_text
+
     events, raw = recording.events, recording.raw
     onset = np.concatenate([[0.0], events['onset']])
     duration = np.concatenate([[raw.n_times / raw.info['sfreq']], events['duration']])
@@ -89,7 +95,7 @@ def event_table(recording: Recording, ref: RecordingRef, dataset: Dataset) -> di
     table = {'onset': onset, 'duration': duration, 'type': kind}
     for name in events:
         if name not in table:
-            table[name] = np.concatenate([[''], events[name].astype(str)])
+            table[name] = np.array(['', *map(as_text, events[name])])
     for name, value in (('subject', ref.subject), ('session', ref.session), ('run', ref.run), *ref.fields):
         own = table.get(name, np.full(len(onset), ''))
         table[name] = np.where(own == '', value, own).astype(str)

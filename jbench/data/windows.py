@@ -98,7 +98,7 @@ def index(parts: Sequence[Mapping[str, Any]]) -> dict[str, np.ndarray]:
     first = np.cumsum([0, *sizes[:-1]])
     event = [f + np.array(p['windows']['event'], int) for f, p in zip(first, parts, strict=True)]
     out['window.event'] = np.concatenate(event)
-    out['window.onset'] = np.concatenate([p['windows']['onset'] for p in parts])
-    out['window.target'] = np.concatenate([p['windows']['target'] for p in parts])
+    out['window.onset'] = np.concatenate([np.array(p['windows']['onset'], float) for p in parts])
+    out['window.target'] = np.concatenate([np.array(p['windows']['target'], str) for p in parts])
     out['window.id'] = np.concatenate([(i << SHIFT) + np.arange(p['n_windows']) for i, p in enumerate(parts)])
     return out

@@ -22,6 +22,8 @@ MODELS = {
             kind='estimator',
             target='jbench.models.baselines:cov_ts_lr',
             citation='Barachant et al. (2013), Neurocomputing 112, 172-178',
+            needs=('sklearn', 'pyriemann'),
+            extra='classical',
         ),
         ModelSpec(
             name='dummy',

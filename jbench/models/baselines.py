@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -14,19 +14,31 @@ from jbench.spec import MissingExtraError, RequestError
 if TYPE_CHECKING:
     from sklearn.pipeline import Pipeline
 
-Predict = Callable[[np.ndarray], np.ndarray]  # x [N, C, T] -> outputs [N, K]
+BLOCK = 4096  # windows read together
+
 LEAST_VARIANCE = 1e-8  # trials with less are not fitted on
 MOST_TRIALS = 20_000
 SHRINKAGE = 0.1
 FOLDS = 5
 
 
-def dummy(x: np.ndarray, y: np.ndarray, kind: str, n_out: int) -> Predict:
+class Windows(Protocol):
+    """Windows that are read when asked for: `x[numbers]` is f32 [N, C, T] (loader.View; an array will do)."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, numbers: Any) -> np.ndarray: ...
+
+
+Predict = Callable[[Windows], np.ndarray]  # windows -> outputs [N, K]
+
+
+def dummy(x: Windows, y: np.ndarray, kind: str, n_out: int) -> Predict:
     """The rule that looks at no signal: most frequent class, prevalence of labels, mean of values (metrics.dummy)."""
     return lambda test: metrics.dummy(kind, y, len(test), n_out=n_out)
 
 
-def cov_ts_lr(x: np.ndarray, y: np.ndarray, kind: str, n_out: int) -> Predict:
+def cov_ts_lr(x: Windows, y: np.ndarray, kind: str, n_out: int) -> Predict:
     """Covariance (OAS), shrinkage 0.1, tangent space, standardisation, cross-validated logistic regression.
 
     The published pipeline (NeuralBench's CovTsLR; Barachant et al. 2013): C from 1e-3 to 1e3 by decades, five
@@ -74,12 +86,14 @@ def cov_ts_lr(x: np.ndarray, y: np.ndarray, kind: str, n_out: int) -> Predict:
     pipeline = _fit(build, *_trials(x, y))
     *_, scaler, regression = (step for _, step in pipeline.steps)
 
-    def predict(test: np.ndarray) -> np.ndarray:
-        with np.errstate(divide='ignore', invalid='ignore'):  # a window without variance has no logarithm
-            tangent = pipeline[:-2].transform(test.astype(np.float64))
-        features = scaler.transform(np.where(np.isfinite(tangent), tangent, np.nan))
+    def predict(test: Windows) -> np.ndarray:
         out = np.zeros((len(test), n_out))
-        out[:, regression.classes_] = regression.predict_proba(np.nan_to_num(features))
+        for first in range(0, len(test), BLOCK):
+            with np.errstate(divide='ignore', invalid='ignore'):  # a window without variance has no logarithm
+                tangent = pipeline[:-2].transform(test[first : first + BLOCK].astype(np.float64))
+            features = scaler.transform(np.where(np.isfinite(tangent), tangent, np.nan))
+            chances = regression.predict_proba(np.nan_to_num(features))
+            out[first : first + BLOCK, regression.classes_] = chances
         return out
 
     return predict
@@ -99,12 +113,13 @@ def _fit(build: Callable[[str], Pipeline], x: np.ndarray, y: np.ndarray) -> Pipe
         return build(last).fit(x, y)
 
 
-def _trials(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _trials(x: Windows, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Float64 trials that vary, at most 20,000 of them (a uniform draw, seed 0, in order).
 
     Raises: RequestError where too few are left for cross-validation.
     """
-    keep = np.flatnonzero(x.reshape(len(x), -1).var(1) > LEAST_VARIANCE)
+    blocks = (x[first : first + BLOCK] for first in range(0, len(x), BLOCK))
+    keep = np.flatnonzero(np.concatenate([b.reshape(len(b), -1).var(1) for b in blocks]) > LEAST_VARIANCE)
     if not len(keep):
         raise RequestError(
             f'model cov_ts_lr: no window of train and valid has a variance above {LEAST_VARIANCE:g}; '

@@ -1,0 +1,125 @@
+"""Cells beside each other: what one of them meets does not reach the others, and results say what was run."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+import small
+
+from jbench import metrics, plan, provenance, results, run, stages
+from jbench.data import loader
+from jbench.fit import Interrupted
+from jbench.models import MODELS
+from jbench.progress import Progress, StopSignal
+from jbench.spec import Cell
+
+BASE = ['--task=p3', '--debug', '--seeds=33']
+
+
+@pytest.fixture(scope='module')
+def data(tmp_path_factory):
+    return small.prepared(tmp_path_factory.mktemp('stages'))
+
+
+@pytest.fixture
+def few(monkeypatch):
+    """P3 on six simulated subjects."""
+    six = {'SimulatedP3': dataclasses.replace(plan.datasets()['SimulatedP3'], n_subjects=6, n_recordings=6)}
+    known = {**plan.datasets(), **six}
+    monkeypatch.setattr(plan, 'datasets', lambda: known)
+
+
+def stored(workdir):
+    return [json.loads(p.read_text()) for p in sorted(workdir.glob('results/*/*/*/*/seed*.json'))]
+
+
+def test_a_setting_equal_to_the_default_is_no_custom_run(few, tmp_path):
+    assert run.main([*BASE, '--model=dummy', '--set=split.valid=0.2', f'--workdir={tmp_path}']) == 0
+    (result,) = stored(tmp_path)
+    assert result['protocol']['custom'] == []
+    assert run.main([*BASE, '--model=dummy', '--set=split.valid=0.25', f'--workdir={tmp_path}']) == 0
+    assert ['split.valid=0.25'] in [r['protocol']['custom'] for r in stored(tmp_path)]
+
+
+def test_a_cell_that_breaks_is_named_and_the_others_run(few, tmp_path, monkeypatch, capsys):
+    def broken(*args):
+        raise ZeroDivisionError('for the test')
+
+    monkeypatch.setattr('jbench.models.baselines.cov_ts_lr', broken)
+    assert run.main([*BASE, '--model=cov_ts_lr,dummy', f'--workdir={tmp_path}']) == 1
+    said = capsys.readouterr()
+    assert 'failed: p3/SimulatedP3 cov_ts_lr: ZeroDivisionError: for the test' in said.err
+    assert 'Traceback' not in said.err
+    (log,) = tmp_path.glob('errors/*.log')
+    assert 'Traceback' in log.read_text()
+    assert [r['model'] for r in stored(tmp_path)] == ['dummy']
+
+
+def test_a_task_without_data_does_not_keep_others_from_running(few, tmp_path, capsys):
+    assert run.main(['--task=mental_arithmetic,p3', '--debug', '--model=dummy', f'--workdir={tmp_path}']) == 1
+    assert "not run: task 'mental_arithmetic'" in capsys.readouterr().err
+    assert {r['task'] for r in stored(tmp_path)} == {'p3'}
+
+
+def test_an_estimator_stops_when_asked(few, tmp_path, monkeypatch):
+    class Stopped(StopSignal):
+        def __call__(self):
+            return True
+
+    with Progress() as progress:
+        context = stages.Context(tmp_path, None, progress, Stopped(), 'resume')
+        (choice,) = (plan.choose_dataset(t, d, None, tmp_path, 'auto') for t, d in plan.select_tasks('p3'))
+        (cell,) = plan.make_cells([choice], [MODELS['dummy']], ())
+        folder, seconds = stages.prepare(cell, context._replace(stop=StopSignal()))
+        with pytest.raises(Interrupted):
+            stages.train(cell, (folder, seconds), [33], stages.Compiler(), context)
+    assert not stored(tmp_path)
+
+
+def test_outputs_that_are_no_numbers_are_no_score():
+    outputs = np.array([[0.0, np.inf], [1.0, 0.0]])
+    from jbench import fit
+
+    assert fit.monitor('classes', outputs, np.array([0, 1]), 'bal_acc') is None
+    assert fit.monitor('classes', np.eye(2), np.array([0, 1]), 'bal_acc') == 1.0
+    assert metrics.BETTER['bal_acc'] == 'higher'
+
+
+def zyma(data, subjects):
+    """A set whose folder held two recordings of each subject, and the cell that asks for it."""
+    task = plan.tasks()['mental_arithmetic'][-1]
+    dataset = plan.datasets()[task.datasets[0]]
+    manifest = {**data.manifest, 'found': [s for s in subjects for _ in range(2)], 'notes': []}
+    return Cell(task=task, dataset=dataset, model='dummy'), dataclasses.replace(data, manifest=manifest)
+
+
+@pytest.mark.parametrize(
+    ('subjects', 'partial'),
+    [
+        (range(36), []),
+        (range(1, 36), []),  # the published list: Subject00 is excluded
+        (range(1, 35), ['68 of 70 recordings (34 of 35 subjects)']),
+    ],
+)
+def test_partial_is_what_misses_of_the_subjects_that_count(data, subjects, partial):
+    cell, found = zyma(data, [f'Subject{k:02d}' for k in subjects])
+    protocol = provenance._protocol(cell, found)
+    assert protocol['partial'] == partial
+    assert protocol['suite'] == (None if partial else 'eeg-core-1.0')
+
+
+def test_a_view_reads_what_is_asked(data):
+    view = loader.View(data, data.rows('test'))
+    np.testing.assert_array_equal(view[np.array([3, 1])], loader.read(data, data.rows('test')[[3, 1]], None))
+    np.testing.assert_array_equal(view[:2], loader.read(data, data.rows('test')[:2], None))
+    assert len(view) == len(data.rows('test'))
+
+
+def test_rescoring_what_a_run_left_gives_the_same(few, tmp_path):
+    assert run.main([*BASE, '--model=dummy', f'--workdir={tmp_path}']) == 0
+    (path,) = tmp_path.glob('results/*/*/*/*/seed33.json')
+    again = results.rescore(path)
+    assert {k: results.read(path)[k] for k in again} == again
