@@ -131,7 +131,19 @@ def _select(item: str) -> list[tuple[Task, Dataset | None]]:
         name, _, rest = rest.partition('/')
         head = f'{head}/{name}'
     name, at, version = head.partition('@')
+    name = next((n for n in known if n.lower() == name.lower()), name)
     if name not in known:
+        served = [
+            t
+            for t, v in known.items()
+            for d in datasets().values()
+            if d.name in (*v[-1].datasets, v[-1].simulated)
+            and asked.rpartition('/')[2].lower() in (n.lower() for n in (d.name, *d.aliases))
+        ]
+        if served:
+            raise RequestError(
+                f'{asked!r} is a dataset: name the task before it, as in --task={served[0]}/{asked.rpartition("/")[2]}'
+            )
         raise unknown('task', asked, [*known, *categories, *SUITES, 'all'])
     task = _version(known[name], name, version) if at else known[name][-1]
     if not rest:
@@ -230,7 +242,7 @@ def check(task: Task) -> None:
         value = attrgetter(path)(task) if path in paths(task) else None
         if isinstance(value, int | float) and not low <= value <= high:
             least = 'above 0' if low == TINY else f'at least {low:g}'
-            at_most = '' if high == math.inf else f' and at most {high:g}'
+            at_most = '' if high == math.inf else ' and below 1' if high < 1 else f' and at most {high:g}'
             raise RequestError(f'--set {path}: {value!r} must be {least}{at_most}')
     if any(f <= 0 for f in task.signal.notch):
         raise RequestError(f'--set signal.notch: {task.signal.notch!r} must be above 0')

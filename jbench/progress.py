@@ -26,14 +26,15 @@ class Progress:
             from rich.console import Console
             from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
             from rich.progress import Progress as Bars
+            from rich.table import Column
 
-            self._bars = Bars(
-                TextColumn('{task.description}'),
-                BarColumn(),
-                MofNCompleteColumn(),
-                TextColumn('{task.fields[note]}'),
+            self._bars = Bars(  # in a narrow terminal the last column gives way, never the count
+                MofNCompleteColumn(table_column=Column(no_wrap=True)),
+                BarColumn(bar_width=12),
                 TimeElapsedColumn(),
+                TextColumn('{task.description} {task.fields[note]}', table_column=Column(no_wrap=True, ratio=1)),
                 console=Console(stderr=True),
+                expand=True,
             )
             self._bars.start()
         return self

@@ -32,6 +32,7 @@ def describe(cell: Cell, data: PreparedSet, seed: int, digest: str, outcome: dic
     test, fitted_on = data.rows('test'), data.rows('train', 'valid')
     baseline = metrics.dummy(data.kind, data.y[fitted_on], len(test), n_out=data.n_out)
     floor = metrics.headline(metrics.evaluate(data.kind, baseline, data.y[test]), cell.task.metric)
+    protocol, names = _protocol(cell, data), {str(code): name for name, code in cell.dataset.event_id}
     counts = {name: int((data.split == name).sum()) for name in ('train', 'valid', 'test')}
     scale = 1 / 1024 if sys.platform != 'darwin' else 1 / 1024**2
     return {
@@ -42,7 +43,7 @@ def describe(cell: Cell, data: PreparedSet, seed: int, digest: str, outcome: dic
         'seed': seed,
         'status': 'failed' if 'failed' in outcome else 'debug' if cell.debug else 'done',
         'simulated': cell.dataset.simulated,
-        'protocol': _protocol(cell, data),
+        'protocol': protocol,
         'dummy': floor,
         'n_records': {
             'declared': None,
@@ -57,9 +58,9 @@ def describe(cell: Cell, data: PreparedSet, seed: int, digest: str, outcome: dic
         'config': {'task': cell.task, 'dataset': cell.dataset},
         'versions': results.versions(),
         'devices': devices(),
-        'classes': list(data.classes),
+        'classes': [names.get(c, c) for c in data.classes],
         'memory': {'peak_rss_mb': resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * scale},
-        'warnings': [*data.warnings, *([outcome['failed']] if 'failed' in outcome else [])],
+        'warnings': [*_marks(cell, protocol), *data.warnings, *([outcome['failed']] if 'failed' in outcome else [])],
         'n_parameters': outcome.get('n_parameters', {'total': None, 'trainable': None}),
         'history': outcome.get('history', []),
         'resumes': outcome.get('resumes', 0),
@@ -81,6 +82,14 @@ def _protocol(cell: Cell, data: PreparedSet) -> dict[str, Any]:
         'partial': partial,
         'debug': cell.debug,
     }
+
+
+def _marks(cell: Cell, protocol: dict[str, Any]) -> list[str]:
+    """What sets a result apart from one of the published protocol on measured recordings, in words."""
+    marks = ['simulated: the recordings were generated, not measured'] if cell.dataset.simulated else []
+    marks += ['debug: a try on few windows, not a score'] if cell.debug else []
+    marks += [f'custom: {c}' for c in protocol['custom']] + [f'partial: {p}' for p in protocol['partial']]
+    return marks
 
 
 def _partial(task: Task, dataset: Dataset, data: PreparedSet) -> list[str]:

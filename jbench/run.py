@@ -6,6 +6,7 @@ Exit status: 0 all cells done; 1 some failed; 2 the request or its data are wron
 from __future__ import annotations
 
 import argparse
+import gc
 import os
 import sys
 import threading
@@ -94,6 +95,7 @@ def program() -> NoReturn:
     sys.stdout.flush()
     sys.stderr.flush()
     if threading.active_count() > 1:
+        gc.collect()  # frees what worker processes shared
         os._exit(status)
     sys.exit(status)
 
@@ -222,8 +224,8 @@ def _environment(args: argparse.Namespace) -> None:
         try:
             jax.devices()
         except Exception as error:  # whatever a backend says that cannot start
-            what = str(error).splitlines()[0] if str(error) else type(error).__name__
-            raise RequestError(f'--device={args.device}: jax finds no such device on this machine ({what})') from error
+            what = f' ({str(error).splitlines()[0]})' if str(error) else ''
+            raise RequestError(f'--device={args.device}: jax finds no such device on this machine{what}') from error
 
 
 def _stages(
@@ -286,7 +288,8 @@ def _report(found: list[dict[str, Any]], form: str) -> None:
         return
     from rich.console import Console
 
-    table.show(rows, Console())
+    console = Console()
+    table.show(rows, console if console.width >= 72 else Console(width=72))
 
 
 if __name__ == '__main__':

@@ -27,7 +27,9 @@ class MissingExtraError(RequestError):
     """An optional package is not installed: one line with the pip command."""
 
     def __init__(self, package: str, extra: str, purpose: str) -> None:
-        super().__init__(f"{purpose} needs {package}, which is not installed: pip install 'jbench[{extra}]'")
+        super().__init__(
+            f"{purpose} needs {package}, which is not installed: pip install -e '.[{extra}]' (in jbench's folder)"
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

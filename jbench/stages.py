@@ -54,6 +54,8 @@ def prepare(cell: Cell, context: Context) -> tuple[Path, float]:
         context.guard()
         context.progress.update(what, done, total)
 
+    if not refs:
+        context.progress.say(f'{cell.dataset.name}: no recordings here, the set prepared earlier serves: {folder}')
     cache.prepare(cell.task, cell.dataset, folder, refs, report)
     return folder, time.monotonic() - began
 
@@ -80,6 +82,8 @@ def _train(
     digest = fs.sha256_file(folder / 'manifest.json')[:16]
     done = _finished(home, seeds, digest, context)
     todo = [s for s in seeds if s not in done]
+    if not todo:
+        context.progress.say(f'{cell.task.name}/{cell.dataset.name} {cell.model}: finished before, nothing to compute')
     if todo:
         data = loader.open_set(folder, cell.task)
         if cell.debug:
@@ -166,7 +170,7 @@ def _train_network(
             yield seed, {'failed': str(error)}
             continue
         context.progress.finish(
-            f'train {name} seed {seed}',
+            f'{name} seed {seed}',
             f'stopped after {len(fitted.history)} epochs, the best was {fitted.best_epoch + 1}',
         )
         tested = time.monotonic()
@@ -186,7 +190,7 @@ def _train_network(
                     'compile': compiled,
                     'fit': fitted.seconds,
                     'test': time.monotonic() - tested,
-                    'total': time.monotonic() - began,
+                    'total': compiled + fitted.seconds + time.monotonic() - tested,
                 },
             },
         )
@@ -199,7 +203,7 @@ def _watch(cell: Cell, data: loader.PreparedSet, seed: int, name: str, context: 
 
     def progress(facts: dict[str, Any]) -> None:
         context.progress.update(
-            f'train {name} seed {seed}',
+            f'{name} seed {seed}',
             int(facts['epoch']) + 1,
             total,
             f'loss {facts["train_loss"]:.3f} valid {metric} {facts["monitor"]:.3f} (best {facts["best"]:.3f})',
@@ -218,7 +222,7 @@ def _fit_estimator(
     """Yield (seed, outcome) of an estimator: fitted once, the same for every seed; it has nothing to compile."""
     module, _, name = MODELS[cell.model].target.partition(':')
     rows, test_rows = data.rows('train', 'valid'), data.rows('test')
-    what = f'fit {cell.task.name}/{cell.dataset.name} {cell.model}'
+    what = f'{cell.task.name}/{cell.dataset.name} {cell.model}'
     context.progress.update(what, 0, 1)
     began = time.monotonic()
     predict = getattr(import_module(module), name)(loader.View(data, rows), data.y[rows], data.kind, data.n_out)

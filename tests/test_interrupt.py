@@ -30,7 +30,7 @@ TIMES = ('timings', 'memory', 'resumes', 'sha256')  # what may differ between an
 
 
 def start(workdir: Path) -> subprocess.Popen:
-    env = {k: v for k, v in os.environ.items() if not k.startswith('JBENCH')} | {'NPROC': '2'}
+    env = {k: v for k, v in os.environ.items() if not k.startswith(('JBENCH', 'JAX_'))} | {'NPROC': '2'}
     return subprocess.Popen(
         [*COMMAND, f'--workdir={workdir}'],
         stdout=subprocess.PIPE,

@@ -68,7 +68,7 @@ def test_the_grammar_of_task(text, expected):
     ('text', 'says'),
     [
         ('p33', "unknown task 'p33'; did you mean 'p3'"),
-        ('P3', "unknown task 'P3'; did you mean 'p3'"),
+        ('Kalunga2016', 'is a dataset: name the task before it, as in --task=ssvep/Kalunga2016'),
         ('motor_imagry', "did you mean 'motor_imagery'"),
         ('', "unknown task ''"),
         (',', "unknown task ','"),

@@ -257,7 +257,7 @@ def test_similarity_split_equals_a_direct_computation(seed: int) -> None:
 
 def test_similarity_split_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, 'sklearn.cluster', None)
-    with pytest.raises(MissingExtraError, match=r'jbench\[classical\]'):
+    with pytest.raises(MissingExtraError, match=r'\.\[classical\]'):
         splits.assign(table(['s'] * 40, text=sentences(0)), BySimilarity())
 
 

@@ -32,6 +32,7 @@ def make(seed: int, value: float | None, **changes: Any) -> dict[str, Any]:
         'per_subject': per_subject,
         'n_records': {'declared': None, 'prepared': 12345, 'train': 1, 'valid': 1, 'test': 1, 'evaluated': 2469},
         'prepared_hash': 'p' * 16,
+        'warnings': [],
         'timings': {'prepare': 1.0, 'compile': 2.0, 'fit': 30.25, 'test': 1.5, 'total': 40.0},
     }
     result['headline'] |= {'chance_over_subjects': 0.25, 'differs_from_chance': None}

@@ -228,6 +228,8 @@ def _process(task: Task, dataset: Dataset, ref: RecordingRef, read: Recording) -
         for i in triggers(table, task.window, task.target)
         for t in starts(float(table['onset'][i]), float(table['duration'][i]), task.window)
     ]
+    if rows and task.window.duration > native['seconds']:
+        raise RequestError(f'a window of {task.window.duration:g} s is longer than the recording')
     targets = [json.dumps(collect(task.target, table, i, t, task.window.duration)) for i, t in rows]
     data, ch_names = process(raw, task.signal)
     part = {

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jbench.data import cache, fs, records, splits, targets
+from jbench.data.recording import EVENT_TYPE
 from jbench.spec import RequestError, Signal, Task
 
 DATA_SEED = 33  # the same for every model seed, as published
@@ -59,6 +60,15 @@ class Chunk(NamedTuple):
     n: int
 
 
+def _overhang(events: dict[str, np.ndarray], windows: dict[str, np.ndarray], duration: float) -> list[str]:
+    """A warning where windows run off their recording: what misses is zero."""
+    whole = np.isin(events['type'], list(EVENT_TYPE.values()))
+    ends = dict(zip(events['recording'][whole].tolist(), events['duration'][whole].tolist(), strict=True))
+    last = np.array([ends.get(r, np.inf) for r in events['recording'][windows['event']].tolist()])
+    n = int(((windows['onset'] < 0) | (windows['onset'] + duration > last + 1e-6)).sum())
+    return [f'{n} of {len(last)} windows run off their recording; what misses is filled with zeros'] if n else []
+
+
 @functools.cache
 def _verify_once(folder: Path, digest: str) -> None:
     """Compare every file with the manifest, once in a process for each manifest."""
@@ -88,7 +98,11 @@ def open_set(folder: Path, task: Task) -> PreparedSet:
             raise RequestError(
                 f'{manifest["dataset"]}: the {name} part holds no window; its groups have no event that makes one'
             )
-    warnings = [*manifest['notes'], *splits.check(events, windows, of_event, task.split)]
+    warnings = [
+        *manifest['notes'],
+        *_overhang(events, windows, task.window.duration),
+        *splits.check(events, windows, of_event, task.split),
+    ]
     warnings += [
         f'excluded: subject {e.subject}: {e.reason}'
         for e in task.exclude

@@ -63,8 +63,19 @@ def show(table: Sequence[Row], console: Console) -> None:
     for line in lines:
         view.add_row(*(Text(text) for text in line.values()))
     console.print(view, width=max(console.width, sum(widths.values()) + 2 * len(widths)), crop=False)
+    legend = (
+        f'mean {sign} sd over seeds; interval over {_subjects(table)} test subjects; norm.: 0 chance, 1 perfect; '
+        'windows: tested/prepared'
+    )
+    console.print(Text(legend))
     for i, note in enumerate(notes, 1):
         console.print(Text(f'[{i}] {_printable(note)}'))
+
+
+def _subjects(table: Sequence[Row]) -> str:
+    """How many test subjects stand behind the intervals."""
+    low, *_, high = sorted([row['n_subjects'] for row in table] * 2)
+    return str(low) if low == high else f'{low} to {high}'
 
 
 def as_json(table: Sequence[Row]) -> str:
@@ -111,6 +122,7 @@ def _row(results: Sequence[Mapping[str, Any]]) -> Row:
             *(['debug: a try, not a score'] if protocol['debug'] else []),
             *(f'partial: {reason}' for reason in dict.fromkeys(t for r in results for t in r['protocol']['partial'])),
             *([f'custom: {", ".join(protocol["custom"])}'] if protocol['custom'] else []),
+            *dict.fromkeys(w for r in results for w in r['warnings'] if w.startswith(('duplicate: ', 'excluded: '))),
             *_failures(results),
             *_against_chance(subjects, differs, floor, head),
         ],
