@@ -10,6 +10,7 @@ from jbench.data.recording import EVENT_TYPE, Finding, Recording, RecordingRef, 
 from jbench.spec import Dataset, RequestError
 
 if TYPE_CHECKING:
+    import mne
     import numpy as np
 
 SHORT = 0.8  # of the declared duration: what is shorter is spoken of
@@ -80,33 +81,24 @@ def unfit(ref: RecordingRef, error: Exception) -> Finding:
 
 def check(recording: Recording, dataset: Dataset, where: str) -> list[Finding]:
     """All findings about one recording alone, at once: samples, unit, channels that are flat, events."""
-    import numpy as np
-
     raw, events = recording
     names = data_channels(raw, dataset)
     if not names:
-        return [
-            Finding(
-                where,
-                f'{dataset.device.upper()} channels must be there',
-                'none',
-                'at least one',
-                'use the original file',
-            )
-        ]
+        rule = f'{dataset.device.upper()} channels must be there'
+        return [Finding(where, rule, 'none', 'at least one', 'use the original file')]
     if raw.n_times < raw.info['sfreq']:
-        return [
-            Finding(
-                where,
-                'a recording must last a second',
-                f'{raw.n_times} samples',
-                'at least one second',
-                'the file may be truncated: fetch it again',
-            )
-        ]
-    found: list[Finding] = []
-    n_broken, spread = 0, np.zeros(len(names))
-    for row, name in enumerate(names):  # a channel at a time: a long recording is large
+        rule, remedy = 'a recording must last a second', 'the file may be truncated: fetch it again'
+        return [Finding(where, rule, f'{raw.n_times} samples', 'at least one second', remedy)]
+    samples = _check_samples(raw, names, dataset, where)
+    return [*samples, *_check_events(events, dataset, float(raw.times[-1]), where)]
+
+
+def _check_samples(raw: mne.io.BaseRaw, names: list[str], dataset: Dataset, where: str) -> Iterator[Finding]:
+    """Findings about the samples, a channel at a time: a long recording is large."""
+    import numpy as np
+
+    n_broken, first, spread = 0, '', np.zeros(len(names))
+    for row, name in enumerate(names):
         data = raw.get_data([name])[0]
         broken = ~np.isfinite(data)
         if broken.any() and not n_broken:
@@ -115,39 +107,17 @@ def check(recording: Recording, dataset: Dataset, where: str) -> list[Finding]:
         low, high = np.percentile(np.where(broken, 0.0, data), [16, 84])
         spread[row] = (high - low) / 2  # a robust standard deviation
     if n_broken:
-        found.append(
-            Finding(
-                where,
-                'samples must be finite',
-                f'{n_broken} that are NaN or infinite, the first in {first}',
-                'none',
-                'repair or remove the file',
-            )
-        )
+        found = f'{n_broken} that are NaN or infinite, the first in {first}'
+        yield Finding(where, 'samples must be finite', found, 'none', 'repair or remove the file')
     flat = [name for name, s in zip(names, spread, strict=True) if s == 0]
     if flat:
-        found.append(
-            Finding(
-                where,
-                'channels should vary',
-                f'flat: {", ".join(flat)}',
-                'none flat',
-                'kept as it is (the protocol keeps bad channels)',
-                'note',
-            )
-        )
+        remedy = 'kept as it is (the protocol keeps bad channels)'
+        yield Finding(where, 'channels should vary', f'flat: {", ".join(flat)}', 'none flat', remedy, 'note')
     sd, (least, most) = float(np.median(spread)), dataset.amplitude
     if not least <= sd <= most:
-        found.append(
-            Finding(
-                where,
-                'the unit must be volts',
-                f'a median amplitude of {sd:.2e} V',
-                f'{least:.1e} to {most:.1e} V',
-                'check the unit in the file, or the scale in the reader',
-            )
-        )
-    return [*found, *_check_events(events, dataset, float(raw.times[-1]), where)]
+        found, expected = f'a median amplitude of {sd:.2e} V', f'{least:.1e} to {most:.1e} V'
+        remedy = 'check the unit in the file, or the scale in the reader'
+        yield Finding(where, 'the unit must be volts', found, expected, remedy)
 
 
 def _check_events(events: dict[str, np.ndarray], dataset: Dataset, seconds: float, where: str) -> Iterator[Finding]:
