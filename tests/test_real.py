@@ -59,7 +59,7 @@ def test_kalunga_from_files_to_the_table(data_dir: Path, workdir: Path, capsys: 
         assert r['protocol']['suite'] is None and r['protocol']['custom'] == ['recipe.max_epochs=3']
         (duplicate,) = (line for line in r['warnings'] if line.startswith('duplicate'))
         assert 'subject 07 equals that of subject 03, sample for sample; kept once' in duplicate
-        assert r['classes'] == ['1', '2', '3', '4'] and r['chance'] == 0.25
+        assert r['classes'] == ['rest', '13', '21', '17'] and r['chance'] == 0.25
         assert 0 < r['headline']['value'] < 1 and sorted(r['per_subject']) == ['01', '06', '12']
     assert first['split_hash'] == second['split_hash'] and first['predictions_sha256'] != second['predictions_sha256']
 

@@ -128,7 +128,12 @@ def prepare(task: Task, dataset: Dataset, folder: Path, refs: list[RecordingRef]
         again = f' again ({", ".join(lacking)} missing or damaged)' if (folder / 'manifest.json').exists() else ''
         parts = fs.make_dir(folder.with_name(f'{stem}.parts'))
         what = f'prepare {dataset.name}{again}'
-        made = _run(task, dataset, parts, refs, lambda done: progress(what, done, len(refs)))
+        try:
+            made = _run(task, dataset, parts, refs, lambda done: progress(what, done, len(refs)))
+        except BaseException:
+            for half in parts.glob('*.tmp*'):  # of workers that were killed
+                half.unlink(missing_ok=True)
+            raise
         kept, notes = contract.judge(dataset, refs, made)
         _assemble(task, dataset, folder, parts, [(refs[i], made[i]) for i in kept if made[i]['n_windows']], notes, refs)
         shutil.rmtree(parts)
