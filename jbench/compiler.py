@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import Any
 
 from jbench import optim, parallel
+from jbench.data.windows import n_samples
 from jbench.models import MODELS
 from jbench.models.blocks import Model
 from jbench.spec import Cell, Recipe, RequestError, Signal
@@ -63,9 +64,7 @@ class Compiler:
 
 def _expected_signal(cell: Cell) -> Signal:
     signal, window = cell.task.signal, cell.task.window
-    return Signal(
-        n_chans=cell.dataset.n_chans, n_times=max(1, round(window.duration * signal.sfreq)), sfreq=signal.sfreq
-    )
+    return Signal(n_chans=cell.dataset.n_chans, n_times=n_samples(window.duration, signal.sfreq), sfreq=signal.sfreq)
 
 
 def build(model: str, signal: Signal, n_out: int) -> Model:

@@ -58,6 +58,24 @@ class Course:
     history: list[dict[str, float]] = field(default_factory=list)
     machine: dict[str, Any] = field(default_factory=dict)
 
+    def close_epoch(self, value: float | None, sign: float, n_batches: int, patience: int) -> bool:
+        """Record an epoch whose monitor is `value`; True if it is the best so far (the first of equals is kept)."""
+        self.history.append(
+            {
+                'epoch': self.epoch,
+                'train_loss': self.loss / n_batches,
+                'grad_norm': self.grad_norm / n_batches,  # before clipping
+                'monitor': math.nan if value is None else value,
+            }
+        )
+        better = value is not None and sign * value > self.best
+        if value is not None and better:
+            self.best, self.best_epoch, self.wait = sign * value, self.epoch, 0
+        else:
+            self.wait = patience if value is None else self.wait + 1  # an undefined monitor ends the run
+        self.epoch, self.chunk, self.loss, self.grad_norm = self.epoch + 1, 0, 0.0, 0.0
+        return better
+
 
 @dataclass(frozen=True)
 class Watch:
@@ -125,21 +143,8 @@ def fit(
         variables = {'params': state['params'], 'state': state['state']}
         outputs = predict(programs, variables, valid, guard)
         value = monitor(valid.prepared.kind, outputs, valid.y, metric)
-        n = n_batches(len(train), recipe.batch_size)
-        course.history.append(
-            {
-                'epoch': course.epoch,
-                'train_loss': course.loss / n,
-                'grad_norm': course.grad_norm / n,  # before clipping
-                'monitor': math.nan if value is None else value,
-            }
-        )
-        if value is not None and sign * value > course.best:
-            course.best, course.best_epoch, course.wait = sign * value, course.epoch, 0
+        if course.close_epoch(value, sign, n_batches(len(train), recipe.batch_size), recipe.patience):
             best = jax.tree.map(jnp.copy, variables)
-        else:
-            course.wait = recipe.patience if value is None else course.wait + 1  # an undefined monitor ends the run
-        course.epoch, course.chunk, course.loss, course.grad_norm = course.epoch + 1, 0, 0.0, 0.0
         watch.progress({**course.history[-1], 'best': sign * course.best})
     if course.best_epoch < 0:
         raise NonFinite(f'{metric} on the validation part was never defined')

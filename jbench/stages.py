@@ -88,8 +88,11 @@ def _train(
         data = loader.open_set(folder, cell.task)
         if cell.debug:
             data = _few(data)
-        run = _train_network if MODELS[cell.model].kind == 'network' else _fit_estimator
-        for seed, outcome in run(cell, data, todo, compiler, context):
+        if MODELS[cell.model].kind == 'network':
+            outcomes = _train_network(cell, data, todo, compiler, context)
+        else:
+            outcomes = _fit_estimator(cell, data, todo, context)
+        for seed, outcome in outcomes:
             result = provenance.describe(cell, data, seed, digest, outcome)
             result['timings']['prepare'] = prepare_seconds
             done[seed] = results.write(home, result, outcome.get('predictions'))
@@ -217,9 +220,9 @@ def _watch(cell: Cell, data: loader.PreparedSet, seed: int, name: str, context: 
 
 
 def _fit_estimator(
-    cell: Cell, data: loader.PreparedSet, seeds: list[int], compiler: Compiler, context: Context
+    cell: Cell, data: loader.PreparedSet, seeds: list[int], context: Context
 ) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield (seed, outcome) of an estimator: fitted once, the same for every seed; it has nothing to compile."""
+    """Yield (seed, outcome) of an estimator: fitted once, the same for every seed."""
     module, _, name = MODELS[cell.model].target.partition(':')
     rows, test_rows = data.rows('train', 'valid'), data.rows('test')
     what = f'{cell.task.name}/{cell.dataset.name} {cell.model}'

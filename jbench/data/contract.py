@@ -178,7 +178,7 @@ def judge(dataset: Dataset, refs: Sequence[RecordingRef], parts: Sequence[Part])
     if refused:
         shown = '\n'.join(f'  {f}' for f in refused)
         raise RequestError(
-            f'{dataset.name}: {len(refused)} faults in {len(refs)} recordings (all were checked; the '
+            f'{dataset.name}: {len(refused)} fault{"s" * (len(refused) > 1)} in {len(refs)} recordings (all were checked; the '
             f'good ones are kept, so after a repair only the others are prepared):\n{shown}'
         )
     notes += [f'{f.rule}: {f.where.rpartition("/")[2]}: {f.found}' for f in findings]

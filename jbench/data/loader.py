@@ -16,6 +16,7 @@ import numpy as np
 
 from jbench.data import cache, fs, records, splits, targets
 from jbench.data.recording import EVENT_TYPE
+from jbench.data.windows import n_samples
 from jbench.spec import RequestError, Signal, Task
 
 DATA_SEED = 33  # the same for every model seed, as published
@@ -116,7 +117,7 @@ def open_set(folder: Path, task: Task) -> PreparedSet:
                 warnings.append(f'{name} holds no window of class {", ".join(encoded.classes[k] for k in absent)}')
     signal = Signal(
         n_chans=len(manifest['ch_names']),
-        n_times=max(1, round(task.window.duration * task.signal.sfreq)),
+        n_times=n_samples(task.window.duration, task.signal.sfreq),
         sfreq=task.signal.sfreq,
         ch_names=tuple(manifest['ch_names']),
     )

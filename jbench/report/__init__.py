@@ -1,1 +1,1 @@
-"""What people see: tables, statistics, figures and the site, computed from result files alone."""
+"""What people see: tables, computed from result files alone, and the catalogue of what can be run."""
