@@ -176,9 +176,10 @@ def judge(dataset: Dataset, refs: Sequence[RecordingRef], parts: Sequence[Part])
     findings = [Finding(*f) for p in parts for f in p['findings']]
     refused = [f for f in findings if f.level == 'fatal'] + odd
     if refused:
+        faults = f'{len(refused)} fault' + 's' * (len(refused) > 1)
         shown = '\n'.join(f'  {f}' for f in refused)
         raise RequestError(
-            f'{dataset.name}: {len(refused)} fault{"s" * (len(refused) > 1)} in {len(refs)} recordings (all were checked; the '
+            f'{dataset.name}: {faults} in {len(refs)} recordings (all were checked; the '
             f'good ones are kept, so after a repair only the others are prepared):\n{shown}'
         )
     notes += [f'{f.rule}: {f.where.rpartition("/")[2]}: {f.found}' for f in findings]
