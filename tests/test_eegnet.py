@@ -210,7 +210,7 @@ def test_lag_moments_equal_windows(c: int, t: int) -> None:
     with jax.enable_x64(True):
         rng = np.random.default_rng(t)
         x, mask = rng.standard_normal((4, c, t)) + 50, np.array([True, False, True, True])
-        mean, covariance, count = blocks.lag_moments(jnp.asarray(x), jnp.asarray(mask), 64, 32)
+        mean, covariance, count = blocks.lag_moments(blocks.lag_sums(jnp.asarray(x), 64, 32), jnp.asarray(mask), c, 64, 32)
         padded = np.pad(x[mask], ((0, 0), (0, 0), (32, 32)))
         windows = np.lib.stride_tricks.sliding_window_view(padded, 64, axis=-1).reshape(-1, 64)
         assert count == len(windows)
@@ -226,7 +226,7 @@ def test_lag_moments_bear_offsets() -> None:
     padded = np.pad(x.astype(float), ((0, 0), (0, 0), (32, 32)))
     windows = np.lib.stride_tricks.sliding_window_view(padded, 64, axis=-1).reshape(-1, 64)
     expected = np.cov(windows, rowvar=False, bias=True)
-    _, covariance, _ = blocks.lag_moments(jnp.asarray(x), jnp.ones(4, bool), 64, 32)
+    _, covariance, _ = blocks.lag_moments(blocks.lag_sums(jnp.asarray(x), 64, 32), jnp.ones(4, bool), 2, 64, 32)
     np.testing.assert_allclose(covariance, expected, rtol=0, atol=1e-6 * expected.max())
     blind = np.diff(rng.standard_normal(65))  # a filter that does not see the offset, but for the edges
     np.testing.assert_allclose(blind @ np.asarray(covariance, float) @ blind, blind @ expected @ blind, rtol=1e-5)

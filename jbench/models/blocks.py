@@ -34,6 +34,9 @@ class Model(NamedTuple):
     apply: Callable[..., tuple[jax.Array, Any]]  # apply(variables, batch, *, train, key) -> (logits [B, n], new state)
     to_torch: Callable[[Variables], dict[str, np.ndarray]]
     from_torch: Callable[[Mapping[str, np.ndarray]], Variables]
+    # precompute(x [B, C, T]) -> arrays [B, ...]: what training needs of each window alone. Computed once where windows
+    # stay in memory, and carried in the batch; a batch without them computes them.
+    precompute: Callable[[jax.Array], dict[str, jax.Array]] = lambda x: {}
 
 
 class Moments(NamedTuple):
@@ -197,59 +200,85 @@ def fast_length(n: int) -> int:
         n += 1
 
 
-def lag_products(z: jax.Array, n_taps: int, pad: int) -> jax.Array:
-    """Sums over rows r and outputs s of z_padded[r, s + k] * z_padded[r, s + l], as a matrix [k, l], for z [r, t].
+def lag_sums(x: jax.Array, n_taps: int, pad: int) -> dict[str, jax.Array]:
+    """What `lag_moments` needs of windows x [b, c, t]; it depends on each window alone, so it is computed once.
 
-    Without the windows themselves, which would be k times the data. Summed over ALL shifts the products depend on the
-    lag |k - l| alone (one FFT); the shifts that are no outputs touch only the first and the last n_taps - 1 samples of
+    With z = x - centre (one number a window), and z_padded its rows with `pad` zeros on both sides:
+
+    Returns: lag_centre [b]; lag_trace [b, t], the sum of z over channels; lag_products [b, k (k + 1) / 2], the sums
+    over channels and outputs s of z_padded[s + i] * z_padded[s + j] for the taps i <= j.
+
+    The products come without the shifted signals, which would be k times the data. Summed over ALL shifts they depend
+    on the lag j - i alone (one FFT); the shifts that are no outputs touch only the first and the last k - 1 samples of
     the padded row, and are subtracted along the diagonals of two small Gram matrices.
     """
-    t = z.shape[1]
+    t = x.shape[-1]
     n_out = t + 2 * pad - n_taps + 1
+    centre = x.mean((1, 2))
+    z = x - centre[:, None, None]
     length = fast_length(t + n_taps)  # room for lags < n_taps without wrap-around
     spectrum = jnp.fft.rfft(z, length)
-    every = jnp.fft.irfft((spectrum.real**2 + spectrum.imag**2).sum(0), length)[:n_taps]
-    padded = jnp.pad(z, ((0, 0), (pad, pad)))
-    edges = padded[:, : n_taps - 1], padded[:, n_out:]
-    first, last = (jnp.matmul(e.T, e, precision=PRECISION) for e in edges)
+    every = jnp.fft.irfft((spectrum.real**2 + spectrum.imag**2).sum(1), length)[:, :n_taps]
+    padded = jnp.pad(z, ((0, 0), (0, 0), (pad, pad)))
+    edges = padded[..., : n_taps - 1], padded[..., n_out:]
+    first, last = (jnp.einsum('bci,bcj->bij', e, e, precision=PRECISION) for e in edges)
     tap, lag = np.arange(n_taps)[:, None], np.arange(n_taps)[None, :]
 
     def diagonals(gram: jax.Array) -> jax.Array:
-        return jnp.pad(gram, ((0, 1), (0, n_taps + 1)))[tap, tap + lag]  # [i, lag] = gram[i, i + lag], 0 outside
+        return jnp.pad(gram, ((0, 0), (0, 1), (0, n_taps + 1)))[:, tap, tap + lag]  # [i, lag] = gram[i, i + lag], or 0
 
     before, after = diagonals(first), diagonals(last)
-    before = jnp.cumsum(before, axis=0) - before  # samples before tap k: never the left factor of that tap
-    after = jnp.cumsum(after[::-1], axis=0)[::-1]  # samples beyond the last output of tap k
-    sums = every[None] - before - after  # [k, lag]
-    return sums[np.minimum(tap, lag), np.abs(tap - lag)]
+    before = jnp.cumsum(before, axis=1) - before  # samples before tap i: never the left factor of that tap
+    after = jnp.cumsum(after[:, ::-1], axis=1)[:, ::-1]  # samples beyond the last output of tap i
+    i, j = np.triu_indices(n_taps)
+    return {
+        'lag_centre': centre,
+        'lag_trace': z.sum(1),
+        'lag_products': (every[:, None] - before - after)[:, i, j - i],
+    }
 
 
 def lag_moments(
-    x: jax.Array, mask: jax.Array, n_taps: int, pad: int, axis_name: str | None = None
+    sums: Batch, mask: jax.Array, n_chans: int, n_taps: int, pad: int, axis_name: str | None = None
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Mean [k] and biased covariance [k, k] of the windows that a padded convolution sees in x [b, c, t]; their number.
+    """Mean [k] and biased covariance [k, k] of the k samples that a padded convolution sees at once; their number.
 
-    A filter w [k] applied to every channel of every valid row then has mean w.mean and variance w' covariance w,
-    without being applied. Both depend on the data alone, so no gradient flows into them. Offsets: with c the mean of
-    all data, x = c + z; the padded row is c * indicator + z_padded, and the three parts of the covariance are added,
-    so that no large numbers cancel.
+    Over all channels and outputs of the rows where mask [b] is true. A filter w [k] applied to all of them has mean
+    w.mean and variance w' covariance w, without being applied. Both depend on the data alone (`lag_sums`), so no
+    gradient flows into them. Offsets: a padded row is c * inside + z_padded, where c is the mean of all data and
+    `inside` is 1 on its samples and 0 on the padding; the three parts of the covariance are added, so that no large
+    numbers cancel.
     """
-    rows_of_batch, n_chans, t = x.shape
+    centres, traces, products = (
+        jnp.where(mask.reshape(-1, *(1,) * (a.ndim - 1)), lax.stop_gradient(a), 0)
+        for a in (sums['lag_centre'], sums['lag_trace'], sums['lag_products'])
+    )
+    t = traces.shape[1]
     n_out = t + 2 * pad - n_taps + 1
-    valid = mask[:, None, None]
-    x = jnp.where(valid, lax.stop_gradient(x), 0)
-    total, rows = add_devices((x.sum(), mask.sum().astype(x.dtype) * n_chans), axis_name)
-    at_least_one = jnp.maximum(rows, 1)
-    centre = total / (at_least_one * t)
-    z = jnp.where(valid, x - centre, 0).reshape(rows_of_batch * n_chans, t)
-    trace, products = add_devices((z.sum(0), lag_products(z, n_taps, pad)), axis_name)
+    centre, n = add_devices((centres.sum(), mask.sum().astype(centres.dtype)), axis_name)
+    at_least_one = jnp.maximum(n, 1)
+    centre = centre / at_least_one
+    shift = jnp.where(mask, centres - centre, 0)  # z of the whole batch is z of a window plus its shift
+    parts = traces.sum(0), shift @ traces, products.sum(0), shift.sum(), (shift**2).sum()
+    trace, shifted, product, shift_1, shift_2 = add_devices(parts, axis_name)
 
     window = np.arange(n_taps)[:, None] + np.arange(n_out)[None, :]  # [k, s] -> sample of the padded row
     ones = np.pad(np.ones(t), pad)[window]
-    inside = jnp.asarray(ones, x.dtype)
-    varying = jnp.pad(trace / at_least_one, pad)[window]
-    mean_inside, mean_varying = jnp.asarray(ones.mean(1), x.dtype), varying.mean(1)
-    cross = jnp.matmul(inside - mean_inside[:, None], varying.T, precision=PRECISION) / n_out
-    covariance = products / (at_least_one * n_out) - jnp.outer(mean_varying, mean_varying)
-    covariance += centre * (cross + cross.T) + centre**2 * jnp.asarray(np.cov(ones, bias=True), x.dtype)
-    return centre * mean_inside + mean_varying, covariance, rows * n_out
+    inside, both = (jnp.asarray(a, trace.dtype) for a in (ones, ones @ ones.T))
+    i, j = np.triu_indices(n_taps)
+    place = np.zeros((n_taps, n_taps), int)
+    place[i, j] = place[j, i] = np.arange(len(i))
+
+    def cross(row: jax.Array, weights: jax.Array) -> jax.Array:
+        """weights [k, s] times the shifts of a padded row [t], plus the transpose."""
+        found = jnp.matmul(weights, jnp.pad(row, pad)[window].T, precision=PRECISION)
+        return found + found.T
+
+    rows = at_least_one * n_chans
+    product = product[place] + cross(shifted, inside) + n_chans * shift_2 * both
+    varying = (trace + n_chans * shift_1) / rows
+    mean_inside, mean_varying = jnp.asarray(ones.mean(1), trace.dtype), jnp.pad(varying, pad)[window].mean(1)
+    covariance = product / (rows * n_out) - jnp.outer(mean_varying, mean_varying)
+    covariance += centre * cross(varying, (inside - mean_inside[:, None]) / n_out)
+    covariance += centre**2 * jnp.asarray(np.cov(ones, bias=True), trace.dtype)
+    return centre * mean_inside + mean_varying, covariance, n * n_chans * n_out

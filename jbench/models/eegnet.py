@@ -58,6 +58,11 @@ def n_pooled(n_times: int) -> int:
     return ((n_times + 1) // POOL_1 + 1) // POOL_2
 
 
+def precompute(x: jax.Array) -> dict[str, jax.Array]:
+    """What the statistics of the first batch norm need of windows x [b, c, t]."""
+    return blocks.lag_sums(x, TAPS, TAPS // 2)
+
+
 class _EEGNet(nn.Module):
     n_chans: int
     n_times: int
@@ -65,10 +70,11 @@ class _EEGNet(nn.Module):
     axis_name: str | None
 
     @nn.compact
-    def __call__(self, x: jax.Array, mask: jax.Array, *, train: bool, key: jax.Array | None) -> jax.Array:
+    def __call__(self, batch: Batch, *, train: bool, key: jax.Array | None) -> jax.Array:
         """Logits [b, n] of x [b, c, t]; rows where mask [b] is false count in no statistic."""
+        mask = batch['mask']
         key_1, key_2 = (None, None) if key is None else jax.random.split(blocks.device_key(key, self.axis_name))
-        h = self._temporal_and_spatial(x, mask, train)
+        h = self._temporal_and_spatial(batch, train)
         h = self._batch_norm('bn_spatial')(h, mask, train=train)
         h = blocks.dropout(blocks.average_pool(nn.elu(h), POOL_1), DROPOUT, key_1)
 
@@ -85,21 +91,26 @@ class _EEGNet(nn.Module):
         bias = self.param('linear_bias', nn.initializers.zeros, (self.n_out,))
         return jnp.einsum('fbt,nft->bn', h, linear, precision=blocks.PRECISION) + bias
 
-    def _temporal_and_spatial(self, x: jax.Array, mask: jax.Array, train: bool) -> jax.Array:
+    def _temporal_and_spatial(self, batch: Batch, train: bool) -> jax.Array:
         """Temporal filter, batch norm and spatial filter of x [b, c, t] in one: [16, b, t + 1]."""
+        x, mask = batch['x'], batch['mask']
         temporal = self.param('temporal', blocks.uniform(1 / math.sqrt(TAPS)), (N_TEMPORAL, TAPS))
         xavier = math.sqrt(6 / (self.n_chans * (1 + N_SPATIAL)))  # torch's fan_out counts the filters of all groups
         spatial = self.param('spatial', blocks.uniform(xavier), (N_SPATIAL, self.n_chans))
         moments = None
         if train:
-            mean, covariance, count = blocks.lag_moments(x, mask, TAPS, TAPS // 2, self.axis_name)
+            mean, covariance, count = blocks.lag_moments(
+                batch if 'lag_products' in batch else precompute(x), mask, self.n_chans, TAPS, TAPS // 2, self.axis_name
+            )
             var = jnp.einsum('fk,kl,fl->f', temporal, covariance, temporal, precision=blocks.PRECISION)
             moments = Moments(jnp.matmul(temporal, mean, precision=blocks.PRECISION), jnp.maximum(var, 0), count)
         gain, offset = self._batch_norm('bn_temporal').fold(moments)
 
         limited = blocks.max_norm(spatial, MAX_NORM)
-        mixed = jnp.einsum('gc,bct->gbt', limited, x, precision=blocks.PRECISION)
-        _, b, t = mixed.shape
+        b, _, t = x.shape
+        # A product for each window: one for all of them would first move the time axis of the whole batch.
+        each = jnp.broadcast_to(limited, (b, *limited.shape))
+        mixed = jnp.einsum('bgc,bct->gbt', each, x, precision=blocks.PRECISION)
         h = blocks.fir(mixed.reshape(N_TEMPORAL, PER_TEMPORAL * b, t), temporal * gain[:, None], TAPS // 2)
         # The offset of a temporal filter reaches the output through each spatial filter's sum of weights.
         constant = jnp.repeat(offset, PER_TEMPORAL) * limited.sum(1)
@@ -151,15 +162,15 @@ def eegnet(signal: Signal, n_out: int, *, axis_name: str | None = None) -> Model
 
     @jax.jit  # compiled, the forward pass of flax's initialisation is dropped
     def init(key: jax.Array) -> Variables:
-        return dict(module.init(key, jnp.zeros((1, c, t)), jnp.ones(1, bool), train=False, key=None))
+        return dict(module.init(key, {'x': jnp.zeros((1, c, t)), 'mask': jnp.ones(1, bool)}, train=False, key=None))
 
     def apply(variables: Variables, batch: Batch, *, train: bool, key: jax.Array | None) -> tuple[jax.Array, Any]:
         x, mask = batch['x'], batch['mask']
         chex.assert_shape(x, (None, c, t))
         chex.assert_shape(mask, (x.shape[0],))
         if not train:
-            return jnp.asarray(module.apply(variables, x, mask, train=False, key=None)), variables['state']
-        logits, changed = module.apply(variables, x, mask, train=True, key=key, mutable=['state'])
+            return jnp.asarray(module.apply(variables, batch, train=False, key=None)), variables['state']
+        logits, changed = module.apply(variables, batch, train=True, key=key, mutable=['state'])
         return logits, changed['state']
 
     def to_torch(variables: Variables) -> dict[str, np.ndarray]:
@@ -168,4 +179,4 @@ def eegnet(signal: Signal, n_out: int, *, axis_name: str | None = None) -> Model
     def from_torch(found: Mapping[str, np.ndarray]) -> Variables:
         return torch_weights.restore(tensors, found, jax.eval_shape(init, jax.random.key(0)))
 
-    return Model(init, apply, to_torch, from_torch)
+    return Model(init, apply, to_torch, from_torch, precompute)
