@@ -210,13 +210,30 @@ def test_lag_moments_equal_windows(c: int, t: int) -> None:
     with jax.enable_x64(True):
         rng = np.random.default_rng(t)
         x, mask = rng.standard_normal((4, c, t)) + 50, np.array([True, False, True, True])
-        mean, covariance, count = blocks.lag_moments(blocks.lag_sums(jnp.asarray(x), 64, 32), jnp.asarray(mask), c, 64, 32)
+        mean, covariance, count = blocks.lag_moments(
+            blocks.lag_sums(jnp.asarray(x), 64, 32), jnp.asarray(mask), c, 64, 32
+        )
         padded = np.pad(x[mask], ((0, 0), (0, 0), (32, 32)))
         windows = np.lib.stride_tricks.sliding_window_view(padded, 64, axis=-1).reshape(-1, 64)
         assert count == len(windows)
         np.testing.assert_allclose(mean, windows.mean(0), rtol=1e-12)
         expected = np.cov(windows, rowvar=False, bias=True)
         np.testing.assert_allclose(covariance, expected, rtol=0, atol=1e-12 * expected.max())
+
+
+def test_moments_carried_in_the_batch_change_nothing() -> None:
+    """Value, gradient and running statistics; windows with very different offsets, and a row of padding."""
+    model = build(3, 130, 2)
+    rng = np.random.default_rng(0)
+    x = (rng.standard_normal((6, 3, 130)) + 50 * rng.standard_normal((6, 1, 1))).astype(np.float32)
+    batch, y = batch_of(x, np.arange(6) < 5), np.arange(6) % 2
+    alone = [model.precompute(batch['x'][i : i + 1]) for i in range(6)]
+    carried = batch | {k: jnp.concatenate([a[k] for a in alone]) for k in alone[0]}
+    variables, compute = lively(model), value_and_grad(model.apply, key=None)
+    close(compute(variables, carried, y), compute(variables, batch, y), 1e-5)
+    wrong = carried | {'lag_products': 1.1 * carried['lag_products']}
+    with pytest.raises(AssertionError):
+        close(compute(variables, wrong, y), compute(variables, batch, y), 1e-5)
 
 
 def test_lag_moments_bear_offsets() -> None:
@@ -233,13 +250,12 @@ def test_lag_moments_bear_offsets() -> None:
 
 
 @pytest.mark.parametrize(('t', 'k', 'pad', 'block'), [(120, 64, 32, 64), (27, 64, 32, 64), (10, 3, 0, 4), (9, 7, 3, 2)])
-def test_fir_and_depthwise_are_cross_correlations(t: int, k: int, pad: int, block: int) -> None:
+def test_fir_is_a_cross_correlation(t: int, k: int, pad: int, block: int) -> None:
     rng = np.random.default_rng(0)
     x, taps = rng.standard_normal((2, 3, t)), rng.standard_normal((2, k))
     padded = np.pad(x, ((0, 0), (0, 0), (pad, pad)))
     expected = [[np.correlate(row, taps[f], 'valid') for row in padded[f]] for f in range(2)]
     close(blocks.fir(jnp.asarray(x), jnp.asarray(taps), pad, block), np.array(expected), 1e-5)
-    close(blocks.depthwise(jnp.asarray(x), jnp.asarray(taps), pad), np.array(expected), 1e-5)
 
 
 def test_norm_limit_and_its_gradient() -> None:

@@ -179,15 +179,6 @@ def fir(x: jax.Array, taps: jax.Array, pad: int, block: int = 64) -> jax.Array:
     return out.reshape(n, rows, -1)[..., :n_out]
 
 
-def depthwise(x: jax.Array, taps: jax.Array, pad: int) -> jax.Array:
-    """As `fir` for few taps and short rows, x [f, b, t]: a sum of k shifted products, which XLA fuses into one loop."""
-    k = taps.shape[1]
-    padded = jnp.pad(x, ((0, 0), (0, 0), (pad, pad)))
-    n_out = padded.shape[-1] - k + 1
-    terms = [padded[..., i : i + n_out] * taps[:, i, None, None] for i in range(k)]
-    return sum(terms[1:], terms[0])
-
-
 def fast_length(n: int) -> int:
     """Smallest number >= n with no prime factor beyond 5: FFTs of such lengths are fast everywhere."""
     while True:

@@ -80,7 +80,7 @@ class _EEGNet(nn.Module):
 
         depth = self.param('depth', blocks.uniform(1 / math.sqrt(SEPARABLE_TAPS)), (N_SPATIAL, SEPARABLE_TAPS))
         point = self.param('point', blocks.uniform(1 / math.sqrt(N_SPATIAL)), (N_SPATIAL, N_SPATIAL))
-        h = blocks.depthwise(h, depth, SEPARABLE_TAPS // 2)
+        h = blocks.fir(h, depth, SEPARABLE_TAPS // 2, block=32)
         h = jnp.einsum('gf,fbt->gbt', point, h, precision=blocks.PRECISION)
         h = self._batch_norm('bn_separable')(h, mask, train=train)
         h = blocks.dropout(blocks.average_pool(nn.elu(h), POOL_2), DROPOUT, key_2)

@@ -1,0 +1,229 @@
+# ruff: noqa: E402
+"""Time one training step and one evaluation step beside the reference implementation, in one run.
+
+    pip install -e '.[peers]'
+    python benchmarks/train_step.py --models=eegnet --peers=braindecode
+
+Batch 64, 480 samples, float32, two threads on each side, random windows that lie where the step expects them; what
+jbench computes once a window (the moments of EEGNet's data) is stated apart. Ours is the whole step as it trains:
+forward, backward, clipping, AdamW with its schedule. Theirs: forward, backward, torch's AdamW. Blocks of steps of the
+two sides take turns (A B A B ...), in one process, the threads of the waiting side asleep; the first steps of a block
+do not count. Both start from the same weights, and the largest difference between what they compute is in the table:
+logits in evaluation; loss, gradient and running statistics in training, without dropout.
+
+On stdout a table (medians, 10 % quantiles, load), and as last line a JSON list of rows {model, n_chans, n_times,
+n_outputs, batch, phase, ours_ms, peer_ms, ratio, max_abs_difference}; times are medians in ms.
+"""
+
+from __future__ import annotations
+
+import os
+
+THREADS = 2
+os.environ |= {'NPROC': str(THREADS), 'OMP_NUM_THREADS': str(THREADS)}
+os.environ |= {'OMP_WAIT_POLICY': 'PASSIVE', 'GOMP_SPINCOUNT': '0'}  # a side that waits leaves the cores alone
+
+import argparse
+import json
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+from unittest import mock
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jbench import optim, parallel, step
+from jbench.compiler import build
+from jbench.models import MODELS
+from jbench.models.blocks import Model
+from jbench.spec import Recipe, RequestError, Signal, unknown
+
+BATCH, N_TIMES, SFREQ = 64, 480, 120.0
+SHAPES = ((8, 12), (64, 4))  # channels, classes
+BLOCKS, STEPS, WARM = 9, 12, 2  # blocks of each side, steps in a block, steps of it that do not count
+RECIPE = Recipe()
+PEERS = {'eegnet': 'EEGNet'}  # names in braindecode.models
+GROUPS = {'classic': tuple(PEERS)}
+Timed = Callable[[], Any]  # one step, finished when it returns
+
+
+class Side(NamedTuple):
+    """One implementation of one network: its steps, and what a test without dropout finds."""
+
+    train: Timed
+    evaluate: Timed
+    found: dict[str, dict[str, np.ndarray]]  # phase -> named arrays
+
+
+def ours(model: Model, x: np.ndarray, y: np.ndarray, weights: dict[str, np.ndarray]) -> tuple[Side, float]:
+    """jbench's steps from `weights`, and the ms that a batch's precomputed arrays take, once a window."""
+    n_out = int(y.max()) + 1
+    batch = {'x': jnp.asarray(x), 'y': jnp.asarray(y, jnp.int32), 'mask': jnp.ones(len(y), bool)}
+    precompute = jax.jit(model.precompute)
+    batch |= precompute(batch['x'])
+    once = np.median([timed(lambda: jax.block_until_ready(precompute(batch['x']))) for _ in range(9)])
+    batch = {k: v[None] for k, v in batch.items()}  # the axis of devices
+    tx = optim.adamw(RECIPE, 1000)
+    state = parallel.new_state(model, tx, 0, jnp.ones(n_out)) | model.from_torch(weights)
+    variables = {k: jax.tree.map(jnp.copy, state[k]) for k in ('params', 'state')}
+    one = partial(step.train_step, model=model, tx=tx, loss=RECIPE.loss, smoothing=0.0)
+    train_step = jax.pmap(one, axis_name=step.AXIS, in_axes=(None, 0), out_axes=None, donate_argnums=0)
+    predict = jax.pmap(partial(step.predict_step, model=model), axis_name=step.AXIS, in_axes=(None, 0))
+
+    def train() -> None:
+        nonlocal state
+        state, sums = train_step(state, batch)
+        jax.block_until_ready(sums)
+
+    def check(v: Any, batch: Any) -> Any:
+        def loss(params: Any) -> Any:
+            logits, new = model.apply(v | {'params': params}, batch, train=True, key=None)
+            return step.cross_entropy(logits, batch['y'], jnp.ones(n_out), 0.0)[0].mean(), new
+
+        return jax.value_and_grad(loss, has_aux=True)(v['params'])
+
+    (loss, new), grads = jax.pmap(check, axis_name=step.AXIS, in_axes=(None, 0), out_axes=None)(variables, batch)
+    found = {
+        'eval': {'logits': np.asarray(predict(variables, batch))[0]},
+        'train': {'loss': np.asarray(loss)} | model.to_torch({'params': grads, 'state': new}),
+    }
+    return Side(train, lambda: jax.block_until_ready(predict(variables, batch)), found), float(once)
+
+
+def braindecode(name: str, x: np.ndarray, y: np.ndarray) -> tuple[Side, dict[str, np.ndarray]]:
+    """braindecode's steps, and its initial weights."""
+    import torch
+
+    torch.set_num_threads(THREADS)
+    torch.manual_seed(0)
+    try:
+        import torchaudio  # noqa: F401
+    except (ImportError, OSError):  # its wheel may want CUDA libraries; these networks never call it
+        for part in ('torchaudio', 'torchaudio.functional', 'torchaudio.transforms'):
+            sys.modules[part] = mock.MagicMock()
+    from braindecode import models
+
+    with warnings.catch_warnings():
+        warnings.simplefilter('ignore')
+        net = getattr(models, PEERS[name])(n_chans=x.shape[1], n_times=x.shape[2], n_outputs=int(y.max()) + 1)
+    weights = {k: v.numpy().copy() for k, v in net.state_dict().items()}
+    inputs, labels = torch.tensor(x), torch.tensor(y)
+    found = {'eval': {'logits': _without_grad(net, inputs)}, 'train': _one_pass(net, inputs, labels)}
+    net.load_state_dict({k: torch.tensor(v) for k, v in weights.items()})
+    optimiser = torch.optim.AdamW(net.parameters(), lr=RECIPE.lr, weight_decay=RECIPE.weight_decay)
+
+    def train() -> None:
+        net.train()
+        optimiser.zero_grad(set_to_none=True)
+        torch.nn.functional.cross_entropy(net(inputs), labels).backward()
+        optimiser.step()
+
+    return Side(train, lambda: _without_grad(net, inputs), found), weights
+
+
+def _without_grad(net: Any, inputs: Any) -> np.ndarray:
+    import torch
+
+    with torch.no_grad():
+        return net.eval()(inputs).numpy()
+
+
+def _one_pass(net: Any, inputs: Any, labels: Any) -> dict[str, np.ndarray]:
+    """Loss, gradients and running statistics of a training pass without dropout, by torch's names."""
+    import torch
+
+    net.train()
+    drops = [m for m in net.modules() if isinstance(m, torch.nn.modules.dropout._DropoutNd)]
+    for drop in drops:
+        drop.eval()
+    loss = torch.nn.functional.cross_entropy(net(inputs), labels)
+    loss.backward()
+    found = {k: p.grad.numpy().copy() for k, p in net.named_parameters()}
+    net.zero_grad()
+    return found | {k: b.numpy().copy() for k, b in net.named_buffers()} | {'loss': loss.detach().numpy()}
+
+
+def timed(work: Timed) -> float:
+    """Milliseconds of one call."""
+    began = time.perf_counter()
+    work()
+    return 1e3 * (time.perf_counter() - began)
+
+
+def take_turns(sides: tuple[Timed, Timed]) -> tuple[np.ndarray, np.ndarray]:
+    """Milliseconds of the counted steps of each side, blocks of which take turns."""
+    taken: tuple[list[float], list[float]] = ([], [])
+    for _ in range(BLOCKS):
+        for side, into in zip(sides, taken, strict=True):
+            into += [timed(side) for _ in range(STEPS)][WARM:]
+    return np.array(taken[0]), np.array(taken[1])
+
+
+def largest_difference(a: dict[str, np.ndarray], b: dict[str, np.ndarray]) -> float:
+    """Over the arrays that both name (torch also counts the batches it has seen)."""
+    names = [k for k in a if k in b and not k.endswith('num_batches_tracked')]
+    assert {'loss', 'logits'} & set(names)
+    return max(float(np.abs(a[k] - b[k]).max()) for k in names)
+
+
+def measure(name: str, n_chans: int, n_out: int) -> list[dict[str, Any]]:
+    """The rows of one network at one shape."""
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((BATCH, n_chans, N_TIMES)).astype(np.float32)
+    y = np.arange(BATCH) % n_out
+    peer, weights = braindecode(name, x, y)
+    model = build(name, Signal(n_chans=n_chans, n_times=N_TIMES, sfreq=SFREQ), n_out)
+    own, once = ours(model, x, y, weights)
+    rows = []
+    for phase, pair in (('train', (own.train, peer.train)), ('eval', (own.evaluate, peer.evaluate))):
+        a, b = take_turns(pair)
+        row = {
+            'model': name,
+            'n_chans': n_chans,
+            'n_times': N_TIMES,
+            'n_outputs': n_out,
+            'batch': BATCH,
+            'phase': phase,
+        }
+        row |= {'ours_ms': float(np.median(a)), 'peer_ms': float(np.median(b))}
+        row |= {'ratio': row['peer_ms'] / row['ours_ms']}
+        row |= {'max_abs_difference': largest_difference(own.found[phase], peer.found[phase])}
+        rows.append(row)
+        print(
+            f'{name} {n_chans} channels, {n_out} classes, {phase:<5}  ours {np.median(a):7.2f} (p10 '
+            f'{np.quantile(a, 0.1):7.2f})  braindecode {np.median(b):7.2f} (p10 {np.quantile(b, 0.1):7.2f}) ms  '
+            f'ratio {row["ratio"]:5.1f}  largest difference {row["max_abs_difference"]:.1e}'
+            + (f'  once a window, the batch: {once:.1f} ms' if phase == 'train' else ''),
+            flush=True,
+        )
+    return rows
+
+
+def main(argv: list[str]) -> int:
+    """Measure and print; 2 for an unknown model."""
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument('--models', default='eegnet', help='names, or classic for all')
+    p.add_argument('--peers', default='braindecode', choices=('braindecode',))
+    args = p.parse_args(argv)
+    names = [n for word in args.models.split(',') for n in GROUPS.get(word, (word,))]
+    try:
+        for n in names:
+            if n not in PEERS or n not in MODELS:
+                raise unknown('model', n, [*PEERS, *GROUPS])
+        print(f'jax {jax.__version__}, {THREADS} threads, load {os.getloadavg()[0]:.2f} at the start', flush=True)
+        rows = [r for n in names for shape in SHAPES for r in measure(n, *shape)]
+    except RequestError as error:
+        print(f'train_step: {error}', file=sys.stderr)
+        return 2
+    print(f'load {os.getloadavg()[0]:.2f} at the end (both sides of this run included)')
+    print(json.dumps(rows))
+    return 0
+
+
+if __name__ == '__main__':
+    sys.exit(main(sys.argv[1:]))
