@@ -1,4 +1,3 @@
-# ruff: noqa: E402
 """Time one training step and one evaluation step beside the reference implementation, in one run.
 
     pip install -e '.[peers]'
@@ -19,9 +18,9 @@ from __future__ import annotations
 
 import os
 
-THREADS = 2
-os.environ |= {'NPROC': str(THREADS), 'OMP_NUM_THREADS': str(THREADS)}
-os.environ |= {'OMP_WAIT_POLICY': 'PASSIVE', 'GOMP_SPINCOUNT': '0'}  # a side that waits leaves the cores alone
+os.environ['NPROC'] = os.environ['OMP_NUM_THREADS'] = '2'
+os.environ['OMP_WAIT_POLICY'] = 'PASSIVE'  # the threads of a side that waits leave the cores alone
+os.environ['GOMP_SPINCOUNT'] = '0'
 
 import argparse
 import json
@@ -43,6 +42,7 @@ from jbench.models import MODELS
 from jbench.models.blocks import Model
 from jbench.spec import Recipe, RequestError, Signal, unknown
 
+THREADS = 2  # as above
 BATCH, N_TIMES, SFREQ = 64, 480, 120.0
 SHAPES = ((8, 12), (64, 4))  # channels, classes
 BLOCKS, STEPS, WARM = 9, 12, 2  # blocks of each side, steps in a block, steps of it that do not count
@@ -69,7 +69,7 @@ def ours(model: Model, x: np.ndarray, y: np.ndarray, weights: dict[str, np.ndarr
     once = np.median([timed(lambda: jax.block_until_ready(precompute(batch['x']))) for _ in range(9)])
     batch = {k: v[None] for k, v in batch.items()}  # the axis of devices
     tx = optim.adamw(RECIPE, 1000)
-    state = parallel.new_state(model, tx, 0, jnp.ones(n_out)) | model.from_torch(weights)
+    state = parallel.new_state(parallel.first_draw(model, 0), tx, jnp.ones(n_out)) | model.from_torch(weights)
     variables = {k: jax.tree.map(jnp.copy, state[k]) for k in ('params', 'state')}
     one = partial(step.train_step, model=model, tx=tx, loss=RECIPE.loss, smoothing=0.0)
     train_step = jax.pmap(one, axis_name=step.AXIS, in_axes=(None, 0), out_axes=None, donate_argnums=0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import threading
+from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
@@ -18,7 +19,8 @@ from jbench.spec import Cell, Recipe, RequestError, Signal
 class Compiler:
     """Compiled programs by what they depend on; those foreseen compile in one background thread."""
 
-    def __init__(self) -> None:
+    def __init__(self, seal: Callable[[], None] = lambda: None) -> None:
+        self._seal = seal  # called after each compilation: see xla_cache
         self._made: dict[Any, parallel.Programs] = {}
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
@@ -35,6 +37,7 @@ class Compiler:
                 self._made[key] = parallel.compile_programs(
                     build(model, signal, n_out), optim.adamw(recipe, 1), recipe, signal, n_out
                 )
+                self._seal()
             return self._made[key]
 
     def foresee(self, cells: list[Cell]) -> None:

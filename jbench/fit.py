@@ -10,14 +10,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
-from jbench import checkpoint, metrics
+from jbench import checkpoint, metrics, parallel
 from jbench.data.loader import Loader, n_batches
 from jbench.data.targets import class_weights
-from jbench.parallel import Programs, predict, shard
+from jbench.parallel import Programs, copy, predict, shard
 from jbench.spec import Recipe
 from jbench.step import State
 
@@ -113,6 +111,7 @@ def fit(
     Raises: Interrupted after a save; NonFinite if the loss, or the outputs of every epoch, are no numbers.
     """
     began = time.monotonic()
+    train.carry(programs.precompute)
     course, state, best = _begin(start, watch)
     before, saved = course.seconds, began
     sign = 1.0 if metrics.BETTER[metric] == 'higher' else -1.0
@@ -121,8 +120,8 @@ def fit(
         nonlocal saved
         if watch.folder is not None and (due or time.monotonic() - saved > SAVE_EVERY):
             course.seconds, saved = before + time.monotonic() - began, time.monotonic()
-            step = int(state['step'])
-            checkpoint.save(watch.folder, step, {'now': state, 'best': best}, course.__dict__)
+            if parallel.first():
+                checkpoint.save(watch.folder, int(state['step']), {'now': copy(state), 'best': best}, course.__dict__)
 
     def guard() -> None:
         if watch.stop():
@@ -144,7 +143,7 @@ def fit(
         outputs = predict(programs, variables, valid, guard)
         value = monitor(valid.prepared.kind, outputs, valid.y, metric)
         if course.close_epoch(value, sign, n_batches(len(train), recipe.batch_size), recipe.patience):
-            best = jax.tree.map(jnp.copy, variables)
+            best = copy(variables)
         watch.progress({**course.history[-1], 'best': sign * course.best})
     if course.best_epoch < 0:
         raise NonFinite(f'{metric} on the validation part was never defined')
@@ -160,12 +159,13 @@ def _begin(start: State, watch: Watch) -> tuple[Course, State, dict[str, Any]]:
     """The first state, or that of the last checkpoint of the same machine kind."""
     best = {'params': start['params'], 'state': start['state']}
     if watch.folder is not None:
-        found = checkpoint.restore(watch.folder, {'now': start, 'best': best}, partial(_same_machine, watch))
+        like = {'now': start, 'best': best}
+        found = checkpoint.restore(watch.folder, like, partial(_same_machine, watch), watch.say)
         if found is not None:
             course = Course(**found[1])
             course.resumes += 1
             return course, found[0]['now'], found[0]['best']
-    return Course(machine=watch.machine), jax.tree.map(jnp.copy, start), jax.tree.map(jnp.copy, best)
+    return Course(machine=watch.machine), copy(start), copy(best)
 
 
 def _same_machine(watch: Watch, facts: dict[str, Any]) -> bool:
@@ -178,6 +178,7 @@ def _same_machine(watch: Watch, facts: dict[str, Any]) -> bool:
 
 def touch(programs: Programs, start: State, train: Loader) -> dict[str, Any]:
     """An untrained model whose batch statistics have seen one batch (NeuralBench's `chance`)."""
+    train.carry(programs.precompute)
     chunk = next(train.chunks(0))
-    state, _ = programs.train(jax.tree.map(jnp.copy, start), shard(chunk), np.int32(1))
+    state, _ = programs.train(copy(start), shard(chunk), np.int32(1))
     return {'params': start['params'], 'state': state['state']}

@@ -107,9 +107,9 @@ def adamw(recipe: Recipe, total_steps: int) -> optax.GradientTransformation:
     _check(total_steps)
 
     def init(params: Any) -> OneCycleAdamW:
-        lr, turn, last = (jnp.asarray(v, jnp.float32) for v in (recipe.lr, WARM_UP * total_steps - 1, total_steps - 1))
-        mean, square = (jax.tree.map(jnp.zeros_like, params) for _ in range(2))  # two: the step may donate both
-        return OneCycleAdamW(jnp.zeros((), jnp.int32), lr, turn, last, mean, square)
+        lr, turn, last = (_host(v, np.float32) for v in (recipe.lr, WARM_UP * total_steps - 1, total_steps - 1))
+        zeros = jax.tree.map(lambda p: np.zeros(p.shape, p.dtype), params)
+        return OneCycleAdamW(_host(0, np.int32), lr, turn, last, zeros, zeros)
 
     def update(grads: Any, state: OneCycleAdamW, params: Any = None) -> tuple[Any, OneCycleAdamW]:
         if params is None:
@@ -129,6 +129,11 @@ def adamw(recipe: Recipe, total_steps: int) -> optax.GradientTransformation:
         return updates, state._replace(step=state.step + 1, mean=mean, square=square)
 
     return optax.chain(clip_by_global_norm(recipe.grad_clip), optax.GradientTransformation(init, update))
+
+
+def _host(value: float, dtype: Any) -> Any:
+    """A number as an array on the host: nothing is compiled to make it."""
+    return np.asarray(value, dtype)
 
 
 def _check(total: int) -> None:

@@ -1,7 +1,12 @@
-"""The only place that knows devices: chunks of batches split over them with pmap, state kept without a device axis."""
+"""The only place that knows devices and processes: chunks of batches split over them with pmap, state kept whole.
+
+Several processes (`--distributed`) run the same command on one work folder and take the same decisions at the same
+moments: the first one takes those that could differ, works on files, and speaks.
+"""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
@@ -20,44 +25,111 @@ from jbench.step import AXIS, State, predict_step, train_step
 class Programs(NamedTuple):
     """The compiled programs of one model under one recipe; shapes do not depend on the number of windows."""
 
+    draw: Callable[..., Any]  # (u32 seed) -> first weights and statistics, and the key of dropout
+    precompute: Callable[..., Any]  # (x [B, C, T]) -> what training needs of each window alone
     train: Callable[..., Any]  # (state, chunk arrays, n) -> (state, metrics summed over batches)
-    predict: Callable[..., Any]  # (variables, chunk arrays, n) -> outputs [devices, K, B, n_out]
+    predict: Callable[..., Any]  # (variables, chunk arrays, n) -> outputs [K, B, n_out]
+
+
+def connect() -> None:
+    """Join the other processes: found by jax on TPU pods, Slurm, Open MPI and Kubernetes, else told by the environment.
+
+    Raises: RequestError where neither tells who they are, or they do not answer.
+    """
+    jax.config.update('jax_enable_preemption_service', False)  # it would take SIGTERM away from us
+    told = [os.environ.get(name) for name in ('JAX_COORDINATOR_ADDRESS', 'JAX_NUM_PROCESSES', 'JAX_PROCESS_ID')]
+    try:
+        if all(told):
+            jax.distributed.initialize(told[0], *map(int, told[1:]))  # type: ignore[arg-type]
+        else:
+            jax.distributed.initialize()
+    except (RuntimeError, ValueError) as error:
+        raise RequestError(
+            f'--distributed: jax cannot join the other processes ({str(error).splitlines()[0]}); outside of TPU pods, '
+            'Slurm, Open MPI and Kubernetes give each process JAX_COORDINATOR_ADDRESS=HOST:PORT of the first one, '
+            'JAX_NUM_PROCESSES and JAX_PROCESS_ID=0, 1, ...'
+        ) from error
+
+
+def leave() -> None:
+    """Wait for the other processes, so that none ends while another still needs it."""
+    if jax.distributed.is_initialized():
+        jax.distributed.shutdown()
+
+
+def name() -> str:
+    """What this process puts before what it says; '' for the first one."""
+    return '' if first() else f'process {jax.process_index()}: '
+
+
+def first() -> bool:
+    """Whether this process is the one that decides, writes and speaks."""
+    return jax.process_index() == 0
+
+
+def agreed(flags: np.ndarray) -> np.ndarray:
+    """What the first process says; every process comes here at the same moment."""
+    if jax.process_count() == 1:
+        return flags
+    from jax.experimental import multihost_utils
+
+    return np.asarray(multihost_utils.broadcast_one_to_all(flags))
+
+
+def anywhere(flag: bool) -> bool:
+    """Whether any process says yes; every process comes here at the same moment."""
+    if jax.process_count() == 1:
+        return flag
+    from jax.experimental import multihost_utils
+
+    return bool(np.any(multihost_utils.process_allgather(np.array(flag))))
 
 
 def shard(chunk: Chunk) -> dict[str, np.ndarray]:
-    """A chunk [K, B, ...] as arrays [devices, K, B / devices, ...]."""
-    d = jax.local_device_count()
+    """A chunk [K, B, ...] as arrays [devices, K, B / devices, ...], the devices of this process alone."""
+    d, here = jax.local_device_count(), jax.process_index()
 
     def split(a: np.ndarray) -> np.ndarray:
-        k, b, *rest = a.shape
-        return a.reshape(k, d, b // d, *rest).swapaxes(0, 1)
+        rows = a.reshape(len(a), jax.device_count(), -1, *a.shape[2:])
+        return rows[:, here * d : (here + 1) * d].swapaxes(0, 1)
 
-    return {'x': split(chunk.x), 'y': split(chunk.y), 'mask': split(chunk.mask)}
+    return {k: split(a) for k, a in {'x': chunk.x, 'y': chunk.y, 'mask': chunk.mask, **chunk.extra}.items()}
 
 
 def compile_programs(
     model: Model, tx: optax.GradientTransformation, recipe: Recipe, signal: Signal, n_out: int
 ) -> Programs:
-    """Compile training and prediction from shapes alone, before any data are there.
+    """Compile all programs from shapes alone, before any data are there (several processes: at the first call).
 
     Raises: RequestError if the batch cannot be split over the devices.
     """
-    d = jax.local_device_count()
+    d = jax.device_count()
     if recipe.batch_size % d:
         raise RequestError(f'recipe.batch_size: {recipe.batch_size} cannot be split over {d} devices')
-    k = chunk_batches(signal, recipe.batch_size)
-    rows = (d, k, recipe.batch_size // d)
-    shape, count = jax.ShapeDtypeStruct, jax.ShapeDtypeStruct((), jnp.int32)
-    y = shape(rows, jnp.int32) if recipe.loss == 'cross_entropy' else shape((*rows, n_out), jnp.float32)
-    chunk = {'x': shape((*rows, signal.n_chans, signal.n_times), jnp.float32), 'y': y, 'mask': shape(rows, jnp.bool_)}
-    state = jax.eval_shape(lambda: new_state(model, tx, 0, jnp.ones(n_out)))
+    shape, count, window = jax.ShapeDtypeStruct, jax.ShapeDtypeStruct((), jnp.int32), (signal.n_chans, signal.n_times)
+    draw = jax.jit(partial(first_draw, model)).lower(shape((), jnp.uint32)).compile()
+    precompute = jax.jit(model.precompute).lower(shape((recipe.batch_size, *window), jnp.float32)).compile()
     step = partial(train_step, model=model, tx=tx, loss=recipe.loss, smoothing=recipe.label_smoothing)
     train = jax.pmap(
         partial(_train_chunk, step=step), axis_name=AXIS, in_axes=(None, 0, None), out_axes=None, donate_argnums=0
     )
-    predict = jax.pmap(partial(_predict_chunk, model=model, n_out=n_out), axis_name=AXIS, in_axes=(None, 0, None))
+    predict = jax.pmap(
+        partial(_predict_chunk, model=model, n_out=n_out), axis_name=AXIS, in_axes=(None, 0, None), out_axes=None
+    )
+    if jax.process_count() > 1:  # what the other processes hold cannot be said by a shape
+        return Programs(draw, precompute, train, predict)
+    rows = (d, chunk_batches(signal, recipe.batch_size), recipe.batch_size // d)
+    y = shape(rows, jnp.int32) if recipe.loss == 'cross_entropy' else shape((*rows, n_out), jnp.float32)
+    chunk = {'x': shape((*rows, *window), jnp.float32), 'y': y, 'mask': shape(rows, jnp.bool_)}
+    extra = {k: shape((*rows, *a.shape[1:]), a.dtype) for k, a in precompute.out_info.items()}
+    state = jax.eval_shape(lambda: new_state(first_draw(model, 0), tx, jnp.ones(n_out)))
     variables = {name: state[name] for name in ('params', 'state')}
-    return Programs(train.lower(state, chunk, count).compile(), predict.lower(variables, chunk, count).compile())
+    return Programs(
+        draw,
+        precompute,
+        train.lower(state, chunk | extra, count).compile(),
+        predict.lower(variables, chunk, count).compile(),
+    )
 
 
 def _train_chunk(state: State, chunk: dict[str, jax.Array], n: jax.Array, *, step: Callable) -> tuple[State, Any]:
@@ -71,26 +143,30 @@ def _train_chunk(state: State, chunk: dict[str, jax.Array], n: jax.Array, *, ste
 
 
 def _predict_chunk(variables: Any, chunk: dict[str, jax.Array], n: jax.Array, *, model: Model, n_out: int) -> jax.Array:
-    """Outputs of n batches [K, B, n_out]; later ones stay zero."""
+    """Outputs of n batches [K, B, n_out], the rows of all devices; later ones stay zero."""
 
     def body(i: jax.Array, out: jax.Array) -> jax.Array:
         return out.at[i].set(predict_step(variables, {k: v[i] for k, v in chunk.items()}, model=model))
 
-    return jax.lax.fori_loop(0, n, body, jnp.zeros((*chunk['mask'].shape, n_out)))
+    own = jax.lax.fori_loop(0, n, body, jnp.zeros((*chunk['mask'].shape, n_out)))
+    return jax.lax.all_gather(own, AXIS, axis=1, tiled=True)
 
 
-def new_state(model: Model, tx: optax.GradientTransformation, seed: int | jax.Array, loss_weights: jax.Array) -> State:
-    """The state before the first step: one key for the initial weights, one for dropout."""
+def first_draw(model: Model, seed: int | jax.Array) -> State:
+    """What chance decides of the state before the first step: variables, and the key of dropout."""
     init, dropout = jax.random.split(jax.random.key(seed, impl='threefry2x32'))
-    variables = model.init(init)
-    return {
-        'params': variables['params'],
-        'state': variables['state'],
-        'opt': tx.init(variables['params']),
-        'step': jnp.zeros((), jnp.int32),
-        'key': jax.random.key_data(dropout),
-        'loss_weights': loss_weights,
-    }
+    return {**model.init(init), 'key': jax.random.key_data(dropout)}
+
+
+def new_state(drawn: State, tx: optax.GradientTransformation, loss_weights: jax.typing.ArrayLike) -> State:
+    """The state before the first step."""
+    rest = {'opt': tx.init(drawn['params']), 'step': np.zeros((), np.int32), 'loss_weights': loss_weights}
+    return {**drawn, **rest}
+
+
+def copy(tree: Any) -> Any:
+    """Arrays on the host that no later step overwrites (a step takes the memory of the state that it is given)."""
+    return jax.tree.map(np.array, tree)
 
 
 def predict(programs: Programs, variables: Any, loader: Loader, check: Callable[[], None] = lambda: None) -> np.ndarray:
@@ -99,6 +175,5 @@ def predict(programs: Programs, variables: Any, loader: Loader, check: Callable[
     for chunk in loader.chunks():
         check()
         out = np.asarray(programs.predict(variables, shard(chunk), np.int32(chunk.n)))
-        out = out.swapaxes(0, 1).reshape(-1, out.shape[-1])
-        parts.append(out[chunk.mask.ravel()])
-    return np.concatenate(parts)
+        parts.append(out.reshape(-1, out.shape[-1]))
+    return np.concatenate(parts)[: len(loader)]  # what fills the last batch lies at the end

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sys
@@ -13,16 +14,26 @@ from typing import Any
 EVERY = 10.0  # s between lines in a log
 
 
-class Progress:
-    """A live bar for each piece of work on a terminal; in a log, a line now and then and one at each end."""
+def say(text: str) -> None:
+    """One line on stderr. Where its disk is full or its reader has left (Ctrl-C ends `tee` too), work goes on."""
+    with contextlib.suppress(OSError):
+        print(text, file=sys.stderr, flush=True)
 
-    def __init__(self) -> None:
+
+class Progress:
+    """A live bar for each piece of work on a terminal; in a log, a line now and then and one at each end.
+
+    Of several processes the first one shows them; what another says begins with `who`.
+    """
+
+    def __init__(self, who: str = '') -> None:
+        self._who = who
         self._bars: Any = None
         self._tasks: dict[str, Any] = {}
         self._last: dict[str, float] = {}
 
     def __enter__(self) -> Progress:
-        if sys.stderr.isatty():
+        if sys.stderr.isatty() and not self._who:
             from rich.console import Console
             from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
             from rich.progress import Progress as Bars
@@ -50,7 +61,7 @@ class Progress:
         if self._bars is not None:
             self._bars.console.print(text, highlight=False, markup=False)
         else:
-            print(text, file=sys.stderr, flush=True)
+            say(self._who + text)
 
     def update(self, what: str, done: int, total: int, note: str = '') -> None:
         """`done` of `total` of a piece of work."""
@@ -60,6 +71,8 @@ class Progress:
             self._bars.update(self._tasks[what], completed=done, total=total, note=note)
             if done >= total:
                 self.finish(what, f'{done}/{total} {note}'.rstrip())
+            return
+        if self._who:
             return
         now = time.monotonic()
         if done >= total:
@@ -104,4 +117,5 @@ class StopSignal:
         if self.asked and number == signal.SIGINT:
             os._exit(130)
         self.asked = True
-        os.write(2, b'\nstopping after a save (again Ctrl-C: at once) ...\n')
+        with contextlib.suppress(OSError):  # as in `say`
+            os.write(2, b'\nstopping after a save (again Ctrl-C: at once) ...\n')

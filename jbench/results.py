@@ -13,7 +13,7 @@ import json
 import math
 import platform
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ import numpy as np
 
 import jbench
 from jbench.data import fs
-from jbench.spec import Cell, RequestError, canonical, to_json
+from jbench.spec import Cell, RequestError, canonical, cell_key, to_json
 
 SCHEMA = 1
 SCORES = ('headline', 'normalised', 'chance', 'metrics', 'per_subject')  # the fields that `rescore` computes
@@ -141,6 +141,37 @@ def rescore(path: str | Path) -> dict[str, Any]:
     return _plain(_score_arrays(result, load_predictions(path)), '', [])
 
 
+def verify(path: str | Path) -> list[str]:
+    """What speaks against a result that somebody hands in, one text a problem; [] for none.
+
+    Beyond what `read` checks: its scores follow from its predictions, its words from its config, and it lies where it
+    belongs. Which data and which seed gave the predictions, nobody can tell from the file.
+    """
+    path = Path(path)
+    try:
+        result = read(path)
+        again, arrays = rescore(path), load_predictions(path)
+        task, dataset = result['config']['task'], result['config']['dataset']
+        true = {
+            **again,
+            'task': task['name'],
+            'task_version': task['version'],
+            'dataset': dataset['name'],
+            'simulated': dataset['simulated'],
+            'key': cell_key(task, dataset['name'], result['model'], result['protocol']['debug']),
+            'n_records': {**result['n_records'], 'test': len(arrays['id']), 'evaluated': len(arrays['id'])},
+            'subjects': {**result['subjects'], 'test': list(dict.fromkeys(arrays['subject'].tolist()))},
+        }
+    except (FileNotFoundError, RequestError) as error:
+        return [str(error)]
+    except (KeyError, TypeError, ValueError) as error:  # predictions or a config that no run writes
+        return [f'{path}: its scores cannot be computed: {type(error).__name__}: {error}']
+    names = [_slug(f'{result["task"]}@{result["task_version"]}'), *(_slug(result[k]) for k in ('dataset', 'model'))]
+    place = Path(*names, result['key'], f'seed{result["seed"]}.json')
+    wrong = [f'{path}: {k}: written {result[k]}, expected {v}' for k, v in true.items() if result[k] != v]
+    return wrong + ([] if path.parts[-5:] == place.parts else [f'{path}: belongs at .../{place}'])
+
+
 def score(
     kind: str, metric: str, outputs: np.ndarray, y: np.ndarray, subjects: np.ndarray, dummy_value: float | None
 ) -> dict[str, Any]:
@@ -220,10 +251,14 @@ def versions() -> dict[str, str]:
     return found
 
 
-def load_all(workdir: str | Path) -> list[dict[str, Any]]:
+def load_all(workdir: str | Path, damaged: Callable[[str], object] | None = None) -> list[dict[str, Any]]:
     """Every result under a work folder, in the order of the paths.
 
-    Raises: RequestError naming all damaged files at once.
+    Args:
+      workdir: as given to the command.
+      damaged: called with a text on each damaged file (`print`, say); the others are returned.
+
+    Raises: RequestError naming all damaged files at once, where `damaged` is not given.
     """
     results, problems = [], []
     for path in sorted(Path(workdir, 'results').glob('*/*/*/*/seed*.json')):
@@ -231,8 +266,12 @@ def load_all(workdir: str | Path) -> list[dict[str, Any]]:
             results.append(read(path))
         except RequestError as error:
             problems.append(str(error))
-    if problems:
-        raise RequestError(f'{len(problems)} damaged result files:\n  ' + '\n  '.join(problems))
+    if damaged is not None:
+        for problem in problems:
+            damaged(problem)
+    elif problems:
+        remedy = 'load_all(workdir, damaged=print) names them and returns the others'
+        raise RequestError(f'{len(problems)} damaged result files; {remedy}:\n  ' + '\n  '.join(problems))
     return results
 
 

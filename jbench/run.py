@@ -5,10 +5,14 @@ Exit status: 0 all cells done; 1 some failed; 2 the request or its data are wron
 
 from __future__ import annotations
 
+import sys
+
+if __name__ == '__main__' and not (sys.flags.safe_path or __file__.startswith(f'{sys.path[0]}/jbench/')):
+    del sys.path[0]  # `python -m` puts the current folder there: a numpy.py that lies in it would be run
+
 import argparse
 import gc
 import os
-import sys
 import threading
 from collections.abc import Callable
 from functools import partial
@@ -16,6 +20,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from jbench import plan
+from jbench.progress import say
 from jbench.spec import Cell, RequestError, unknown
 
 STAGES = ('download', 'prepare', 'train', 'report')
@@ -48,7 +53,7 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument(
         '--data_dir',
         default=os.environ.get('JBENCH_DATA'),
-        help='recordings, read only: DIR/<dataset>/... [$JBENCH_DATA]',
+        help='recordings: DIR/<dataset>/..., read, and written by --download alone [$JBENCH_DATA]',
     )
     p.add_argument(
         '--workdir',
@@ -68,6 +73,11 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument('--dry_run', action='store_true', help='show the plan and stop')
     p.add_argument('--debug', action='store_true', help='two epochs on few windows, marked debug')
     p.add_argument('--device', choices=('cpu', 'gpu', 'tpu'), help='where to compute [what jax finds]')
+    p.add_argument(
+        '--distributed',
+        action='store_true',
+        help='one of several processes that share the work folder (TPU pod, Slurm, ...)',
+    )
     p.add_argument('--format', default='table', choices=('table', 'json'), help='last output on stdout [table]')
     return p
 
@@ -78,14 +88,20 @@ def main(argv: list[str] | None = None) -> int:
         status = _main(sys.argv[1:] if argv is None else argv)
         sys.stdout.flush()
     except RequestError as error:
-        print(f'jbench: {error}', file=sys.stderr)
+        say(f'jbench: {error}')
         status = 2
     except KeyboardInterrupt:  # before or after the stages, which save
-        print('interrupted: the same command goes on from there', file=sys.stderr)
+        say('interrupted: the same command goes on from there')
         status = 75
     except BrokenPipeError:  # the reader of our output has left, as `head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         status = 0
+    except OSError as error:
+        if error.filename is not None:
+            raise
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        say(f'jbench: cannot write the output: {error.strerror}; results are in the work folder')
+        status = 2
     return status
 
 
@@ -132,10 +148,10 @@ def _parse(argv: list[str]) -> argparse.Namespace:
         args.seeds = [int(s) for s in args.seeds.split(',')]
     except ValueError:
         raise RequestError(f'--seeds={args.seeds}: expected integers, e.g. --seeds=33,34,35') from None
-    if len(set(args.seeds)) < len(args.seeds) or min(args.seeds) < 0:
-        raise RequestError(f'--seeds: expected different integers from 0 on, got {args.seeds}')
+    if len(set(args.seeds)) < len(args.seeds) or not 0 <= min(args.seeds) <= max(args.seeds) < 2**32:
+        raise RequestError(f'--seeds: expected different integers from 0 to 2^32 - 1, got {args.seeds}')
     args.workdir, args.data_dir = Path(args.workdir), Path(args.data_dir) if args.data_dir else None
-    if args.data_dir and not args.data_dir.is_dir():
+    if args.data_dir and not args.data_dir.is_dir() and 'download' not in stages:
         raise RequestError(f'--data_dir={args.data_dir}: no such folder')
     return args
 
@@ -166,31 +182,32 @@ def _plan(args: argparse.Namespace) -> tuple[list[Cell], list[plan.Choice], list
 
 
 def _run(args: argparse.Namespace) -> int:
-    """Plan, then the stages that were asked for."""
-    if 'download' in args.stages:
-        from jbench.report import catalogue
-
-        raise RequestError(catalogue.access(plan.select_tasks(args.task)))
+    """Download, plan, then the other stages that were asked for."""
+    fetched, go_on = _download(args) if 'download' in args.stages else (0, True)
+    if not go_on:
+        return fetched
     cells, choices, absent = _plan(args)
     _say_simulated([c for c in choices if c.dataset.simulated])
     for reason in absent:
-        print(f'not run: {reason}', file=sys.stderr)
+        say(f'not run: {reason}')
     if args.dry_run:
         from jbench.report import catalogue
 
         print(catalogue.dry_run(cells, args))
         return 0
-    _environment(args)
+    who = _environment(args)
+    from jbench import xla_cache
     from jbench.progress import Progress, StopSignal
 
-    with StopSignal() as stop, Progress() as progress:
-        from jbench import stages
+    with StopSignal() as stop, Progress(who) as progress, xla_cache.kept(args.workdir / 'xla', progress.say) as seal:
+        from jbench import parallel, stages
 
-        compiler = stages.Compiler()
+        compiler = stages.Compiler(seal)
         context = stages.Context(args.workdir, args.data_dir, progress, stop, args.if_exists)
         try:
             status, rows = _stages(args, cells, compiler, context)
         except stages.Interrupted:
+            parallel.leave()
             again = 'the same command' if args.if_exists == 'resume' else 'the same command with --if_exists=resume'
             progress.say(f'interrupted: what was done is saved; {again} goes on from there')
             return 75  # without waiting for the program that compiles now
@@ -198,27 +215,59 @@ def _run(args: argparse.Namespace) -> int:
             compiler.close()
             raise
         compiler.close()
-    if 'report' in args.stages and (rows or args.format == 'json'):
+        parallel.leave()
+    if 'report' in args.stages and (rows or args.format == 'json') and not who:
         _report(rows, args.format)
-    return max(status, 1) if absent else status
+    return max(status, 1) if absent or fetched else status
+
+
+def _download(args: argparse.Namespace) -> tuple[int, bool]:
+    """Fetch the datasets that are named, and the Core ones of tasks that name none.
+
+    Returns: 0 if all are there, 1 if some are, 2 if none is; and whether the stages that follow should run.
+    """
+    from jbench.data import download
+    from jbench.progress import Progress
+
+    names = dict.fromkeys(named.name if named else task.datasets[0] for task, named in plan.select_tasks(args.task))
+    wanted = {name: plan.datasets().get(name) for name in names}
+    others = args.stages != ['download']
+    if args.dry_run:
+        print('\n'.join(download.steps(name, dataset) for name, dataset in wanted.items()))
+        return 0, others
+    with Progress() as progress:
+        outcome = download.fetch_all(wanted, args.data_dir, progress.update, progress.say)
+    if outcome.failed and others:
+        say(f'not run: the other stages, which need {", ".join(outcome.failed)}')
+    return outcome.status, others and not outcome.failed
 
 
 def _say_simulated(choices: list[plan.Choice]) -> None:
     """The first line: which tasks run on generated recordings, and why."""
     if choices:
         names = ', '.join(f'{c.task.name} ({c.reason})' if c.reason else c.task.name for c in choices)
-        print(f'simulated: generated recordings, not measured ones, serve {names}', file=sys.stderr)
+        say(f'simulated: generated recordings, not measured ones, serve {names}')
 
 
-def _environment(args: argparse.Namespace) -> None:
-    """Settings that jax reads when it starts: threads (they change the bits), backend, compilation cache."""
+def _environment(args: argparse.Namespace) -> str:
+    """Settings that jax reads when it starts: threads (they change the bits), backend, compilation cache, processes.
+
+    Returns: the name of this process, if it is one of several and not the first; else ''.
+    """
     os.environ.setdefault('NPROC', str(os.cpu_count() or 1))
+    os.environ.setdefault('PYTHONSAFEPATH', '1')  # workers look for modules in the current folder as little as we do
     os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '3')
     os.environ.setdefault('JAX_COMPILATION_CACHE_DIR', str((args.workdir / 'xla').absolute()))
     os.environ.setdefault('JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS', '0.1')
     os.environ.setdefault('JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES', '-1')
+    os.environ.setdefault('JAX_PERSISTENT_CACHE_ENABLE_XLA_CACHES', 'none')  # else keys hold the path of the workdir
     if args.device:
         os.environ['JAX_PLATFORMS'] = {'gpu': 'cuda'}.get(args.device, args.device)
+    if args.distributed:
+        from jbench import parallel
+
+        parallel.connect()
+    if args.device:
         import jax
 
         try:
@@ -226,6 +275,7 @@ def _environment(args: argparse.Namespace) -> None:
         except Exception as error:  # whatever a backend says that cannot start
             what = f' ({str(error).splitlines()[0]})' if str(error) else ''
             raise RequestError(f'--device={args.device}: jax finds no such device on this machine{what}') from error
+    return parallel.name() if args.distributed else ''
 
 
 def _stages(
@@ -248,14 +298,14 @@ def _stages(
         try:
             return work()
         except RequestError as error:
+            if args.distributed:  # the others may not have met it, and would wait for this process
+                raise
             context.progress.say(f'jbench: {error}')
             refused.append(cell)
         except stages.Interrupted:
             raise
         except Exception as error:  # ours, or a library's: the other cells still run
-            log = stages.write_log(context, cell)
-            name = f'{cell.task.name}/{cell.dataset.name} {cell.model}'
-            context.progress.say(f'failed: {name}: {type(error).__name__}: {error}; the details are in {log}')
+            context.progress.say(stages.failure(error, cell, context))
             broken.append(cell)
 
     for c in cells if args.stages != ['report'] else ():
@@ -263,11 +313,13 @@ def _stages(
             prepared[c.source] = attempt(c, partial(stages.prepare, c, context))
         elif prepared[c.source] is None:
             refused.append(c)
-    if 'report' in args.stages and 'train' not in args.stages:
-        found = stages.stored(cells, args.seeds, context)
     for c in cells:
+        if 'report' in args.stages and 'train' not in args.stages:
+            found += attempt(c, partial(stages.stored, c, args.seeds, context)) or []
         if 'train' in args.stages and prepared[c.source] is not None:
             found += attempt(c, partial(stages.train, c, prepared[c.source], args.seeds, compiler, context)) or []
+    if 'report' in args.stages and not (found or refused or broken):
+        raise RequestError(f'no results of these cells under {args.workdir}/results; run without --stage first')
     failed = [r for r in found if r['status'] == 'failed']
     for r in failed:
         context.progress.say(f'failed: {r["task"]}/{r["dataset"]} {r["model"]} seed {r["seed"]}: {r["warnings"][-1]}')

@@ -193,6 +193,15 @@ class Task:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Download:
+    """Where the files of a dataset are, and the list of SHA-256 sums that says which they are."""
+
+    url: str  # folder at the host, with '/' at its end; a file is at url + name
+    registered: str | None = None  # list beside the source module (sum, bytes, name); None: the host's SHA256SUMS.txt
+    files: str = '*'  # those of the list that are wanted
+
+
+@dataclass(frozen=True, kw_only=True)
 class Dataset:
     """Who was recorded: facts as its publication declares them, and the module that reads its files."""
 
@@ -213,7 +222,8 @@ class Dataset:
     citation: str
     host: str
     layout: str  # what lies under <data_dir>/<name>/
-    access: str = 'open'
+    access: str = 'open'  # anything else: its host asks for an agreement, and jbench never fetches it
+    download: Download | None = None  # None: fetched by hand
     aliases: tuple[str, ...] = ()
     simulated: bool = False
     recipe: tuple[Override, ...] = ()  # simulated sets carry their own
@@ -238,10 +248,15 @@ class Cell:
     @property
     def key(self) -> str:
         """Identity of the cell: hash of what was asked, never of words about it, machine, paths or device count."""
-        asked = {k: v for k, v in to_json(self.task).items() if k not in ('category', 'title', 'datasets', 'simulated')}
-        asked['overrides'] = []  # applied already, those of this dataset
-        asked['exclude'] = [[e.subject, e.after_split] for e in self.task.exclude if e.dataset == self.dataset.name]
-        return spec_hash({'task': asked, 'dataset': self.dataset.name, 'model': self.model, 'debug': self.debug})
+        return cell_key(to_json(self.task), self.dataset.name, self.model, self.debug)
+
+
+def cell_key(task: dict[str, Any], dataset: str, model: str, debug: bool) -> str:
+    """The key of a cell from the JSON of its task."""
+    asked = {k: v for k, v in task.items() if k not in ('category', 'title', 'datasets', 'simulated')}
+    asked['overrides'] = []  # applied already, those of this dataset
+    asked['exclude'] = [[e['subject'], e['after_split']] for e in task['exclude'] if e['dataset'] == dataset]
+    return spec_hash({'task': asked, 'dataset': dataset, 'model': model, 'debug': debug})
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import time
 import traceback
@@ -11,11 +12,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
+import jbench
 from jbench import checkpoint, fit, optim, parallel, provenance, results
-from jbench.compiler import Compiler, build
+from jbench.compiler import Compiler
 from jbench.data import cache, fs, loader
 from jbench.fit import Interrupted
 from jbench.models import MODELS
@@ -35,8 +36,17 @@ class Context(NamedTuple):
     if_exists: str  # 'skip' | 'resume' | 'overwrite' | 'fail'
 
     def guard(self) -> None:
-        """Raises Interrupted if a signal asked to stop."""
+        """Raises Interrupted if a signal asked this process to stop."""
         if self.stop():
+            raise Interrupted
+
+    def asked(self) -> bool:
+        """Whether a signal asked any of the processes to stop; while they train, all ask at the same moment."""
+        return parallel.anywhere(self.stop())
+
+    def guard_all(self) -> None:
+        """As `guard`, for all processes together."""
+        if self.asked():
             raise Interrupted
 
 
@@ -65,12 +75,12 @@ def train(
 ) -> list[dict[str, Any]]:
     """All seeds of a cell; finished ones are skipped. Returns their results.
 
-    One process works on a cell, others wait for it and find its results.
+    One run works on a cell, others wait for it and find its results.
 
     Raises: RequestError, Interrupted.
     """
     home = results.result_dir(context.workdir, cell)
-    with fs.locked(home / '.lock', context.guard):
+    with fs.locked(home / '.lock', context.guard) if parallel.first() else contextlib.nullcontext():
         return _train(cell, prepared, seeds, compiler, context)
 
 
@@ -80,8 +90,13 @@ def _train(
     folder, prepare_seconds = prepared
     home = results.result_dir(context.workdir, cell)
     digest = fs.sha256_file(folder / 'manifest.json')[:16]
-    done = _finished(home, seeds, digest, context)
-    todo = [s for s in seeds if s not in done]
+    done = _finished(home, seeds, digest, context) if parallel.first() else {}
+    if parallel.first() and context.if_exists in ('skip', 'overwrite'):
+        for seed in seeds:
+            checkpoint.remove(_checkpoints(cell, seed, context))
+    todo = [
+        s for s, again in zip(seeds, parallel.agreed(np.array([s not in done for s in seeds])), strict=True) if again
+    ]
     if not todo:
         context.progress.say(f'{cell.task.name}/{cell.dataset.name} {cell.model}: finished before, nothing to compute')
     if todo:
@@ -91,13 +106,15 @@ def _train(
         if MODELS[cell.model].kind == 'network':
             outcomes = _train_network(cell, data, todo, compiler, context)
         else:
-            outcomes = _fit_estimator(cell, data, todo, context)
+            outcomes = _fit_estimator(cell, data, todo, context) if parallel.first() else iter(())
         for seed, outcome in outcomes:
             result = provenance.describe(cell, data, seed, digest, outcome)
             result['timings']['prepare'] = prepare_seconds
-            done[seed] = results.write(home, result, outcome.get('predictions'))
-            checkpoint.remove(_checkpoints(cell, seed, context))
-    return [done[s] for s in seeds]
+            done[seed] = result
+            if parallel.first():
+                done[seed] = results.write(home, result, outcome.get('predictions'))
+                checkpoint.remove(_checkpoints(cell, seed, context))
+    return [done[s] for s in seeds if s in done]
 
 
 def _finished(home: Path, seeds: list[int], digest: str, context: Context) -> dict[int, dict[str, Any]]:
@@ -114,9 +131,19 @@ def _finished(home: Path, seeds: list[int], digest: str, context: Context) -> di
     return done
 
 
-def write_log(context: Context, cell: Cell) -> Path:
-    """The traceback that is being handled, in a file of its own."""
-    return fs.write_atomic(context.workdir / 'errors' / f'{cell.key}.log', traceback.format_exc().encode())
+def failure(error: Exception, cell: Cell, context: Context) -> str:
+    """One line on a cell that broke, its traceback in a file. A smaller microbatch is never taken by itself: the
+    statistics of the batches would be others, and so would the score."""
+    reason = f'{type(error).__name__}: {error}'
+    if isinstance(error, MemoryError) or 'RESOURCE_EXHAUSTED' in reason:
+        size = cell.task.recipe.batch_size
+        reason = f'memory ran out; a smaller batch needs less: --set recipe.batch_size=N, below {size}'
+    try:
+        log = fs.write_atomic(context.workdir / 'errors' / f'{cell.key}.log', traceback.format_exc().encode())
+        where = f'the details are in {log}'
+    except RequestError as full:
+        where = str(full)
+    return f'failed: {cell.task.name}/{cell.dataset.name} {cell.model}: {reason}; {where}'
 
 
 def needs_training(cell: Cell, seeds: list[int], context: Context) -> bool:
@@ -125,13 +152,10 @@ def needs_training(cell: Cell, seeds: list[int], context: Context) -> bool:
     return context.if_exists == 'overwrite' or not all((home / f'seed{s}.json').exists() for s in seeds)
 
 
-def stored(cells: list[Cell], seeds: list[int], context: Context) -> list[dict[str, Any]]:
-    """Results that are there, for a report without training. Raises RequestError if there is none."""
-    paths = [results.result_dir(context.workdir, c) / f'seed{s}.json' for c in cells for s in seeds]
-    found = [results.read(p) for p in paths if p.exists()]
-    if not found:
-        raise RequestError(f'no results of these cells under {context.workdir}/results; run without --stage first')
-    return found
+def stored(cell: Cell, seeds: list[int], context: Context) -> list[dict[str, Any]]:
+    """Results of a cell that are there, for a report without training. Raises RequestError for a damaged one."""
+    paths = [results.result_dir(context.workdir, cell) / f'seed{s}.json' for s in seeds]
+    return [results.read(p) for p in paths if p.exists()]
 
 
 def _few(data: loader.PreparedSet) -> loader.PreparedSet:
@@ -157,11 +181,10 @@ def _train_network(
     began = time.monotonic()
     programs = compiler.get(cell.model, data.signal, data.n_out, recipe)
     compiled = time.monotonic() - began
-    model = build(cell.model, data.signal, data.n_out)
     steps = loader.n_batches(len(train), recipe.batch_size) * recipe.max_epochs
     tx = optim.adamw(recipe, steps)
     for seed in seeds:
-        start = parallel.new_state(model, tx, seed, jnp.asarray(fit.loss_weights(recipe, train)))
+        start = parallel.new_state(programs.draw(np.uint32(seed)), tx, fit.loss_weights(recipe, train))
         watch = _watch(cell, data, seed, name, context)
         began = time.monotonic()
         try:
@@ -177,7 +200,7 @@ def _train_network(
             f'stopped after {len(fitted.history)} epochs, the best was {fitted.best_epoch + 1}',
         )
         tested = time.monotonic()
-        outputs = parallel.predict(programs, fitted.variables, test, context.guard)
+        outputs = parallel.predict(programs, fitted.variables, test, context.guard_all)
         if not np.isfinite(outputs).all():
             yield seed, {'failed': 'outputs on the test part are not finite'}
             continue
@@ -212,11 +235,9 @@ def _watch(cell: Cell, data: loader.PreparedSet, seed: int, name: str, context: 
             f'loss {facts["train_loss"]:.3f} valid {metric} {facts["monitor"]:.3f} (best {facts["best"]:.3f})',
         )
 
-    folder = _checkpoints(cell, seed, context)
-    if context.if_exists in ('skip', 'overwrite'):
-        checkpoint.remove(folder)
-    machine = provenance.devices() | {'prepared': data.folder.name, 'jax': jax.__version__}
-    return fit.Watch(progress, context.progress.say, context.stop, folder, machine)
+    versions = {'jax': jax.__version__, 'jbench': jbench.__version__}
+    machine = provenance.devices() | {'prepared': data.folder.name} | versions
+    return fit.Watch(progress, context.progress.say, context.asked, _checkpoints(cell, seed, context), machine)
 
 
 def _fit_estimator(

@@ -20,3 +20,12 @@ def data_dir() -> Path:
             pytest.fail(reason)
         pytest.skip(reason)
     return path
+
+
+@pytest.fixture(autouse=True)
+def _environment_as_before():
+    """The command, called in this process, sets variables for jax and its workers: not for the tests that follow."""
+    before = dict(os.environ)
+    yield
+    os.environ.clear()
+    os.environ.update(before)

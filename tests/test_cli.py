@@ -88,7 +88,11 @@ FLAGS: dict[str, tuple[tuple[str, ...], int, str]] = {  # flag -> (arguments, ex
     '--model': (('--task=p3', '--model=dummy,cov_ts_lr', '--dry_run'), 0, 'p3@1/SimulatedP3 cov_ts_lr'),
     '--seeds': (('--task=p3', '--seeds=1,2', '--dry_run'), 0, 'seeds          1, 2'),
     '--stage': ((*BASE, '--stage=report'), 0, 'SimulatedP3 (simulated)'),
-    '--download': (('--task=ssvep/kalunga2016', '--download'), 2, 'from zenodo.org/record/2392979, licence CC-BY-4.0'),
+    '--download': (
+        ('--task=ssvep/kalunga2016', '--download'),
+        2,
+        'from github.com/sylvchev/dataset-ssvep-exoskeleton, licence CC0-1.0',
+    ),
     '--prepare': ((*BASE, '--prepare'), 0, 'simulated: '),
     '--data_dir': (('--info=ssvep', '--data_dir={tmp}'), 0, 'Kalunga2016Online: readable, no recordings here'),
     '--workdir': (('--task=p3', '--dry_run', '--workdir={tmp}/new'), 0, 'windows        not prepared'),
@@ -101,6 +105,7 @@ FLAGS: dict[str, tuple[tuple[str, ...], int, str]] = {  # flag -> (arguments, ex
     '--dry_run': ((*BASE, '--dry_run'), 0, 'finished       33'),
     '--debug': (BASE, 0, 'debug: a try, not a score'),
     '--device': (('--task=p3', '--device=abacus'), 2, "invalid choice: 'abacus'"),
+    '--distributed': (('--task=p3', '--distributed', '--dry_run'), 0, 'p3@1/SimulatedP3 eegnet'),
     '--format': (('--list', '--format=json'), 0, '"suites": ['),
 }
 
@@ -154,11 +159,14 @@ WRONG = {
     'override without =': (('--task=p3', '--set=recipe.lr'), 'expected a field and a value'),
     'stage': (('--task=p3', '--stage=trian'), "unknown stage 'trian'; did you mean 'train'"),
     'two ways to name a stage': (('--task=p3', '--stage=train', '--prepare'), 'use one'),
-    'download among stages': (('--task=p3', '--stage=download,prepare'), 'this version downloads nothing'),
+    'download without a folder': (
+        ('--task=mental_arithmetic', '--download'),
+        'name the folder for the files by --data_dir=DIR or JBENCH_DATA',
+    ),
     'seeds': (('--task=p3', '--seeds=one'), '--seeds=one: expected integers'),
     'no seeds': (('--task=p3', '--seeds='), '--seeds=: expected integers'),
     'the same seed twice': (('--task=p3', '--seeds=1,1'), 'expected different integers'),
-    'negative seed': (('--task=p3', '--seeds=-1'), 'expected different integers from 0 on'),
+    'negative seed': (('--task=p3', '--seeds=-1'), 'expected different integers from 0 to 2^32 - 1'),
     'choice': (('--task=p3', '--if_exists=delete'), "invalid choice: 'delete'"),
     'data folder': (('--task=p3', '--data_dir={tmp}/absent'), '/absent: no such folder'),
     'config': (('--task=p3', '--config={tmp}/absent.py'), '/absent.py: no such file; see configs/'),
@@ -363,7 +371,7 @@ def test_the_list_as_json(ask):
 INFO = {
     'p3': ('window.start            -0.2', 'Schreuder2010New: Core, no reader', 'SimulatedP3: recipe.lr = 0.01'),
     'eeg/p3@1': ('version                 1',),
-    'kalunga2016': ('CC-BY-4.0', '<data_dir>/Kalunga2016Online/: subject<NN>', 'no recordings here'),
+    'kalunga2016': ('CC0-1.0', '<data_dir>/Kalunga2016Online/: subject<NN>', 'no recordings here'),
     'SimulatedSsvep': ('recipe.max_epochs: 30', 'embedded, simulated'),
     'EEGNet': ('1456', 'Lawhern'),
     'dummy': ('estimator',),

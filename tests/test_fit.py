@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
-from pathlib import Path
 
 import chex
 import jax
@@ -14,7 +10,8 @@ import numpy as np
 import pytest
 import small
 
-from jbench import checkpoint, fit, metrics, optim, parallel, stages
+from jbench import checkpoint, fit, metrics, optim, parallel
+from jbench.compiler import build
 from jbench.data import loader
 from jbench.models import baselines
 
@@ -26,22 +23,22 @@ def setting(tmp_path_factory):
         patch.setattr(loader, 'CHUNK_BATCHES', 3)
         data, recipe = small.prepared(tmp_path_factory.mktemp('fit')), small.cell().task.recipe
         parts = [loader.Loader(data, (name,), recipe.batch_size) for name in ('train', 'valid', 'test')]
-        model = stages.build('eegnet', data.signal, data.n_out)
+        model = build('eegnet', data.signal, data.n_out)
         programs = parallel.compile_programs(model, optim.adamw(recipe, 1), recipe, data.signal, data.n_out)
         yield {'parts': parts, 'programs': programs, 'model': model}
 
 
-def begin(s, recipe):
+def begin(s, recipe, seed=33):
     """The state before the first step."""
     train = s['parts'][0]
     tx = optim.adamw(recipe, loader.n_batches(len(train), recipe.batch_size) * recipe.max_epochs)
-    return parallel.new_state(s['model'], tx, 33, fit.loss_weights(recipe, train))
+    return parallel.new_state(s['programs'].draw(np.uint32(seed)), tx, fit.loss_weights(recipe, train))
 
 
-def run(s, watch=None, parts=None, **recipe):
+def run(s, watch=None, parts=None, seed=33, **recipe):
     recipe = small.cell(**recipe).task.recipe
     train, valid, _ = parts or s['parts']
-    return fit.fit(s['programs'], begin(s, recipe), train, valid, recipe, 'bal_acc', watch or fit.Watch())
+    return fit.fit(s['programs'], begin(s, recipe, seed), train, valid, recipe, 'bal_acc', watch or fit.Watch())
 
 
 def leaves(tree):
@@ -143,19 +140,19 @@ def test_a_loss_that_is_no_number_fails_the_seed(setting):
 
 
 def test_shuffled_labels_end_at_chance_and_true_ones_do_not(setting):
-    rng = np.random.default_rng(0)
-    scores = {}
-    for shuffled in (False, True):
-        data = setting['parts'][0].prepared
+    """Means over three seeds of the score on one test subject (96 windows)."""
+    rng, data = np.random.default_rng(0), setting['parts'][0].prepared
+    scores = {False: [], True: []}
+    for shuffled in scores:
         parts = [loader.Loader(data, (n,), 64) for n in ('train', 'valid', 'test')]
         for p in parts:
-            p.chunk = setting['parts'][0].chunk
             p.y = rng.permutation(p.y) if shuffled else p.y
-        found = run(setting, parts=parts, max_epochs=15, patience=15)
-        outputs = parallel.predict(setting['programs'], found.variables, parts[2])
-        scores[shuffled] = metrics.evaluate('classes', outputs, parts[2].y)['bal_acc']
-    assert abs(scores[True] - 0.5) < 0.15
-    assert scores[False] > 0.65
+        for seed in (33, 34, 35):
+            found = run(setting, parts=parts, seed=seed, max_epochs=15, patience=15)
+            outputs = parallel.predict(setting['programs'], found.variables, parts[2])
+            scores[shuffled].append(metrics.evaluate('classes', outputs, parts[2].y)['bal_acc'])
+    assert abs(np.mean(scores[True]) - 0.5) < 0.1
+    assert np.mean(scores[False]) > 0.6
 
 
 def test_the_step_is_traced_once_and_serves_every_batch(setting, monkeypatch):
@@ -183,59 +180,6 @@ def test_chance_is_a_network_that_saw_one_batch_and_learned_nothing(setting):
 def test_the_dummy_names_the_most_frequent_class():
     predict = baselines.dummy(np.zeros((5, 1, 1)), np.array([1, 1, 0, 1, 2]), 'classes', 3)
     assert list(predict(np.zeros((2, 1, 1))).argmax(1)) == [1, 1]
-
-
-DEVICES = """
-import dataclasses, json, sys
-import numpy as np, jax, optax
-sys.path.insert(0, sys.argv[1])
-import small
-from pathlib import Path
-from jbench import fit, parallel, stages
-from jbench.data import loader
-data, recipe = small.prepared(Path(sys.argv[2])), small.cell().task.recipe
-train, test = (loader.Loader(data, (n,), 64) for n in ('train', 'test'))
-import jbench.models.eegnet as e, jbench.models.blocks as b
-b.dropout = e.blocks.dropout = lambda x, rate, key: x
-model = stages.build('eegnet', data.signal, data.n_out)
-tx = optax.sgd(0.1)
-start = parallel.new_state(model, tx, 33, fit.loss_weights(recipe, train))
-start['params'] = jax.tree.map(lambda a: a * 3, start['params'])  # the max-norm is active
-programs = parallel.compile_programs(model, tx, recipe, data.signal, data.n_out)
-state, losses = jax.tree.map(np.array, start), []
-for epoch in range(12):
-    for chunk in train.chunks(epoch):
-        state, sums = programs.train(state, parallel.shard(chunk), np.int32(chunk.n))
-        losses.append(float(sums['loss']))
-variables = {'params': state['params'], 'state': state['state']}
-out = parallel.predict(programs, variables, test)
-for n in (0, 1, 63, 64, 65):  # every record once, whatever the last batch looks like
-    split = np.full_like(data.split, '')
-    split[:n] = 'test'
-    few = loader.Loader(dataclasses.replace(data, split=split), ('test',), 64)
-    assert np.allclose(parallel.predict(programs, variables, few),
-                       parallel.predict(programs, variables, loader.Loader(data, ('train', 'valid', 'test'), 64))[
-                           np.argsort(data.rows('train', 'valid', 'test'))][:n], atol=1e-6), n
-flat = np.concatenate([np.ravel(a) for a in jax.tree.leaves(variables)])
-np.savez(sys.argv[3], losses=losses, out=out, flat=flat, steps=int(state['step']), n=len(test), d=jax.device_count())
-"""
-
-
-def test_one_two_and_four_devices_agree(tmp_path, monkeypatch):
-    small.prepared(tmp_path)
-    results = []
-    for n in (1, 2, 4):
-        env = {'XLA_FLAGS': f'--xla_force_host_platform_device_count={n}', 'NPROC': '8', 'JAX_PLATFORMS': 'cpu'}
-        args = [sys.executable, '-c', DEVICES, str(Path(__file__).parent), str(tmp_path), str(tmp_path / f'{n}.npz')]
-        subprocess.run(args, check=True, env={**os.environ, **env}, timeout=300)
-        results.append(np.load(tmp_path / f'{n}.npz'))
-    assert [int(r['d']) for r in results] == [1, 2, 4]
-    assert int(results[0]['steps']) >= 50
-    for r in results:
-        assert len(r['out']) == int(r['n'])
-        np.testing.assert_allclose(r['losses'], results[0]['losses'], rtol=1e-5)
-        np.testing.assert_allclose(r['flat'], results[0]['flat'], rtol=1e-5, atol=1e-5)
-        np.testing.assert_allclose(r['out'], results[0]['out'], rtol=1e-5, atol=1e-5)
 
 
 def test_history_survives_json():

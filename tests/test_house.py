@@ -108,7 +108,7 @@ LEVELS = (  # what stands further down may import what stands above it, and itse
     {'tasks', 'data', 'metrics', 'progress'},
     {'models'},
     {'step', 'optim', 'plan', 'results'},
-    {'checkpoint', 'parallel', 'provenance'},
+    {'checkpoint', 'parallel', 'provenance', 'xla_cache'},
     {'fit', 'compiler'},
     {'stages', 'report', 'alignment'},
     {'run'},

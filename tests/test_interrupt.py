@@ -1,56 +1,23 @@
-"""The whole command, stopped by signals and killed: what was done is kept, and the end is the same, bit for bit."""
+"""The whole command, stopped by signals, killed, on full disks and beside itself: what was done is kept, and the end is
+the same, bit for bit."""
 
 from __future__ import annotations
 
 import json
 import os
-import random
 import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
+import run_whole
+from run_whole import At, finish, outcome, start
 
 SEED = 20
-COMMAND = [
-    sys.executable,
-    '-m',
-    'jbench.run',
-    '--task=p3',
-    '--model=eegnet',
-    '--seeds=33',
-    '--set=recipe.max_epochs=25',
-    '--set=recipe.patience=25',
-    '--format=json',
-]
-TIMES = ('timings', 'memory', 'resumes', 'sha256')  # what may differ between an undisturbed run and a resumed one
-
-
-def start(workdir: Path) -> subprocess.Popen:
-    env = {k: v for k, v in os.environ.items() if not k.startswith(('JBENCH', 'JAX_'))} | {'NPROC': '2'}
-    return subprocess.Popen(
-        [*COMMAND, f'--workdir={workdir}'],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=env,
-        start_new_session=True,
-    )
-
-
-def finish(process: subprocess.Popen) -> tuple[int, str]:
-    _, err = process.communicate(timeout=300)
-    return process.returncode, err
-
-
-def outcome(workdir: Path) -> tuple[bytes, dict]:
-    """Predictions as bytes, and the result without its timings."""
-    (path,) = workdir.glob('results/*/*/*/*/seed33.json')
-    result = json.loads(path.read_text())
-    return path.with_suffix('.npz').read_bytes(), {k: v for k, v in result.items() if k not in TIMES}
+CAN_MOUNT = shutil.which('unshare') and not subprocess.run(['unshare', '-rm', 'true'], capture_output=True).returncode
+SAVES, FULL = 0.0, 'No space left on device; free space there'  # a save after every chunk
 
 
 @pytest.fixture(scope='module')
@@ -62,63 +29,97 @@ def undisturbed(tmp_path_factory):
     return workdir
 
 
-def again(undisturbed: Path, workdir: Path) -> Path:
+@pytest.fixture
+def workdir(undisturbed, tmp_path):
     """A work folder with the same compiled programs, and nothing else."""
-    shutil.copytree(undisturbed / 'xla', workdir / 'xla')
-    return workdir
+    shutil.copytree(undisturbed / 'xla', tmp_path / 'xla')
+    return tmp_path
 
 
-def wait_for(process: subprocess.Popen, word: str) -> None:
-    """Read the log until a line holds a word."""
-    for line in process.stderr:
-        if word in line:
-            return
-    raise AssertionError(f'{word!r} never came; exit status {process.wait()}')
+def whole(workdir: Path) -> None:
+    """Nothing that is half done counts as done, or lies about."""
+    for path in workdir.rglob('seed33.json'):
+        assert path.with_suffix('.npz').exists()
+    for path in workdir.glob('prepared/*/*/manifest.json'):
+        assert len(list(path.parent.iterdir())) == run_whole.N_SUBJECTS + 4
 
 
-@pytest.mark.parametrize('number', [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_while_training_saves_and_a_rerun_ends_alike(undisturbed, tmp_path, number):
-    workdir = again(undisturbed, tmp_path)
-    shutil.copytree(undisturbed / 'prepared', workdir / 'prepared')
-    process = start(workdir)
-    wait_for(process, 'seed 33: 1/25')
-    process.send_signal(number)
-    status, err = finish(process)
-    assert status == 75, err
-    assert 'goes on' in err
-    assert 'Traceback' not in err
-    assert list(workdir.glob('checkpoints/*/seed33/*/sha256.json'))
+STOPS = {  # in the order in which a run comes by; each goes on where the one before was stopped
+    'while recordings are prepared': At('jbench.progress:Progress.update', n=2),
+    'killed before the manifest': At('jbench.data.fs:write_atomic', 'manifest.json', number=signal.SIGKILL),
+    'with nobody who reads its log': At('jbench.fit:shard', n=2, number=signal.SIGINT),
+    'in an epoch': At('jbench.fit:shard', n=2, number=signal.SIGINT),
+    'in a validation': At('jbench.fit:predict', n=2),
+    'in a save': At('jbench.data.fs:sha256_file', '/checkpoints/', n=9),
+    'killed in a save': At('jbench.data.fs:sha256_file', '/checkpoints/', n=9, number=signal.SIGKILL),
+    'killed before a save counts': At('jbench.data.fs:write_atomic', 'sha256.json', n=2, number=signal.SIGKILL),
+    'killed before old saves go': At('shutil:rmtree', '/checkpoints/', n=2, number=signal.SIGKILL),
+    'in the test': At('jbench.parallel:predict'),
+    'killed between predictions and result': At('jbench.data.fs:write_atomic', 'seed33.', n=2, number=signal.SIGKILL),
+    'killed before the checkpoint goes': At('jbench.checkpoint:remove', number=signal.SIGKILL),
+}
+
+
+def test_stopped_anywhere_it_goes_on_and_ends_alike(undisturbed, workdir):
+    for place, at in STOPS.items():
+        process = start(workdir, at=at, save_every=SAVES)
+        if place == 'with nobody who reads its log':
+            process.stderr.close()  # as Ctrl-C ends `| tee log` too
+        status, err = finish(process)
+        assert status == (-signal.SIGKILL if at.number == signal.SIGKILL else 75), f'{place}: {err}'
+        assert ('goes on' in err) == (status == 75) or not err, f'{place}: {err}'
+        assert 'Traceback' not in err, f'{place}: {err}'
+        whole(workdir)
     status, err = finish(start(workdir))
     assert status == 0, err
+    assert 'finished before' in err, 'the last kill came after the result'
     assert outcome(workdir) == outcome(undisturbed)
-    assert not list(workdir.glob('checkpoints/*/seed33')), 'a finished seed leaves no checkpoint'
+    (path,) = workdir.rglob('seed33.json')
+    assert json.loads(path.read_text())['resumes'] > 5, 'it went on, it did not start again'
 
 
-def test_a_signal_while_preparing_keeps_what_is_done(undisturbed, tmp_path):
-    workdir = again(undisturbed, tmp_path)
-    process = start(workdir)
-    wait_for(process, 'prepare SimulatedP3: 0/')
-    time.sleep(3.0)
-    process.send_signal(signal.SIGINT)
-    status, err = finish(process)
-    assert status == 75, err
-    assert 'Traceback' not in err
-    status, err = finish(start(workdir))
+DISKS = {  # too small for what the stage writes there
+    'prepared': ({'prepared': '300k'}, r'/prepared/'),
+    'checkpoint': ({'checkpoints': '1000k', 'xla': '100k'}, r'/checkpoints/'),
+    'result': ({'results': '4k'}, r'/results/.*seed33.npz'),
+}
+
+
+@pytest.mark.skipif(not CAN_MOUNT, reason='no small disk can be mounted here')
+def test_a_full_disk_is_named_and_a_rerun_with_space_ends_alike(undisturbed, tmp_path):
+    for stage, (disks, path) in DISKS.items():
+        status, err = finish(start(tmp_path, disks=disks, save_every=SAVES))
+        assert status == 2, f'{stage}: {err}'
+        (line,) = (line for line in err.splitlines() if line.startswith('jbench: cannot write'))
+        assert path.split('/')[1] in line and 'bytes needed' in line and FULL in line, f'{stage}: {err}'
+        assert 'Traceback' not in err and 'Warning' not in err, f'{stage}: {err}'
+        assert err.count('compiled programs are not kept') == ('xla' in disks), f'{stage}: {err}'
+        whole(tmp_path)
+    status, err = finish(start(tmp_path))
     assert status == 0, err
-    assert outcome(workdir) == outcome(undisturbed)
+    assert outcome(tmp_path) == outcome(undisturbed)
+
+
+def test_eight_processes_at_once_give_one_result(undisturbed, workdir):
+    flags = ('--task=p3', '--model=dummy', '--seeds=33', '--format=json')
+    runs = [start(workdir, *flags) for _ in range(8)]
+    said = [run.communicate(timeout=300) for run in runs]
+    assert [run.returncode for run in runs] == [0] * 8, said
+    assert len({out for out, _ in said}) == 1, 'all show the one result'
+    assert sum('prepare SimulatedP3: 6/6' in err for _, err in said) == 1, 'one prepares, the others wait'
+    assert sum('dummy: finished before' in err for _, err in said) == 7, 'one works, the others wait'
+    (before, after) = (next(d.glob('prepared/*/*/manifest.json')).read_bytes() for d in (undisturbed, workdir))
+    assert before == after
+    for path in (workdir, *workdir.rglob('*')):  # no clock decides whether something is done
+        os.utime(path, (4e9, 4e9))
+    status, err = finish(start(workdir, *flags))
+    assert (status, 'dummy: finished before' in err) == (0, True), err
 
 
 @pytest.mark.slow
-def test_killed_at_random_moments_it_ends_alike(undisturbed, tmp_path):
-    workdir, rng = again(undisturbed, tmp_path), random.Random(SEED)
-    for _ in range(3):
-        process = start(workdir)
-        time.sleep(rng.uniform(2.0, 12.0))
-        os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()
-    status, err = finish(start(workdir))
-    assert status == 0, err
-    assert outcome(workdir) == outcome(undisturbed)
-    status, err = finish(start(workdir))
-    assert status == 0, err
-    assert 'train' not in err, 'a finished seed is skipped'
+def test_killed_at_random_moments_it_ends_alike(data_dir, tmp_path):
+    """From the first byte of the download to the table; `benchmarks/kill_sweep.py` does so more often."""
+    program = [sys.executable, str(run_whole.ROOT / 'benchmarks' / 'kill_sweep.py'), f'--data_dir={data_dir}']
+    done = subprocess.run([*program, '--kills=3', f'--seed={SEED}'], capture_output=True, text=True, timeout=900)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert '3 of 3' in done.stdout

@@ -3,6 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import gc
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -33,24 +39,183 @@ def test_splits_are_of_whole_subjects_and_cover_all_windows(data):
     assert len(data.rows('train', 'valid', 'test')) == len(data.y) == len(np.unique(data.ids))
 
 
+WAYS = pytest.mark.parametrize('kept', [{}, {'resident_bytes': 0}], ids=['resident', 'streamed'])
+
+
+@WAYS
 @pytest.mark.parametrize('n', [0, 1, 63, 64, 65, 200])
-def test_every_window_comes_exactly_once(data, n):
+def test_every_window_comes_exactly_once(data, n, kept):
     for epoch in (None, 0, 3):
-        ids = [c.id[c.mask] for c in loader.Loader(with_rows(data, n), ('train',), 64).chunks(epoch)]
+        ids = [c.id[c.mask] for c in loader.Loader(with_rows(data, n), ('train',), 64, **kept).chunks(epoch)]
         ids = np.concatenate(ids) if ids else np.zeros(0, int)
         assert sorted(ids) == sorted(data.ids[:n])
         assert epoch is not None or list(ids) == list(data.ids[:n])
 
 
-def test_streamed_batches_equal_resident_ones(data):
-    resident = loader.Loader(data, ('train', 'valid'), 64)
-    streamed = loader.Loader(data, ('train', 'valid'), 64, resident_bytes=0)
-    for epoch in (None, 1):
-        for a, b in zip(resident.chunks(epoch), streamed.chunks(epoch), strict=True):
-            used = slice(0, a.n)
-            np.testing.assert_array_equal(a.x[used], b.x[used])
-            for name in ('y', 'mask', 'id', 'n'):
-                np.testing.assert_array_equal(getattr(a, name), getattr(b, name))
+def plain_chunks(data, names, batch_size, epoch):
+    """What the chunks of an epoch hold, gathered one after the other: (x, y, mask, id) of each batch."""
+    rows = data.rows(*names)
+    take = loader.order(len(rows), epoch)
+    mask = np.arange(-(-len(take) // batch_size) * batch_size) < len(take)
+    rows = rows[np.concatenate([take, np.zeros(len(mask) - len(take), int)])]
+    x = loader.read(data, rows, data.clamp)
+    batches = [a.reshape(-1, batch_size, *a.shape[1:]) for a in (x, data.y[rows], mask, data.ids[rows])]
+    return list(zip(*batches, strict=True))
+
+
+@WAYS
+@pytest.mark.parametrize('batch_size', [7, 64, 1000])
+def test_chunks_are_those_gathered_one_after_the_other(data, kept, batch_size, monkeypatch):
+    """Also where epochs change places, an iterator is left, and each part of the set comes from memory or from disk."""
+    monkeypatch.setattr(loader, 'CHUNK_BATCHES', 3)
+    made = loader.Loader(data, ('train', 'valid'), batch_size, **kept)
+    for epoch, stop in ((0, None), (1, None), (4, 2), (1, None), (2, 1), (None, None), (None, 1), (None, None)):
+        want = plain_chunks(data, ('train', 'valid'), batch_size, epoch)
+        for chunk in list_until(made.chunks(epoch), stop):
+            for k in range(chunk.n):
+                for have, wanted in zip(chunk[:4], want.pop(0), strict=True):
+                    np.testing.assert_array_equal(have[k], wanted)
+        assert stop is not None or not want
+
+
+def list_until(chunks, stop):
+    """The first chunks, each while it is valid."""
+    for k, chunk in enumerate(chunks):
+        if k == stop:
+            return
+        yield chunk
+
+
+@WAYS
+@pytest.mark.parametrize('n', [1, 64, 130, 250])
+def test_chunks_carry_what_is_computed_of_their_windows(data, kept, n, monkeypatch):
+    monkeypatch.setattr(loader, 'CHUNK_BATCHES', 2)
+    calls = []
+
+    def compute(x):
+        calls.append(len(x))
+        return {'sum': x.sum(2), 'first': x[:, 0, 0]}
+
+    made = loader.Loader(with_rows(data, n), ('train',), 64, **kept)
+    assert next(made.chunks(0)).extra == {}
+    for _ in range(2):
+        made.carry(compute)
+    for epoch in (0, None, 5):
+        for chunk in made.chunks(epoch):
+            for k in range(chunk.n):
+                np.testing.assert_array_equal(chunk.extra['sum'][k], chunk.x[k].sum(2))
+                np.testing.assert_array_equal(chunk.extra['first'][k], chunk.x[k, :, 0, 0])
+            assert {v.shape[:2] for v in chunk.extra.values()} == {chunk.mask.shape}
+    if not kept:
+        assert len(calls) == -(-n // 64), 'windows in memory: once'
+
+
+@WAYS
+def test_a_chunk_stays_as_it_is_while_the_next_one_is_made(data, kept, monkeypatch):
+    monkeypatch.setattr(loader, 'CHUNK_BATCHES', 1)
+    made = loader.Loader(data, ('train',), 64, **kept)
+    for epoch in (0, 1, None):
+        for chunk in made.chunks(epoch):
+            before = chunk.x.copy()
+            (ahead,) = made._ahead.values()
+            following = ahead.result().x
+            assert np.shares_memory(following, chunk.x) <= (epoch is None and made.n_chunks() == 1)
+            np.testing.assert_array_equal(chunk.x, before)
+
+
+@WAYS
+def test_jax_can_compute_on_chunks_in_place(data, kept):
+    """On a CPU it first copies arrays that do not begin at a multiple of 64 bytes."""
+    for epoch in (None, 0, 1):
+        for chunk in loader.Loader(data, ('train',), 64, **kept).chunks(epoch):
+            assert chunk.x.ctypes.data % 64 == 0 and chunk.x.flags.c_contiguous
+
+
+def test_what_fits_a_quarter_of_the_free_memory_is_held(data, monkeypatch):
+    n_bytes = len(data.rows('train')) * data.signal.n_chans * data.signal.n_times * 4
+    for free, held in ((4 * n_bytes, True), (4 * n_bytes - 4, False)):
+        monkeypatch.setattr(loader, 'free_memory', lambda free=free: free)
+        assert (loader.Loader(data, ('train',), 64)._x is not None) == held
+
+
+# ---- the thread ----
+
+
+def test_an_error_in_the_thread_reaches_the_caller_as_it_is(data, monkeypatch):
+    monkeypatch.setattr(loader, 'CHUNK_BATCHES', 1)
+    made = loader.Loader(data, ('train',), 64)
+    y = made.y
+    made.y = y[:100]
+    with pytest.raises(IndexError, match='out of bounds'):
+        list(made.chunks())
+    made.y = y
+    assert sum(c.n for c in made.chunks()) == loader.n_batches(len(made), 64), 'and it works again'
+
+
+@pytest.mark.parametrize('error', [MemoryError, SystemExit, KeyboardInterrupt])
+def test_a_thread_that_dies_does_not_hang_the_caller(data, monkeypatch, error):
+    made = loader.Loader(data, ('train',), 64, resident_bytes=0)
+
+    def die(*args):
+        raise error('died')
+
+    monkeypatch.setattr(made._shards, 'read', die)
+    with pytest.raises(error, match='died'):
+        next(made.chunks(0))
+
+
+def test_a_damaged_shard_is_named_while_it_is_streamed(tmp_path):
+    data = small.prepared(tmp_path)
+    made = loader.Loader(data, ('train',), 64, resident_bytes=0)
+    row = data.rows('train')[0]
+    number = np.repeat(np.arange(5), [r['n_windows'] for r in data.manifest['recordings']])[row]
+    shard = data.folder / data.manifest['recordings'][number]['shard']
+    shard.write_bytes(shard.read_bytes()[:-1])
+    with pytest.raises(RequestError, match=rf'{shard.name}: damaged'):
+        list(made.chunks(0))
+
+
+@WAYS
+def test_no_thread_outlives_its_loader(data, kept, monkeypatch):
+    monkeypatch.setattr(loader, 'CHUNK_BATCHES', 1)
+    gc.collect()
+    before = set(threading.enumerate())
+    made = loader.Loader(data, ('train',), 64, **kept)
+    chunks = made.chunks(0)
+    next(chunks)
+    started = set(threading.enumerate()) - before
+    assert started
+    chunks.close()
+    del chunks, made
+    for thread in started:
+        thread.join(30)
+    assert not [t for t in started if t.is_alive()]
+
+
+LEFT = """
+import sys, small
+from pathlib import Path
+from jbench.data import loader
+chunks = loader.Loader(loader.open_set(Path(sys.argv[1]), small.cell().task), ('train',), 8, resident_bytes=0).chunks(0)
+next(chunks)
+print('leaves')
+{}
+"""
+
+
+@pytest.mark.parametrize(
+    ('last', 'status'), [('', 0), ('sys.exit(75)', 75), ('raise KeyboardInterrupt', -signal.SIGINT)]
+)
+def test_a_process_that_leaves_an_iterator_ends(data, last, status):
+    code = LEFT.format(last)
+    done = subprocess.run(
+        [sys.executable, '-c', code, str(data.folder)], cwd=Path(__file__).parent, capture_output=True, timeout=60
+    )
+    assert done.returncode == status, done.stderr.decode()
+    assert done.stdout == b'leaves\n'
+
+
+# ---- windows, order, chunks ----
 
 
 def test_windows_are_those_that_were_stored_and_clamped(data):
@@ -67,12 +232,19 @@ def test_the_order_depends_on_seed_and_epoch_alone():
     assert list(loader.order(7, 0)) == [3, 6, 1, 5, 2, 0, 4], 'the published order of batches must not change'
 
 
-def test_an_epoch_goes_on_from_any_chunk(data, monkeypatch):
+@WAYS
+@pytest.mark.parametrize('epoch', [2, None])
+def test_an_epoch_goes_on_from_any_chunk(data, kept, epoch, monkeypatch):
     monkeypatch.setattr(loader, 'CHUNK_BATCHES', 1)
-    whole = [c.id.copy() for c in loader.Loader(data, ('train',), 64).chunks(2)]
-    for start in range(len(whole)):
-        rest = [c.id.copy() for c in loader.Loader(data, ('train',), 64).chunks(2, start)]
-        np.testing.assert_array_equal(rest, whole[start:])
+    made = loader.Loader(data, ('train',), 64, **kept)
+    whole = [(c.id.copy(), c.x.copy()) for c in made.chunks(epoch)]
+    assert len(whole) > 3
+    for start in range(len(whole) + 1):
+        for again in (made, loader.Loader(data, ('train',), 64, **kept)):
+            rest = list(again.chunks(epoch, start)) if start == len(whole) else again.chunks(epoch, start)
+            for chunk, (ids, x) in zip(rest, whole[start:], strict=True):
+                np.testing.assert_array_equal(chunk.id, ids)
+                np.testing.assert_array_equal(chunk.x, x)
 
 
 def test_channels_that_a_recording_lacks_are_zero_rows(data):

@@ -71,6 +71,48 @@ def test_the_stored_form_has_not_changed() -> None:
     np.testing.assert_allclose(window, x, atol=50 / 65000)
 
 
+@given(
+    arrays(np.float32, shapes, elements=floats),
+    st.integers(0, 3),
+    st.one_of(st.none(), st.floats(1e-3, 1e7)),
+    st.text(max_size=200),
+    st.integers(0, 1 << 20),
+)
+def test_decoding_in_bulk_gives_the_same_bits(
+    x: np.ndarray, n_more: int, clamp: float | None, text: str, number: int
+) -> None:
+    """Also where values are clamped, channels are zero, or the set has channels that the recording lacks."""
+    record = records.encode_window(x, number, dict.fromkeys(('subject', 'session', 'run', 'target'), text))
+    plain, _ = records.decode_window(record)
+    if clamp is not None:
+        plain = np.clip(plain, -clamp, clamp)
+    n, t = x.shape
+    out = np.full((n + n_more, t), np.nan, np.float32)
+    channels = np.random.default_rng(n).permutation(n + n_more)[:n]
+    records.decode_into(record, channels, clamp, out)
+    assert out[channels].tobytes() == plain.tobytes()
+    assert not np.delete(out, channels, 0).any()
+    records.decode_into(record, None, clamp, out[:n])
+    assert out[:n].tobytes() == plain.tobytes()
+
+
+def test_a_text_that_looks_like_a_field_is_skipped() -> None:
+    x = np.arange(12, dtype=np.float32).reshape(3, 4)
+    heads = b''.join(records._heads(3, 4)).decode('latin1')
+    record = records.encode_window(x, 1, dict.fromkeys(('run', 'session', 'subject', 'target'), heads))
+    q, scale = records.compact(record, 3, 4)
+    np.testing.assert_array_equal(records.unpack(q, scale), records.decode_window(record)[0])
+
+
+@pytest.mark.parametrize('damage', [lambda r: b'', lambda r: r[:-1], lambda r: r[:100], lambda r: r[10:]])
+def test_a_record_of_another_shape_is_refused(damage) -> None:
+    record = records.encode_window(np.ones((3, 40), np.float32), 0, {'subject': '', 'target': ''})
+    records.compact(record, 3, 40)
+    for n_chans, n_times in ((3, 40) if damage(record) != record else (0, 0), (40, 3), (3, 39), (4, 40)):
+        with pytest.raises((ValueError, IndexError)):
+            records.compact(damage(record), n_chans, n_times)
+
+
 def write(folder: Path, lengths: list[int]) -> list[tuple[np.ndarray, str]]:
     """A set of some shards; returns its windows and targets."""
     rng, out = np.random.default_rng(0), []

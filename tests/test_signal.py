@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from pathlib import Path
 
 import mne
@@ -9,7 +10,8 @@ import numpy as np
 import pytest
 from sklearn.preprocessing import RobustScaler, StandardScaler
 
-from jbench.data import signal
+from jbench.data import recording, signal
+from jbench.data.recording import Recording
 from jbench.spec import RequestError, SignalSpec
 
 
@@ -152,3 +154,49 @@ def test_absent_channels_are_refused(picks: tuple[str, ...]) -> None:
 def test_of_several_types_one_is_enough() -> None:
     got, names = signal.process(made(120.0, kinds=('mag', 'eeg')), SignalSpec(picks=('mag', 'grad')))
     assert names == ('mag0',) and got.shape == (1, 4800)
+
+
+@pytest.mark.parametrize('scaler', ['robust', 'standard', 'none'])
+def test_blocks_of_channels_give_the_same_bits(
+    scaler: str, data_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Preloaded or read block by block, from EDF, FIF or memory, with a stretch that the filters skip."""
+    edf = str(data_dir / 'Schalk2004Bci2000' / 'S001R01.edf')
+    noise = made(256.0, kinds=('eeg', 'eeg', 'ecg', 'eeg', 'eeg'))
+    noise.set_annotations(mne.Annotations([10.0], [5.0], ['BAD_ACQ_SKIP']))
+    noise.save(fif := tmp_path / 'noise_raw.fif', verbose='ERROR')
+    spec = SignalSpec(scaler=scaler)
+    for whole, lazy in (
+        (mne.io.read_raw_edf(edf, preload=True, verbose='ERROR'), mne.io.read_raw_edf(edf, verbose='ERROR')),
+        (mne.io.read_raw_fif(fif, preload=True, verbose='ERROR'), mne.io.read_raw_fif(fif, verbose='ERROR')),
+        (noise.copy(), noise),
+    ):
+        monkeypatch.setattr(recording, 'BLOCK', 1 << 40)
+        n = whole.n_times
+        assert len(list(recording.blocks(whole, range(len(whole.ch_names))))) == 1
+        digest = recording.digest(Recording(whole, {}))
+        want, names = signal.process(whole, spec)
+        monkeypatch.setattr(recording, 'BLOCK', 3 * 8 * n)
+        assert len(list(recording.blocks(lazy, range(len(lazy.ch_names))))) == -(-len(lazy.ch_names) // 3)
+        assert recording.digest(Recording(lazy, {})) == digest
+        got, same = signal.process(lazy, spec)
+        assert names == same and got.dtype == want.dtype
+        np.testing.assert_array_equal(got, want)
+
+
+def test_memory_is_that_of_a_block_and_of_the_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    n_chans, n = 24, 240 * 512
+    noise = made(512.0, 240.0, ('eeg',) * n_chans)
+    noise.save(fif := tmp_path / 'noise_raw.fif', verbose='ERROR')
+    size = n_chans * n * 8
+    spec = SignalSpec(band=(1.0, 75.0))  # a short filter
+    signal.process(noise, spec)  # what is imported on the way does not count
+    del noise
+    monkeypatch.setattr(recording, 'BLOCK', 2 * 8 * n)
+    tracemalloc.start()
+    raw = mne.io.read_raw_fif(fif, verbose='ERROR')
+    recording.digest(Recording(raw, {}))
+    out, _ = signal.process(raw, spec)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak - out.nbytes < size / 2  # 1.6 times the size if all channels are one block

@@ -12,29 +12,25 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import warnings
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, wait
 from concurrent.futures.process import BrokenProcessPool
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from jbench.data import contract, fs, recording, records
+from jbench.data import contract, fs
 from jbench.data.contract import Part
 from jbench.data.find import find_recordings
-from jbench.data.recording import Finding, Recording, RecordingRef
-from jbench.data.signal import process
-from jbench.data.targets import collect
+from jbench.data.parts import finished, make
+from jbench.data.recording import RecordingRef
 from jbench.data.tfds import SPLIT, write_metadata
-from jbench.data.windows import index, starts, triggers, windows
+from jbench.data.windows import index
 from jbench.data.workers import sheltered, workers
 from jbench.spec import Dataset, RequestError, Task, spec_hash, to_json
 
-PREPARATION = 1  # raise when the code below, signal.py, windows.py or records.py changes what is stored
+PREPARATION = 1  # raise when parts.py, signal.py, windows.py or records.py change what is stored
 EVERY = 0.5  # s between looks at the stop flag
+MEMORY = 300 << 20  # bytes that a worker needs beside its file's fivefold (some readers make float64 of int16)
 Progress = Callable[[str, int, int], None]  # (what, done, total); what it raises ends the preparation
 
 
@@ -143,109 +139,28 @@ def _run(
     task: Task, dataset: Dataset, folder: Path, refs: list[RecordingRef], progress: Callable[[int], None]
 ) -> list[Part]:
     """The parts of all recordings; those that are not there yet are made in parallel."""
-    parts = [_part(folder, r) for r in refs]
+    parts = [finished(r, folder) for r in refs]
     todo = [i for i, p in enumerate(parts) if p is None]
     progress(len(refs) - len(todo))
     if todo:
-        with workers(len(todo)) as pool:
-            with sheltered():
-                jobs = {pool.submit(_prepare_one, task, dataset, refs[i], folder): i for i in todo}
+        largest = max((os.path.getsize(p) for i in todo for p in refs[i].files if os.path.exists(p)), default=0)
+        with workers(len(todo), MEMORY + 5 * largest) as pool:
             try:
+                with sheltered():
+                    jobs = {pool.submit(make, task, dataset, refs[i], folder): i for i in todo}
+                    pool.submit(int)  # a death is seen only in workers that were there before the last submit
                 while jobs:
                     for job in wait(jobs, EVERY, FIRST_COMPLETED).done:
                         parts[jobs.pop(job)] = job.result()
                     progress(len(refs) - len(jobs))
             except BrokenProcessPool:
+                done = sum(p is not None for p in parts)
                 raise RequestError(
                     f'{dataset.name}: a process that prepared recordings was killed, most likely because memory ran '
-                    f'out; {len(refs) - len(jobs)} of {len(refs)} recordings are done and kept: free memory, then run '
+                    f'out; {done} of {len(refs)} recordings are done and kept: free memory, then run '
                     'the same command again'
                 ) from None
     return [p or {} for p in parts]
-
-
-def _source(ref: RecordingRef) -> list[list[Any]]:
-    """What tells whether a recording is still the one that a part was made of."""
-    stats = [(p, os.stat(p)) for p in ref.files if os.path.exists(p)]
-    return [[os.path.basename(p), s.st_size, s.st_mtime_ns] for p, s in stats] + [list(f) for f in ref.fields]
-
-
-def _part(folder: Path, ref: RecordingRef) -> Part | None:
-    """The description of a finished part, if its shard is whole and its recording did not change since."""
-    path, shard = folder / f'{ref.name}.json', folder / f'{ref.name}.array_record'
-    if not path.exists() or not shard.exists():
-        return None
-    part: Part = fs.read_json(path)
-    return part if part['source'] == _source(ref) and part['sha256'] == fs.sha256_file(shard) else None
-
-
-def _prepare_one(task: Task, dataset: Dataset, ref: RecordingRef, folder: Path) -> Part:
-    """Read, check, process, cut and store one recording; its part is described by a JSON file written last."""
-    import mne
-
-    mne.set_log_level('ERROR')
-    warnings.simplefilter('ignore')
-    source = _source(ref)
-    try:
-        read = import_module(dataset.source or '').read(ref)
-        findings = [read] if isinstance(read, Finding) else contract.check(read, dataset, ref.where)
-        if any(f.level == 'fatal' for f in findings):
-            return {'findings': findings}
-    except (RequestError, MemoryError) as error:
-        raise RequestError(f'{ref.where}: {str(error) or "memory ran out"}') from error
-    except Exception as error:  # a reader may fail in any way on a broken file: name the file, and check the others
-        return {'findings': [contract.unreadable(ref, error)]}
-    try:
-        part, data = _process(task, dataset, ref, read)
-    except MemoryError as error:
-        raise RequestError(f'{ref.where}: memory ran out') from error
-    except Exception as error:  # what the events or the filters do not allow
-        return {'findings': [contract.unfit(ref, error)]}
-    x = windows(data, task.signal.sfreq, part['windows']['onset'], task.window, task.signal.baseline)
-    path = folder / f'{ref.name}.array_record'
-    texts = (
-        {'subject': ref.subject, 'session': ref.session, 'run': ref.run, 'target': t} for t in part['windows']['target']
-    )
-    encoded = (records.encode_window(w, k, text) for k, (w, text) in enumerate(zip(x, texts, strict=True)))
-    records.write_shard(path, encoded, x.nbytes // 2)
-    part |= {
-        'findings': findings,
-        'source': source,
-        'sha256': fs.sha256_file(path),
-        'error_bound': float(np.abs(x).max(initial=0.0) * records.ERROR),
-    }
-    fs.write_atomic(folder / f'{ref.name}.json', json.dumps(part).encode())
-    return part
-
-
-def _process(task: Task, dataset: Dataset, ref: RecordingRef, read: Recording) -> tuple[Part, np.ndarray]:
-    """What is known of a recording before its windows are cut, and its signal [C, T] ready for that."""
-    raw, channels = read.raw, recording.data_channels(read.raw, dataset)
-    native = {
-        'sfreq': float(raw.info['sfreq']),
-        'seconds': raw.n_times / raw.info['sfreq'],
-        'n_chans': len(channels),
-        'digest': recording.digest(read),
-    }
-    table = recording.event_table(read, ref, dataset)
-    rows = [
-        (i, t)
-        for i in triggers(table, task.window, task.target)
-        for t in starts(float(table['onset'][i]), float(table['duration'][i]), task.window)
-    ]
-    if rows and task.window.duration > native['seconds']:
-        raise RequestError(f'a window of {task.window.duration:g} s is longer than the recording')
-    targets = [json.dumps(collect(task.target, table, i, t, task.window.duration)) for i, t in rows]
-    data, ch_names = process(raw, task.signal)
-    part = {
-        'native': native,
-        'channels': channels,
-        'ch_names': ch_names,
-        'events': {k: v.tolist() for k, v in table.items()},
-        'n_windows': len(rows),
-        'windows': {'event': [i for i, _ in rows], 'onset': [t for _, t in rows], 'target': targets},
-    }
-    return part, data
 
 
 def _assemble(

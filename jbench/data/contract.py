@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from jbench.data.recording import EVENT_TYPE, Finding, Recording, RecordingRef, data_channels
+from jbench.data.recording import EVENT_TYPE, Finding, Recording, RecordingRef, data_channels, samples
 from jbench.spec import Dataset, RequestError
 
 if TYPE_CHECKING:
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 SHORT = 0.8  # of the declared duration: what is shorter is spoken of
+SATURATED = 0.05  # of the samples at the channel's least or greatest value: what is more is spoken of
 Part = dict[str, Any]  # a checked recording: 'findings' and, unless one is fatal, 'native' and 'channels'
 
 
@@ -89,23 +90,25 @@ def check(recording: Recording, dataset: Dataset, where: str) -> list[Finding]:
     if raw.n_times < raw.info['sfreq']:
         rule, remedy = 'a recording must last a second', 'the file may be truncated: fetch it again'
         return [Finding(where, rule, f'{raw.n_times} samples', 'at least one second', remedy)]
-    samples = _check_samples(raw, names, dataset, where)
-    return [*samples, *_check_events(events, dataset, float(raw.times[-1]), where)]
+    seconds = (raw.n_times - 1) / float(raw.info['sfreq'])
+    return [*_check_samples(raw, names, dataset, where), *_check_events(events, dataset, seconds, where)]
 
 
 def _check_samples(raw: mne.io.BaseRaw, names: list[str], dataset: Dataset, where: str) -> Iterator[Finding]:
-    """Findings about the samples, a channel at a time: a long recording is large."""
+    """Findings about the samples."""
     import numpy as np
 
-    n_broken, first, spread = 0, '', np.zeros(len(names))
-    for row, name in enumerate(names):
-        data = raw.get_data([name])[0]
-        broken = ~np.isfinite(data)
+    n_broken, first, spread, saturated = 0, '', np.zeros(len(names)), []
+    for row, (name, x) in enumerate(zip(names, samples(raw, [raw.ch_names.index(n) for n in names]), strict=True)):
+        broken = ~np.isfinite(x)
         if broken.any() and not n_broken:
             first = f'channel {name} at {np.flatnonzero(broken)[0] / raw.info["sfreq"]:.2f} s'
         n_broken += int(broken.sum())
-        low, high = np.percentile(np.where(broken, 0.0, data), [16, 84])
+        low, high = np.percentile(np.where(broken, 0.0, x), [16, 84])
         spread[row] = (high - low) / 2  # a robust standard deviation
+        limits = np.mean((x == x.min()) | (x == x.max()))
+        if spread[row] > 0 and limits > SATURATED:
+            saturated.append(f'{name} ({100 * limits:.0f} %)')
     if n_broken:
         found = f'{n_broken} that are NaN or infinite, the first in {first}'
         yield Finding(where, 'samples must be finite', found, 'none', 'repair or remove the file')
@@ -113,6 +116,10 @@ def _check_samples(raw: mne.io.BaseRaw, names: list[str], dataset: Dataset, wher
     if flat:
         remedy = 'kept as it is (the protocol keeps bad channels)'
         yield Finding(where, 'channels should vary', f'flat: {", ".join(flat)}', 'none flat', remedy, 'note')
+    if saturated:
+        found, expected = f'samples at the limit: {", ".join(saturated)}', f'at most {100 * SATURATED:.0f} %'
+        remedy = 'kept as it is (the protocol keeps bad channels)'
+        yield Finding(where, 'channels should not saturate', found, expected, remedy, 'note')
     sd, (least, most) = float(np.median(spread)), dataset.amplitude
     if not least <= sd <= most:
         found, expected = f'a median amplitude of {sd:.2e} V', f'{least:.1e} to {most:.1e} V'

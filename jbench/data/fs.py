@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     import numpy as np
 
 _TYPES = {'object': dict, 'array': list, 'string': str, 'boolean': bool, 'null': type(None)}
+_ANEW = 'remove it and run the same command again'
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS)
 TEMP_SUFFIX = '.part'  # a file with this ending is never read
 
 
@@ -43,19 +46,8 @@ def write_atomic(path: str | os.PathLike[str], data: bytes) -> Path:
       to do; nothing is left behind.
     """
     target = Path(path)
-    temp = _temp_beside(target)
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with open(temp, 'xb') as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temp, target)
-        sync_dir(target.parent)
-    except OSError as error:
-        raise _write_error(target, len(data), error) from error
-    finally:
-        _discard(temp)
+    with _replacing(target, len(data)) as temp, open(temp, 'xb') as file:
+        file.write(data)
     return target
 
 
@@ -65,7 +57,7 @@ def read_json(path: str | os.PathLike[str]) -> Any:
     Raises: FileNotFoundError; RequestError for a damaged file (with its name, the position and what to do).
     """
     source = Path(path)
-    remedy = 'the file is damaged: remove it and run the same command again'
+    remedy = f'the file is damaged: {_ANEW}'
     try:
         return json.loads(source.read_bytes().decode('utf-8'), parse_constant=_no_constant, parse_float=_finite)
     except json.JSONDecodeError as error:
@@ -128,16 +120,20 @@ def npz_bytes(arrays: Mapping[str, np.ndarray]) -> bytes:
 def read_npz(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
     """The arrays of an NPZ archive; nothing executable is loaded.
 
-    Raises: FileNotFoundError; RequestError for a damaged archive.
+    Raises: FileNotFoundError; RequestError for a damaged archive, or one that would take more memory than its size.
     """
     import numpy as np
 
+    blob = io.BytesIO(Path(path).read_bytes())
     try:
-        with np.load(path, allow_pickle=False) as archive:
-            return {name: archive[name] for name in archive.files}
-    except (AttributeError, EOFError, KeyError, NotImplementedError, ValueError, zipfile.BadZipFile) as error:
-        remedy = 'remove it and run the same command again'
-        raise RequestError(f'{path}: not a whole NPZ archive ({error}); {remedy}') from error
+        with zipfile.ZipFile(blob) as archive:
+            members = archive.infolist()
+            if sum(m.file_size for m in members) > len(blob.getbuffer()):
+                raise ValueError('compressed, as npz_bytes never writes, or larger inside than outside')
+            arrays = {m.filename.removesuffix('.npy'): io.BytesIO(archive.read(m)) for m in members}
+        return {name: np.lib.format.read_array(array, allow_pickle=False) for name, array in arrays.items()}
+    except Exception as error:  # whatever zipfile and numpy say of cut and flipped bytes
+        raise RequestError(f'{path}: not a whole NPZ archive ({error}); {_ANEW}') from error
 
 
 def sha256_file(path: str | os.PathLike[str]) -> str:
@@ -156,11 +152,9 @@ def locked(path: str | os.PathLike[str], waiting: Callable[[], None] = lambda: N
     removing it would let two holders in.
     """
     lock = Path(path)
-    try:
+    with explained(lock, 0):
         lock.parent.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
-    except OSError as error:
-        raise _write_error(lock, 0, error) from error
     try:
         while not _try_lock(descriptor):
             waiting()
@@ -186,6 +180,20 @@ def publish(temp: str | os.PathLike[str], target: str | os.PathLike[str]) -> Non
     sync_dir(Path(target).parent)
 
 
+@contextlib.contextmanager
+def _replacing(target: Path, n_bytes: int) -> Iterator[Path]:
+    """A temp name beside `target`: what the body writes there takes the target's place; if it raises, nothing stays."""
+    temp = target.with_name(f'.{secrets.token_hex(8)}{TEMP_SUFFIX}')  # the same folder: a rename stays on one disk
+    with explained(target, n_bytes):
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            yield temp
+            publish(temp, target)
+        finally:
+            if os.path.lexists(temp):
+                temp.unlink()
+
+
 def link_or_copy(source: str | os.PathLike[str], target: str | os.PathLike[str]) -> Path:
     """`target` with the content of `source`: a hard link on one disk, else a copy; replaces an old target at once.
 
@@ -193,33 +201,33 @@ def link_or_copy(source: str | os.PathLike[str], target: str | os.PathLike[str])
     """
     origin, goal = Path(source), Path(target)
     size = origin.stat().st_size
-    temp = _temp_beside(goal)
-    try:
-        goal.parent.mkdir(parents=True, exist_ok=True)
-        if goal.exists() and goal.samefile(origin):
-            return goal
+    if goal.exists() and goal.samefile(origin):
+        return goal
+    with _replacing(goal, size) as temp:
         try:
             os.link(origin, temp)
         except OSError as error:
             if error.errno not in (errno.EXDEV, errno.EPERM, errno.EMLINK, errno.ENOTSUP, errno.EACCES, errno.ENOSYS):
                 raise
-            _copy(origin, temp)
-        os.replace(temp, goal)
-        sync_dir(goal.parent)
-    except OSError as error:
-        raise _write_error(goal, size, error) from error
-    finally:
-        _discard(temp)
+            shutil.copy(origin, temp)
     return goal
 
 
 @contextlib.contextmanager
 def explained(path: str | os.PathLike[str], n_bytes: int) -> Iterator[None]:
-    """Inside: an OSError while a library writes `path` (about `n_bytes`) becomes the same clear RequestError."""
+    """Inside: a failed write of `path` (about `n_bytes`), also one that a library tells in words alone, becomes the
+    same clear RequestError."""
     try:
         yield
+    except RequestError:
+        raise
     except OSError as error:
         raise _write_error(Path(path), n_bytes, error) from error
+    except (RuntimeError, ValueError) as error:
+        number = next((e for e in (*_FULL, *_FORBIDDEN) if os.strerror(e) in str(error)), None)
+        if number is None:
+            raise
+        raise _write_error(Path(path), n_bytes, OSError(number, os.strerror(number))) from error
 
 
 def make_dir(path: str | os.PathLike[str]) -> Path:
@@ -241,36 +249,16 @@ def sync_dir(path: str | os.PathLike[str]) -> None:
         os.close(descriptor)
 
 
-def _copy(origin: Path, temp: Path) -> None:
-    """Copy content and mode, then flush to disk."""
-    with open(origin, 'rb') as reader, open(temp, 'wb') as writer:
-        shutil.copyfileobj(reader, writer, 1 << 20)
-        writer.flush()
-        os.fsync(writer.fileno())
-    shutil.copymode(origin, temp)
-
-
 def _write_error(path: Path, n_bytes: int, error: OSError) -> RequestError:
     """The one message of a failed write: what, where, how much, what to do."""
     reason = error.strerror or str(error)
-    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+    if error.errno in _FULL:
         remedy = 'free space there, or choose another --workdir'
-    elif error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+    elif error.errno in _FORBIDDEN:
         remedy = 'give this user the right to write there, or choose another --workdir'
     else:
         remedy = 'choose another --workdir'
     return RequestError(f'cannot write {path} ({n_bytes} bytes needed): {reason}; {remedy}, then run again')
-
-
-def _temp_beside(target: Path) -> Path:
-    """A name nobody else uses, in the same directory (a rename is atomic on one disk only)."""
-    return target.with_name(f'.{secrets.token_hex(8)}{TEMP_SUFFIX}')
-
-
-def _discard(temp: Path) -> None:
-    """Remove a temp file; none is left after a rename, or where it could not be made (no such folder, no right)."""
-    if os.path.lexists(temp):
-        temp.unlink()
 
 
 def _no_constant(name: str) -> float:

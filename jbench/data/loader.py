@@ -1,4 +1,4 @@
-"""From a prepared set to batches: windows through grain, held in memory where they fit, streamed otherwise.
+"""From a prepared set to batches: windows held in memory where they fit, streamed from their shards otherwise.
 
 The order of training windows is a function of (data seed, epoch) alone, and both ways give the same batches.
 """
@@ -6,21 +6,28 @@ The order of training windows is a function of (data seed, epoch) alone, and bot
 from __future__ import annotations
 
 import functools
+import itertools
 import json
-from collections.abc import Iterator
+import math
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from jbench.data import cache, fs, records, splits, targets
+from jbench.data import cache, fs, splits, targets
 from jbench.data.recording import EVENT_TYPE
+from jbench.data.shards import Shards
 from jbench.data.windows import n_samples
+from jbench.data.workers import free_memory
 from jbench.spec import RequestError, Signal, Task
 
+Compute = Callable[
+    [np.ndarray], Mapping[str, Any]
+]  # (x f32 [B, C, T]) -> arrays [B, ...] that depend on a window alone
 DATA_SEED = 33  # the same for every model seed, as published
-RESIDENT_BYTES = 4 << 30  # a split up to this size is held in memory
 CHUNK_BYTES = 128 << 20  # and at most so much of it goes to the devices at once
 CHUNK_BATCHES = 16
 
@@ -52,13 +59,17 @@ class PreparedSet:
 
 
 class Chunk(NamedTuple):
-    """Up to K batches of B windows, of which n count: x f32 [K, B, C, T], y [K, B, ...], mask and id [K, B]."""
+    """Up to K batches of B windows, of which n count: x f32 [K, B, C, T], y [K, B, ...], mask and id [K, B].
+
+    `extra` [K, B, ...] is what `Loader.carry` asked for.
+    """
 
     x: np.ndarray
     y: np.ndarray
     mask: np.ndarray
     id: np.ndarray
     n: int
+    extra: dict[str, np.ndarray]
 
 
 def _overhang(events: dict[str, np.ndarray], windows: dict[str, np.ndarray], duration: float) -> list[str]:
@@ -136,63 +147,14 @@ def open_set(folder: Path, task: Task) -> PreparedSet:
     )
 
 
-def _allow_open_files(n: int) -> None:
-    """grain keeps every shard open: raise the soft limit of this process as far as the system allows."""
-    import resource
-
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = n + 256
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
-
-
-class Windows:
-    """Windows of a prepared set by number: a random-access source for grain, f32 [C, T] on the union of channels."""
-
-    def __init__(self, prepared: PreparedSet, clamp: float | None) -> None:
-        import grain
-
-        recordings = prepared.manifest['recordings']
-        _allow_open_files(len(recordings))
-        paths = [str(prepared.folder / r['shard']) for r in recordings]
-        try:
-            self._shards = grain.sources.ArrayRecordDataSource(paths)
-        except Exception as error:  # whatever the reader says of a damaged shard
-            raise RequestError(
-                f'{prepared.folder}: a shard is damaged ({error}); remove the folder and run again'
-            ) from error
-        if len(self._shards) != len(prepared.y):
-            raise RequestError(
-                f'{prepared.folder}: {len(self._shards)} windows, the manifest says {len(prepared.y)}; '
-                'remove the folder and run again'
-            )
-        place = {c: i for i, c in enumerate(prepared.manifest['ch_names'])}
-        self._rows = [np.array([place[c] for c in r['ch_names']]) for r in recordings]
-        self._recording = np.repeat(np.arange(len(recordings)), [r['n_windows'] for r in recordings])
-        self._shape = (prepared.signal.n_chans, prepared.signal.n_times)
-        self._clamp = clamp
-
-    def __len__(self) -> int:
-        return len(self._shards)
-
-    def __getitem__(self, number: int) -> np.ndarray:
-        """Window `number` [C, T]; channels that its recording lacks are zero."""
-        window, _ = records.decode_window(self._shards[number])
-        out = np.zeros(self._shape, np.float32)
-        out[self._rows[self._recording[number]]] = window
-        return out if self._clamp is None else np.clip(out, -self._clamp, self._clamp)
-
-
 def read(prepared: PreparedSet, rows: np.ndarray, clamp: float | None) -> np.ndarray:
-    """Windows of the given numbers, f32 [N, C, T], through grain."""
-    import grain
+    """Windows of the given numbers, f32 [N, C, T]. Raises RequestError that names a damaged shard."""
+    return _read(Shards(prepared.folder, prepared.manifest, clamp), prepared.signal, rows)
 
-    out = np.empty((len(rows), prepared.signal.n_chans, prepared.signal.n_times), np.float32)
-    source = Windows(prepared, clamp)
-    dataset = grain.MapDataset.source(rows.tolist()).map(source.__getitem__)
-    for k, window in enumerate(dataset.to_iter_dataset(grain.ReadOptions(num_threads=0, prefetch_buffer_size=0))):
-        out[k] = window
+
+def _read(shards: Shards, signal: Signal, rows: np.ndarray) -> np.ndarray:
+    out = np.empty((len(rows), signal.n_chans, signal.n_times), np.float32)
+    shards.read(rows, out)
     return out
 
 
@@ -207,9 +169,14 @@ class View:
         return len(self.rows)
 
     def __getitem__(self, numbers: Any) -> np.ndarray:
-        return read(self.prepared, self.rows[numbers], None)
+        return _read(self._shards, self.prepared.signal, self.rows[numbers])
+
+    @functools.cached_property
+    def _shards(self) -> Shards:
+        return Shards(self.prepared.folder, self.prepared.manifest, None)
 
 
+@functools.lru_cache(maxsize=4)
 def order(n: int, epoch: int | None, seed: int = DATA_SEED) -> np.ndarray:
     """Order of n training windows in an epoch: a function of (seed, epoch) alone. None: as they lie."""
     if epoch is None:
@@ -227,24 +194,41 @@ def chunk_batches(signal: Signal, batch_size: int) -> int:
     return int(min(CHUNK_BATCHES, max(1, CHUNK_BYTES // (batch_size * signal.n_chans * signal.n_times * 4))))
 
 
+def _aligned(*shape: int) -> np.ndarray:
+    """Zeros, f32, at an address that jax on a CPU computes on in place (a multiple of 64); others it copies first."""
+    n_bytes = 4 * math.prod(shape)
+    raw = np.zeros(n_bytes + 63, np.uint8)
+    start = -raw.ctypes.data % 64
+    return raw[start : start + n_bytes].view(np.float32).reshape(shape)
+
+
 class Loader:
     """Batches of some splits of a prepared set.
 
-    Held in memory if they fit into `resident_bytes`, else read from the shards chunk by chunk. `y` may be replaced
-    (shuffled labels in tests).
+    Held in memory if that takes at most `resident_bytes` (by default a quarter of the memory that is free), else read
+    from the shards: the same batches. A thread makes the next chunk, of this epoch or the one after it, while the
+    caller computes. `y` may be replaced before that (shuffled labels in tests).
     """
 
     def __init__(
-        self, prepared: PreparedSet, names: tuple[str, ...], batch_size: int, resident_bytes: int = RESIDENT_BYTES
+        self, prepared: PreparedSet, names: tuple[str, ...], batch_size: int, resident_bytes: int | None = None
     ) -> None:
         self.prepared, self.batch_size = prepared, batch_size
         self.rows = prepared.rows(*names)
         self.y = prepared.y[self.rows].astype(np.int32 if prepared.y.dtype.kind == 'i' else np.float32)
         self.chunk = chunk_batches(prepared.signal, batch_size)
-        size = len(self.rows) * prepared.signal.n_chans * prepared.signal.n_times * 4
-        self._x = read(prepared, self.rows, prepared.clamp) if size <= resident_bytes else None
-        self._source = None if self._x is not None else Windows(prepared, prepared.clamp)
-        self._buffer = np.zeros((self.chunk * batch_size, *self._shape), np.float32)  # a new one each time costs 10 %
+        self._shards = Shards(prepared.folder, prepared.manifest, prepared.clamp)
+        window, size = (prepared.signal.n_chans, prepared.signal.n_times), self.chunk * batch_size
+        fits = 4 * len(self) * math.prod(window) <= (free_memory() // 4 if resident_bytes is None else resident_bytes)
+        self._x = _aligned(self.n_chunks() * size, *window) if fits else None  # whole chunks, as they lie
+        if self._x is not None:
+            self._shards.read(self.rows, self._x[: len(self)])
+            self._x[len(self) : n_batches(len(self), batch_size) * batch_size] = self._x[:1]
+        self._buffers = itertools.cycle([_aligned(size, *window) for _ in range(2)])
+        self._compute: Compute = lambda x: {}
+        self._extra: dict[str, np.ndarray] = {}  # of the windows that are held in memory
+        self._thread = ThreadPoolExecutor(1)
+        self._ahead: dict[tuple[int | None, int], Future[Chunk]] = {}  # the chunk that is being made, by epoch, number
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -253,44 +237,63 @@ class Loader:
         """Chunks of one epoch."""
         return n_batches(n_batches(len(self), self.batch_size), self.chunk)
 
+    def carry(self, compute: Compute) -> None:
+        """Let chunks carry `compute`'s arrays: computed once for windows held in memory, else anew with each chunk."""
+        if compute is self._compute:
+            return
+        self._compute, self._ahead = compute, {}
+        if self._x is not None:
+            self._extra = self._computed(self._x, n_batches(len(self), self.batch_size))
+
     def chunks(self, epoch: int | None = None, start: int = 0) -> Iterator[Chunk]:
         """Chunks of an epoch from number `start` on; rows of padding repeat row 0 with mask False.
 
-        `x` is valid until the next chunk is asked for.
+        `x` is valid until the next chunk of this loader is asked for: by then, whatever jax computes from it must be
+        ready (block on it), since on a CPU it computes on this very memory.
+
+        Raises: RequestError that names a damaged shard; what else the thread met.
         """
-        size = self.chunk * self.batch_size
-        shuffled = order(len(self), epoch)
         for k in range(start, self.n_chunks()):
-            take = shuffled[k * size : (k + 1) * size]
-            padded = np.concatenate([take, np.zeros(size - len(take), int)])
-            mask = np.arange(size) < len(take)
-            shape = (self.chunk, self.batch_size)
-            n = n_batches(len(take), self.batch_size)
-            yield Chunk(
-                self._gather(padded, n).reshape(shape + self._shape),
-                self.y[padded].reshape(shape + self.y.shape[1:]),
-                mask.reshape(shape),
-                self.prepared.ids[self.rows[padded]].reshape(shape),
-                n,
-            )
+            chunk = (self._ahead.pop((epoch, k), None) or self._make(epoch, k)).result()
+            after = (epoch, k + 1) if k + 1 < self.n_chunks() else (None if epoch is None else epoch + 1, 0)
+            self._ahead = {after: self._make(*after)}
+            yield chunk
 
-    @property
-    def _shape(self) -> tuple[int, int]:
-        return self.prepared.signal.n_chans, self.prepared.signal.n_times
+    def _make(self, epoch: int | None, k: int) -> Future[Chunk]:
+        """Let the thread make a chunk in the buffer that the caller does not hold."""
+        return self._thread.submit(self._chunk, epoch, k, next(self._buffers))
 
-    def _gather(self, numbers: np.ndarray, n: int) -> np.ndarray:
-        """The windows of the first n batches (what follows them in the chunk is never looked at)."""
+    def _chunk(self, epoch: int | None, k: int, x: np.ndarray) -> Chunk:
+        """Chunk k of an epoch in the buffer x, of which what follows the last batch is never looked at."""
+        shape = (self.chunk, self.batch_size)
+        first, size = k * len(x), len(x)
+        take = order(len(self), epoch)[first : first + size]
+        numbers = np.concatenate([take, np.zeros(size - len(take), int)])
+        n = n_batches(len(take), self.batch_size)
         used = numbers[: n * self.batch_size]
-        if self._x is not None:
-            np.take(self._x, used, axis=0, out=self._buffer[: len(used)], mode='clip')  # 'raise' would copy once more
+        if self._x is None:
+            self._shards.read(self.rows[used], x[: len(used)])
+        elif epoch is None:
+            x = self._x[first : first + size]
         else:
-            self._buffer[: len(used)] = self._stream(self.rows[used])
-        return self._buffer
+            np.take(self._x, used, axis=0, out=x[: len(used)], mode='clip')  # 'raise' would copy once more
+        held = {k: v[used] for k, v in self._extra.items()}
+        extra = held if self._x is not None else self._computed(x, n)
+        return Chunk(
+            x.reshape(shape + x.shape[1:]),
+            self.y[numbers].reshape(shape + self.y.shape[1:]),
+            (np.arange(size) < len(take)).reshape(shape),
+            self.prepared.ids[self.rows[numbers]].reshape(shape),
+            n,
+            {k: _padded(v, size).reshape(shape + v.shape[1:]) for k, v in extra.items()},
+        )
 
-    def _stream(self, rows: np.ndarray) -> np.ndarray:
-        """The same windows straight from the shards, through grain."""
-        import grain
+    def _computed(self, x: np.ndarray, n: int) -> dict[str, np.ndarray]:
+        """The computed arrays of the first n batches of x, one after the other."""
+        parts = [self._compute(x[i : i + self.batch_size]) for i in range(0, n * self.batch_size, self.batch_size)]
+        return {k: np.concatenate([np.asarray(p[k]) for p in parts]) for k in parts[0]} if parts else {}
 
-        assert self._source is not None
-        dataset = grain.MapDataset.source(rows.tolist()).map(self._source.__getitem__).batch(len(rows))
-        return dataset[0]
+
+def _padded(a: np.ndarray, n: int) -> np.ndarray:
+    """n rows: those of a, then zeros."""
+    return np.concatenate([a, np.zeros((n - len(a), *a.shape[1:]), a.dtype)]) if len(a) < n else a

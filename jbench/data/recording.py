@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from jbench.spec import Dataset
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
 
 EVENT_TYPE = {'eeg': 'Eeg', 'meg': 'Meg', 'emg': 'Emg', 'fmri': 'Fmri'}  # the event that covers a whole recording
 DATA_TYPES = ('eeg', 'mag', 'grad', 'seeg', 'ecog', 'hbo', 'hbr')
+BLOCK = 1 << 26  # bytes of samples (float64) that are read and processed at once
 
 
 class RecordingRef(NamedTuple):
@@ -40,6 +42,7 @@ class RecordingRef(NamedTuple):
 class Recording(NamedTuple):
     """One recording: the signal in volts, and a table of events at their true onsets.
 
+    A signal that is not preloaded is read block by block, so that a long one needs little memory.
     `events` holds equally long columns: `onset` (s from the start), `duration` (s), `type`, and label columns.
     """
 
@@ -67,15 +70,26 @@ def data_channels(raw: mne.io.BaseRaw, dataset: Dataset) -> list[str]:
     return [c for c, kind in zip(raw.ch_names, raw.get_channel_types(), strict=True) if kind in kinds]
 
 
+def blocks(raw: mne.io.BaseRaw, picks: Sequence[int]) -> Iterator[list[int]]:
+    """The picked channels in groups whose samples fit into BLOCK bytes (one channel at least)."""
+    n = max(1, BLOCK // (8 * max(1, raw.n_times)))
+    for k in range(0, len(picks), n):
+        yield list(picks[k : k + n])
+
+
+def samples(raw: mne.io.BaseRaw, picks: Sequence[int]) -> Iterator[np.ndarray]:
+    """The samples of each picked channel in turn: float64 [T], V."""
+    for block in blocks(raw, picks):
+        yield from raw.get_data(block)
+
+
 def digest(recording: Recording) -> str:
     """SHA-256 of the samples alone (as float32): equal for one recording under two names."""
     import numpy as np
 
     found = hashlib.sha256()
-    for channel in range(len(recording.raw.ch_names)):  # one at a time: a long recording is large
-        found.update(
-            (recording.raw.get_data([channel]).astype('<f4') + np.float32(0)).tobytes()
-        )  # + 0: no negative zeros
+    for x in samples(recording.raw, range(len(recording.raw.ch_names))):
+        found.update((x.astype('<f4') + np.float32(0)).tobytes())  # + 0: no negative zeros
     return found.hexdigest()
 
 

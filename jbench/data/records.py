@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import functools
 import hashlib
 import os
 from collections.abc import Iterable, Mapping
@@ -51,19 +52,19 @@ def _field(tag: int, payload: bytes) -> bytes:
 
 def encode(example: Mapping[str, bytes | str | np.ndarray]) -> bytes:
     """A tf.train.Example: bytes and text as bytes_list, float arrays as float_list, integer arrays as int64_list."""
-    features = b''
-    for name in sorted(example):
-        value = example[name]
-        if isinstance(value, str):
-            value = value.encode()
-        if isinstance(value, bytes):
-            feature = _field(1, _field(1, value))
-        elif value.dtype.kind == 'f':
-            feature = _field(2, _field(1, value.astype('<f4', copy=False).tobytes()))
-        else:
-            feature = _field(3, _field(1, b''.join(_varint(int(v) & (1 << 64) - 1) for v in value.ravel())))
-        features += _field(1, _field(1, name.encode()) + _field(2, feature))
-    return _field(1, features)
+    return _field(1, b''.join(_feature(name, example[name]) for name in sorted(example)))
+
+
+def _feature(name: str, value: bytes | str | np.ndarray) -> bytes:
+    if isinstance(value, str):
+        value = value.encode()
+    if isinstance(value, bytes):
+        feature = _field(1, _field(1, value))
+    elif value.dtype.kind == 'f':
+        feature = _field(2, _field(1, value.astype('<f4', copy=False).tobytes()))
+    else:
+        feature = _field(3, _field(1, b''.join(_varint(int(v) & (1 << 64) - 1) for v in value.ravel())))
+    return _field(1, _field(1, name.encode()) + _field(2, feature))
 
 
 def _read_varint(buffer: bytes, at: int) -> tuple[int, int]:
@@ -131,6 +132,50 @@ def decode_window(buffer: bytes) -> tuple[np.ndarray, int]:
     d = decode(buffer)
     q = np.frombuffer(d['x'], '<i2').reshape(d['shape'])
     return unpack(q, d['scale']), int(d['id'][0])  # type: ignore[arg-type]
+
+
+@functools.cache
+def _heads(n_chans: int, n_times: int) -> tuple[bytes, bytes]:
+    """What comes before the scales and before the values in every record of this shape: names and lengths."""
+    scale, x = (np.zeros(n_chans, np.float32), bytes(2 * n_chans * n_times))
+    return _feature('scale', scale)[: -scale.nbytes], _feature('x', x)[: -len(x)]
+
+
+def compact(buffer: bytes, n_chans: int, n_times: int) -> tuple[np.ndarray, np.ndarray]:
+    """(int16 [C, T], scale [C]) of one record, both as views of its bytes: the rest is skipped, not decoded.
+
+    Raises: ValueError or IndexError if the record holds no window of this shape.
+    """
+    scale_head, x_head = _heads(n_chans, n_times)
+    _, at = _read_varint(buffer, 1)
+    at = _find(buffer, at, scale_head)
+    scale = np.frombuffer(buffer, '<f4', n_chans, at)
+    at = _find(buffer, at + scale.nbytes, x_head)
+    return np.frombuffer(buffer, '<i2', n_chans * n_times, at).reshape(n_chans, n_times), scale
+
+
+def _find(buffer: bytes, at: int, head: bytes) -> int:
+    """Where the payload of the feature that begins with `head` lies, from the feature at `at` on."""
+    while not buffer.startswith(head, at):
+        length, at = _read_varint(buffer, at + 1)
+        at += length
+    return at + len(head)
+
+
+def decode_into(buffer: bytes, channels: np.ndarray | None, clamp: float | None, out: np.ndarray) -> None:
+    """The window of one record, the same numbers as `decode_window` gives, clamped to ±clamp, into out f32 [C, T].
+
+    `channels` are the rows of out that the record holds, in its order; the others become zero. None: all of them.
+    """
+    q, scale = compact(buffer, len(out) if channels is None else len(channels), out.shape[1])
+    if channels is None:
+        out[...] = q
+        out *= scale[:, None]
+    else:
+        out[...] = 0
+        out[channels] = unpack(q, scale)
+    if clamp is not None and scale.max() * INT16 > clamp:  # else nothing can reach it
+        np.clip(out, -clamp, clamp, out=out)
 
 
 def write_shard(path: Path, windows: Iterable[bytes], n_bytes: int) -> None:

@@ -1,12 +1,14 @@
 """From a raw recording to the signal that windows are cut from: MNE calls in the order of the published protocol.
 
-Order (NeuralBench's MneRaw reader): pick, notch, band-pass, resample, scale; all on the whole recording.
+Order (NeuralBench's MneRaw reader): pick, notch, band-pass, resample, scale; all on the whole recording. Each channel
+is treated by itself, so a long recording passes through in blocks of channels, and the result is the same.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from jbench.data.recording import blocks
 from jbench.spec import RequestError, SignalSpec
 
 if TYPE_CHECKING:
@@ -17,20 +19,33 @@ NOTCH_TOP = 301.0  # Hz; no harmonic of the line is removed from here on
 
 
 def process(raw: mne.io.BaseRaw, spec: SignalSpec) -> tuple[np.ndarray, tuple[str, ...]]:
-    """Pick, filter, resample and scale one recording (modifies `raw`).
+    """Pick, filter, resample and scale one recording (`raw` loses the channels that are not picked).
 
     Args:
-        raw: a preloaded recording, V.
+        raw: a recording, V; one that is not preloaded is read block by block.
         spec: the steps; `baseline` and `clamp` belong to windows and are not applied here.
 
     Returns: float32 [C, T] at `spec.sfreq` (unit-free after a scaler, else V), and the channel names.
     """
+    import numpy as np
+
     kinds, picks = set(raw.get_channel_types()), list(spec.picks)
     absent = [p for p in picks if p not in raw.ch_names and p not in kinds]
     if absent and not kinds & set(picks):  # of several types, one is enough
         has = f'types {", ".join(sorted(kinds))}; names {", ".join(raw.ch_names)}'
         raise RequestError(f'signal.picks: no channel {" or ".join(absent)} in the recording, which has {has}')
     raw.pick([p for p in picks if p not in absent], exclude=())
+    out = None
+    for block in blocks(raw, range(len(raw.ch_names))):
+        rows = scale(_filter(raw.copy().pick(block).load_data(), spec).get_data(), spec.scaler)
+        out = np.empty((len(raw.ch_names), rows.shape[1]), np.float32) if out is None else out
+        out[block] = rows
+    assert out is not None  # MNE raises where nothing is picked
+    return out, tuple(raw.ch_names)
+
+
+def _filter(raw: mne.io.BaseRaw, spec: SignalSpec) -> mne.io.BaseRaw:
+    """Notch, band-pass and resample all channels of a preloaded recording, in place."""
     sfreq = float(raw.info['sfreq'])
     lines = notch_frequencies(spec.notch, sfreq)
     if lines:
@@ -40,7 +55,7 @@ def process(raw: mne.io.BaseRaw, spec: SignalSpec) -> tuple[np.ndarray, tuple[st
         raw.filter(low, high if high < sfreq / 2 else None, picks='all', n_jobs=1)
     if sfreq != spec.sfreq:
         raw.resample(spec.sfreq, n_jobs=1)
-    return scale(raw.get_data(), spec.scaler).astype('float32'), tuple(raw.ch_names)
+    return raw
 
 
 def notch_frequencies(bases: tuple[float, ...], sfreq: float) -> list[float]:

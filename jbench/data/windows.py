@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -75,16 +75,14 @@ def cut(data: np.ndarray, sfreq: float, start: float, duration: float) -> np.nda
 
 def windows(
     data: np.ndarray, sfreq: float, onsets: list[float], window: Window, baseline: tuple[float, float] | None
-) -> np.ndarray:
-    """All windows of a recording, float32 [N, C, T], minus the mean over `baseline` (s from a window's start)."""
-    n = n_samples(window.duration, sfreq)
-    out = np.empty((len(onsets), len(data), n), np.float32)
-    for k, start in enumerate(onsets):
-        out[k] = cut(data, sfreq, start, window.duration)
+) -> Iterator[np.ndarray]:
+    """Each window [C, T] of a signal in turn, minus the mean over `baseline` (s from a window's start)."""
+    for start in onsets:
+        out = cut(data, sfreq, start, window.duration)
         if baseline is not None:
             low, high = baseline
-            out[k] -= cut(data, sfreq, start + low, high - low).mean(1, keepdims=True)
-    return out
+            out -= cut(data, sfreq, start + low, high - low).mean(1, keepdims=True)
+        yield out
 
 
 def index(parts: Sequence[Mapping[str, Any]]) -> dict[str, np.ndarray]:

@@ -5,24 +5,42 @@ from __future__ import annotations
 import contextlib
 import multiprocessing
 import os
+import re
 import signal
 import sys
 import threading
 import types
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+
+
+def n_workers(n_jobs: int, n_bytes: int) -> int:
+    """How many processes to start: one a core, no more than jobs, nor than fit into free memory at `n_bytes` each."""
+    n_cores = len(os.sched_getaffinity(0)) if hasattr(os, 'sched_getaffinity') else os.cpu_count() or 1
+    return max(1, min(n_jobs, n_cores, free_memory() // n_bytes))
+
+
+def free_memory() -> int:
+    """Bytes of memory that new processes may use, as Linux estimates it; elsewhere more than there can be."""
+    try:
+        text = Path('/proc/meminfo').read_text()
+    except OSError:
+        return 1 << 62
+    found = re.search(r'^MemAvailable: +(\d+) kB', text, re.MULTILINE)
+    return int(found[1]) << 10 if found else 1 << 62
 
 
 @contextlib.contextmanager
-def workers(n_jobs: int) -> Iterator[ProcessPoolExecutor]:
-    """Processes with one numerical thread each; when the body raises they are killed, not waited for."""
+def workers(n_jobs: int, n_bytes: int) -> Iterator[ProcessPoolExecutor]:
+    """Processes with one numerical thread each for jobs that need `n_bytes` of memory; when the body raises they are
+    killed, not waited for."""
     limits = dict.fromkeys(('OMP_NUM_THREADS', 'OPENBLAS_NUM_THREADS', 'MKL_NUM_THREADS'), '1')
     before, others = {k: os.environ.get(k) for k in limits}, set(multiprocessing.active_children())
-    n_cores = len(os.sched_getaffinity(0)) if hasattr(os, 'sched_getaffinity') else os.cpu_count() or 1
     os.environ.update(limits)
     try:
         context = multiprocessing.get_context('spawn')  # never fork: jax may run threads here
-        with ProcessPoolExecutor(min(n_jobs, n_cores), context, _end_with_parent) as pool:
+        with ProcessPoolExecutor(n_workers(n_jobs, n_bytes), context, _end_with_parent) as pool:
             try:
                 yield pool
             except BaseException:

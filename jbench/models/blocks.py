@@ -52,16 +52,19 @@ def add_devices(value: Any, axis_name: str | None) -> Any:
     return value if axis_name is None else lax.psum(value, axis_name)
 
 
-def device_key(key: jax.Array, axis_name: str | None) -> jax.Array:
-    """A key of this device's own, so that its rows do not repeat the dropout masks of another device's rows."""
-    return key if axis_name is None else jax.random.fold_in(key, lax.axis_index(axis_name))
+def dropout(x: jax.Array, rate: float, key: jax.Array | None, axis_name: str | None = None) -> jax.Array:
+    """Zeroes each value of x [f, b, ...] with probability `rate` and scales the others by 1/(1-rate).
 
-
-def dropout(x: jax.Array, rate: float, key: jax.Array | None) -> jax.Array:
-    """Zeroes each value with probability `rate` and scales the others by 1/(1-rate); key None: leaves x alone."""
+    The mask is drawn for the rows of all devices and each takes its own, so it is the same however they are split. Key
+    None leaves x alone.
+    """
     if key is None or rate == 0:
         return x
-    return jnp.where(jax.random.bernoulli(key, 1 - rate, x.shape), x / (1 - rate), 0)
+    n, here = (1, 0) if axis_name is None else (lax.axis_size(axis_name), lax.axis_index(axis_name))
+    f, b, *rest = x.shape
+    keep = jax.random.bernoulli(key, 1 - rate, (f, n * b, *rest))
+    keep = keep if n == 1 else lax.dynamic_slice_in_dim(keep, here * b, b, axis=1)
+    return jnp.where(keep, x / (1 - rate), 0)
 
 
 def max_norm(weight: jax.Array, limit: float) -> jax.Array:

@@ -73,17 +73,17 @@ class _EEGNet(nn.Module):
     def __call__(self, batch: Batch, *, train: bool, key: jax.Array | None) -> jax.Array:
         """Logits [b, n] of x [b, c, t]; rows where mask [b] is false count in no statistic."""
         mask = batch['mask']
-        key_1, key_2 = (None, None) if key is None else jax.random.split(blocks.device_key(key, self.axis_name))
+        key_1, key_2 = (None, None) if key is None else jax.random.split(key)
         h = self._temporal_and_spatial(batch, train)
         h = self._batch_norm('bn_spatial')(h, mask, train=train)
-        h = blocks.dropout(blocks.average_pool(nn.elu(h), POOL_1), DROPOUT, key_1)
+        h = blocks.dropout(blocks.average_pool(nn.elu(h), POOL_1), DROPOUT, key_1, self.axis_name)
 
         depth = self.param('depth', blocks.uniform(1 / math.sqrt(SEPARABLE_TAPS)), (N_SPATIAL, SEPARABLE_TAPS))
         point = self.param('point', blocks.uniform(1 / math.sqrt(N_SPATIAL)), (N_SPATIAL, N_SPATIAL))
         h = blocks.fir(h, depth, SEPARABLE_TAPS // 2, block=32)
         h = jnp.einsum('gf,fbt->gbt', point, h, precision=blocks.PRECISION)
         h = self._batch_norm('bn_separable')(h, mask, train=train)
-        h = blocks.dropout(blocks.average_pool(nn.elu(h), POOL_2), DROPOUT, key_2)
+        h = blocks.dropout(blocks.average_pool(nn.elu(h), POOL_2), DROPOUT, key_2, self.axis_name)
 
         length = n_pooled(self.n_times)
         bound = 1 / math.sqrt(N_SPATIAL * length)

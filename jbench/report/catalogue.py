@@ -1,4 +1,4 @@
-"""What there is to run, and what a request would run: `--list`, `--info`, `--dry_run`, `--download`.
+"""What there is to run, and what a request would run: `--list`, `--info`, `--dry_run`.
 
 Everything here comes from specs, names of files and finished results; a list imports neither jax nor numpy.
 """
@@ -6,7 +6,7 @@ Everything here comes from specs, names of files and finished results; a list im
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -86,31 +86,6 @@ def dry_run(cells: Sequence[Cell], args: argparse.Namespace) -> str:
     words = {'windows': 'not prepared', 'bytes': 'not prepared', 'seconds_to_go': 'not measured', 'finished': 'none'}
     filled = [{k: words.get(k) if v in (None, []) else v for k, v in p.items()} for p in plans]
     return '\n\n'.join([head, *map(folded, filled)])
-
-
-def access(selected: Iterable[tuple[Task, Dataset | None]]) -> str:
-    """How to get the datasets of a selection by hand: this version downloads nothing."""
-    lines = ['this version downloads nothing; fetch the files by hand and name their folder by --data_dir=DIR']
-    for name, wanted_by in _wanted(selected).items():
-        dataset = plan.datasets().get(name)
-        if dataset is None or dataset.source is None:
-            lines.append(f'{name} ({wanted_by}): no reader in this version' + (f'; {dataset.host}' if dataset else ''))
-        elif dataset.simulated:
-            lines.append(f'{name} ({wanted_by}): generated on this machine, nothing to fetch')
-        else:
-            terms = f'licence {dataset.licence}, access {dataset.access}'
-            lines.append(f'{name} ({wanted_by}): from {dataset.host}, {terms}')
-            lines.append(f'  put into DIR/{name}/: {dataset.layout}')
-    return '\n  '.join(lines)
-
-
-def _wanted(selected: Iterable[tuple[Task, Dataset | None]]) -> dict[str, str]:
-    """Names of datasets and the tasks that want them: the named one, else all that a task declares."""
-    wanted: dict[str, list[str]] = {}
-    for task, named in selected:
-        for name in (named.name,) if named else task.datasets:
-            wanted.setdefault(name, []).append(task.name)
-    return {name: listed(by) for name, by in wanted.items()}
 
 
 def _categories() -> set[str]:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from jbench.data.contract import check_file
 from jbench.data.recording import Finding, Recording, RecordingRef
-from jbench.spec import Dataset
+from jbench.spec import Dataset, RequestError
 
 DATASETS = (
     Dataset(
@@ -25,10 +25,12 @@ DATASETS = (
         seconds=222.8,
         event_id=(('rest', 1), ('13', 2), ('21', 3), ('17', 4)),
         n_events=32,
-        licence='CC-BY-4.0',
+        licence='CC0-1.0',
         citation='Kalunga et al. (2016), Neurocomputing 191, 55-68',
-        host='zenodo.org/record/2392979',
-        layout='subject<NN>/record-[<date>]_raw.fif(.gz) with record-[<date>]-eve.fif beside it',
+        # no checksums are published here; zenodo.org/record/2392979 has these recordings under names that are not read
+        host='github.com/sylvchev/dataset-ssvep-exoskeleton',
+        layout='subject<NN>/record-[<date>]_raw.fif(.gz) with record-[<date>]-eve.fif beside it, without the five '
+        'sessions that the README of the host excludes',
         aliases=('kalunga2016', 'Kalunga2016'),
     ),
 )
@@ -40,6 +42,8 @@ def recordings(dataset: Dataset, root: Path) -> list[RecordingRef]:
     """One reference for each raw file, by subject and date."""
     refs = []
     for folder in sorted(root.glob('subject[0-9]*')):
+        if not folder.is_dir():  # a file, or a link that leads nowhere
+            raise RequestError(f'{folder}: expected a folder with the recordings of a subject; mend or remove it')
         files = sorted(p for p in folder.iterdir() if p.name.endswith(('_raw.fif', '_raw.fif.gz')))
         for k, path in enumerate(files):
             stem = path.name.partition('_raw.fif')[0]

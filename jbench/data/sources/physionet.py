@@ -8,7 +8,7 @@ from pathlib import Path
 
 from jbench.data.contract import check_file
 from jbench.data.recording import Finding, Recording, RecordingRef
-from jbench.spec import Dataset, RequestError
+from jbench.spec import Dataset, Download, RequestError
 
 ZYMA = Dataset(
     name='Zyma2019Electroencephalograms',
@@ -23,7 +23,9 @@ ZYMA = Dataset(
     licence='ODC-By-1.0',
     citation='Zyma et al. (2019), Data 4(1), 14',
     host='physionet.org/files/eegmat/1.0.0/',
-    layout='Subject<NN>_1.edf (rest), Subject<NN>_2.edf (arithmetic), subject-info.csv',
+    layout='Subject<NN>_1.edf (rest), Subject<NN>_2.edf (arithmetic), subject-info.csv (age, gender; may be absent)',
+    # sums of the 72 recordings, taken from a copy that gives the published score (docs/parity.md)
+    download=Download(url='https://physionet.org/files/eegmat/1.0.0/', registered='zyma.sha256'),
     aliases=('zyma2019', 'eegmat'),
 )
 SCHALK = Dataset(
@@ -39,6 +41,7 @@ SCHALK = Dataset(
     citation='Schalk et al. (2004), IEEE Trans. Biomed. Eng. 51(6), 1034-1043',
     host='physionet.org/content/eegmmidb/1.0.0/',
     layout='(S<NNN>/)S<NNN>R<NN>.edf',
+    download=Download(url='https://physionet.org/files/eegmmidb/1.0.0/', files='S[0-9][0-9][0-9]/S*.edf'),
     aliases=('schalk2004bci2000', 'PhysionetMI', 'eegmmidb'),
 )
 DATASETS = (ZYMA, SCHALK)
@@ -125,7 +128,7 @@ def _read_zyma(ref: RecordingRef) -> Recording | Finding:
     import mne
     import numpy as np
 
-    raw = mne.io.read_raw_edf(ref.files[0], preload=True)
+    raw = mne.io.read_raw_edf(ref.files[0])
     odd = [c for c in raw.ch_names if not c.startswith(('EEG ', 'ECG '))]
     if odd:
         return Finding(
@@ -147,7 +150,7 @@ def _read_schalk(ref: RecordingRef) -> Recording | Finding:
     import mne
     import numpy as np
 
-    raw = mne.io.read_raw_edf(ref.files[0], preload=True)
+    raw = mne.io.read_raw_edf(ref.files[0])
     names = {}
     for name in raw.ch_names:
         new = name

@@ -1,0 +1,78 @@
+"""Windows of a prepared set by number, read by grain from its array-record shards.
+
+Records are read one by one, and each is decoded while it is warm. Reading many at once, or by several threads, is
+slower: fresh memory has to be found for them, and the threads wait for the interpreter's lock.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from jbench.data import records
+from jbench.spec import RequestError
+
+OTHER_FILES = 256  # that a process has open besides shards
+UNREADABLE = (OSError, RuntimeError, ValueError, IndexError)  # what array_record and the decoder say of damage
+
+
+class _Part(NamedTuple):
+    """A shard as grain takes it, so that it opens the file when something is read from it, and not to count."""
+
+    filename: str
+    skip: int
+    take: int
+    examples_in_shard: int
+
+
+class Shards:
+    """Windows of a prepared set by number, f32 [C, T] on the union of its channels, clamped to ±`clamp` if given."""
+
+    def __init__(self, folder: Path, manifest: dict[str, Any], clamp: float | None) -> None:
+        import grain
+
+        recordings, union = manifest['recordings'], manifest['ch_names']
+        _allow_open_files(len(recordings))
+        self._paths = [folder / r['shard'] for r in recordings]
+        counts = [r['n_windows'] for r in recordings]
+        self._source = grain.sources.ArrayRecordDataSource(
+            [_Part(str(p), 0, n, n) for p, n in zip(self._paths, counts, strict=True)]
+        )
+        self._ends = np.cumsum(counts)
+        place = {c: i for i, c in enumerate(union)}
+        self._channels = [
+            None if r['ch_names'] == union else np.array([place[c] for c in r['ch_names']]) for r in recordings
+        ]
+        self._clamp = clamp
+
+    def read(self, numbers: np.ndarray, out: np.ndarray) -> None:
+        """Read windows `numbers` [N] into out f32 [N, C, T]. Raises RequestError that names a damaged shard."""
+        shards = np.searchsorted(self._ends, numbers, 'right')
+        for i in np.argsort(numbers, kind='stable').tolist():  # in the order in which they lie on the disk
+            shard = int(shards[i])
+            try:
+                record = self._source[int(numbers[i])]
+                records.decode_into(record, self._channels[shard], self._clamp, out[i])
+            except UNREADABLE as error:
+                raise RequestError(
+                    f'{self._paths[shard]}: damaged ({error}); remove the folder {self._paths[shard].parent} and run '
+                    'the same command again: it is prepared anew'
+                ) from error
+
+
+def _allow_open_files(n: int) -> None:
+    """grain keeps shards open: raise the limit of this process. Raises RequestError where the system forbids that."""
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = n + OTHER_FILES
+    if soft == resource.RLIM_INFINITY or soft >= wanted:
+        return
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    except (ValueError, OSError) as error:
+        raise RequestError(
+            f'{n} recordings need {wanted} open files, the system allows {hard}; raise it (ulimit -Hn {wanted})'
+        ) from error

@@ -1,0 +1,58 @@
+"""Train a few steps on all devices of one process, or of several, and write down what came out (a script for tests).
+
+python tests/devices.py FOLDER OUT [distributed]
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from pathlib import Path
+
+import jax
+import numpy as np
+import optax
+import small
+
+from jbench import fit, parallel
+from jbench.compiler import build
+from jbench.data import loader
+
+EPOCHS = 12
+
+
+def main(folder: str, out: str, *distributed: str) -> None:
+    """Plain gradient descent with an active norm limit and dropout; then predictions of sets of awkward sizes."""
+    if distributed:
+        parallel.connect()
+    data, recipe = small.prepared(Path(folder)), small.cell().task.recipe
+    model, tx = build('eegnet', data.signal, data.n_out), optax.sgd(0.1)
+    programs = parallel.compile_programs(model, tx, recipe, data.signal, data.n_out)
+    train, test = (loader.Loader(data, (n,), recipe.batch_size) for n in ('train', 'test'))
+    train.carry(programs.precompute)
+    state = parallel.copy(parallel.new_state(programs.draw(np.uint32(33)), tx, fit.loss_weights(recipe, train)))
+    state['params'] = jax.tree.map(lambda a: a * 3, state['params'])  # the norm limit is active
+    losses, ids = [], []
+    for epoch in range(EPOCHS):
+        for chunk in train.chunks(epoch):
+            state, sums = programs.train(state, parallel.shard(chunk), np.int32(chunk.n))
+            losses.append((float(sums['loss']), float(sums['grad_norm'])))
+            ids.append(chunk.id.copy())
+    state = parallel.copy(state)
+    variables = {'params': state['params'], 'state': state['state']}
+    everything = parallel.predict(programs, variables, loader.Loader(data, ('train', 'valid', 'test'), 64))
+    everything = everything[np.argsort(data.rows('train', 'valid', 'test'))]
+    for n in (0, 1, 63, 64, 65):  # every record once, whatever the last batch looks like
+        split = np.full_like(data.split, '')
+        split[:n] = 'test'
+        few = loader.Loader(dataclasses.replace(data, split=split), ('test',), 64)
+        assert np.allclose(parallel.predict(programs, variables, few), everything[:n], atol=1e-6), n
+    outputs = parallel.predict(programs, variables, test)
+    flat = {k: np.concatenate([np.ravel(a) for a in jax.tree.leaves(v)]) for k, v in variables.items()}
+    if parallel.first():
+        facts = {'ids': np.concatenate(ids), 'steps': state['step'], 'devices': jax.device_count()}
+        np.savez(out, losses=losses, outputs=outputs, n=len(test), processes=jax.process_count(), **flat, **facts)
+
+
+if __name__ == '__main__':
+    main(*sys.argv[1:])
