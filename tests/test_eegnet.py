@@ -236,6 +236,16 @@ def test_moments_carried_in_the_batch_change_nothing() -> None:
         close(compute(variables, wrong, y), compute(variables, batch, y), 1e-5)
 
 
+@pytest.mark.parametrize(('c', 't'), [(8, 480), (3, 121), (64, 240)])
+def test_moments_of_a_window_do_not_depend_on_its_batch(c: int, t: int) -> None:
+    """To the last bit: a run that goes on computes them in other batches than the run that was stopped."""
+    rng, compute = np.random.default_rng(c), jax.jit(build(c, t, 2).precompute)
+    x = (rng.standard_normal((64, c, t)) * rng.uniform(0.1, 10, (64, 1, 1))).astype(np.float32)
+    order = rng.permutation(64)
+    for k, found in compute(x[order]).items():
+        np.testing.assert_array_equal(found, np.asarray(compute(x)[k])[order])
+
+
 def test_lag_moments_bear_offsets() -> None:
     """Float32, all data 100 sd from zero: as accurate as without offset (not centred: 10 to 100 times worse)."""
     rng = np.random.default_rng(0)

@@ -226,7 +226,8 @@ class Loader:
             self._x[len(self) : n_batches(len(self), batch_size) * batch_size] = self._x[:1]
         self._buffers = itertools.cycle([_aligned(size, *window) for _ in range(2)])
         self._compute: Compute = lambda x: {}
-        self._extra: dict[str, np.ndarray] = {}  # of the windows that are held in memory
+        self._extra: dict[str, np.ndarray] | None = None  # what was computed of the windows that are `_known`
+        self._known = np.zeros(len(self), bool)
         self._thread = ThreadPoolExecutor(1)
         self._ahead: dict[tuple[int | None, int], Future[Chunk]] = {}  # the chunk that is being made, by epoch, number
 
@@ -238,12 +239,10 @@ class Loader:
         return n_batches(n_batches(len(self), self.batch_size), self.chunk)
 
     def carry(self, compute: Compute) -> None:
-        """Let chunks carry `compute`'s arrays: computed once for windows held in memory, else anew with each chunk."""
-        if compute is self._compute:
-            return
-        self._compute, self._ahead = compute, {}
-        if self._x is not None:
-            self._extra = self._computed(self._x, n_batches(len(self), self.batch_size))
+        """Let chunks carry `compute`'s arrays, computed when a window comes for the first time and kept."""
+        if compute is not self._compute:
+            self._compute, self._extra, self._ahead = compute, None, {}
+            self._known[:] = False
 
     def chunks(self, epoch: int | None = None, start: int = 0) -> Iterator[Chunk]:
         """Chunks of an epoch from number `start` on; rows of padding repeat row 0 with mask False.
@@ -277,8 +276,7 @@ class Loader:
             x = self._x[first : first + size]
         else:
             np.take(self._x, used, axis=0, out=x[: len(used)], mode='clip')  # 'raise' would copy once more
-        held = {k: v[used] for k, v in self._extra.items()}
-        extra = held if self._x is not None else self._computed(x, n)
+        extra = self._carried(x[: len(used)], used)
         return Chunk(
             x.reshape(shape + x.shape[1:]),
             self.y[numbers].reshape(shape + self.y.shape[1:]),
@@ -288,10 +286,19 @@ class Loader:
             {k: _padded(v, size).reshape(shape + v.shape[1:]) for k, v in extra.items()},
         )
 
-    def _computed(self, x: np.ndarray, n: int) -> dict[str, np.ndarray]:
-        """The computed arrays of the first n batches of x, one after the other."""
-        parts = [self._compute(x[i : i + self.batch_size]) for i in range(0, n * self.batch_size, self.batch_size)]
-        return {k: np.concatenate([np.asarray(p[k]) for p in parts]) for k in parts[0]} if parts else {}
+    def _carried(self, x: np.ndarray, numbers: np.ndarray) -> dict[str, np.ndarray]:
+        """The computed arrays of whole batches x; kept if those of all windows take a quarter of the free memory."""
+        if self._extra is not None and self._known[numbers].all():
+            return {k: v[numbers] for k, v in self._extra.items()}
+        parts = [self._compute(x[i : i + self.batch_size]) for i in range(0, len(x), self.batch_size)]
+        found = {k: np.concatenate([np.asarray(p[k]) for p in parts]) for k in parts[0]}
+        if self._extra is None and sum(v[:1].nbytes for v in found.values()) * len(self) <= free_memory() // 4:
+            self._extra = {k: np.empty((len(self), *v.shape[1:]), v.dtype) for k, v in found.items()}
+        if self._extra is not None:
+            for k, v in found.items():
+                self._extra[k][numbers] = v
+            self._known[numbers] = True
+        return found
 
 
 def _padded(a: np.ndarray, n: int) -> np.ndarray:
