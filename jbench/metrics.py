@@ -8,6 +8,7 @@ its score depends on how the windows are batched; here they are always applied. 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -15,6 +16,7 @@ HIGHER = ('bal_acc', 'acc', 'f1_macro', 'auroc', 'auprc', 'f1_score_macro', 'exa
 LOWER = ('hamming', 'rmse', 'mae', 'normalized_rmse', 'bmae')
 BETTER = {**dict.fromkeys(HIGHER, 'higher'), **dict.fromkeys(LOWER, 'lower')}
 PERFECT = {**dict.fromkeys(HIGHER, 1.0), **dict.fromkeys(LOWER, 0.0)}
+CHANCE = {'pearsonr': 0.0}  # where the dummy, a constant, has no score: what any answer without the signal expects
 BOUNDS = {
     **dict.fromkeys((*HIGHER, 'hamming'), (0.0, 1.0)),
     **dict.fromkeys(('rmse', 'mae', 'normalized_rmse', 'bmae'), (0.0, np.inf)),
@@ -128,6 +130,54 @@ def differs_from_chance(values: Mapping[str, float], chance: float) -> bool | No
     t-test at 5 %. None below two subjects."""
     found = interval(values, (-np.inf, np.inf))
     return None if found is None else not found[0] <= chance <= found[1]
+
+
+def score(
+    kind: str, metric: str, outputs: np.ndarray, y: np.ndarray, subjects: np.ndarray, dummy_value: float | None
+) -> dict[str, Any]:
+    """Every score of a set of predictions: the one function behind each number in a result file.
+
+    Args:
+      kind: of the target ('classes', 'value', ...).
+      metric: name of the headline metric.
+      outputs: f32 [N, K], as the model gives them.
+      y: [N] or [N, K].
+      subjects: text [N].
+      dummy_value: headline metric of the dummy; None where it is undefined (a constant has no correlation).
+
+    Returns: headline, normalised, chance, metrics, per_subject; None where a score is not defined.
+
+    Raises: ValueError for outputs that are not finite, or that do not fit the targets.
+    """
+    values = evaluate(kind, outputs, y)
+    value = headline(values, metric)
+    each = per_subject(kind, metric, outputs, y, subjects)
+    chance = CHANCE.get(metric) if dummy_value is None else float(dummy_value)
+    floor = chance
+    if chance is not None and kind in ('classes', 'state') and metric == 'bal_acc':
+        floor = max(chance, best_constant(y, subjects))
+    first = {
+        'name': metric,
+        'value': value,
+        'better': BETTER[metric],
+        'interval': interval(each, BOUNDS[metric]),
+        'chance_over_subjects': floor,
+        'differs_from_chance': None if floor is None else differs_from_chance(each, floor),
+    }
+    level = normalised(value, chance, metric)
+    return {'headline': first, 'normalised': level, 'chance': chance, 'metrics': values, 'per_subject': each}
+
+
+def best_constant(y: np.ndarray, subjects: np.ndarray) -> float:
+    """Balanced accuracy, averaged over subjects, of the constant answer that suits them best.
+
+    1/K where every subject shows all K classes. In a diagnosis task a subject shows one class, so that always naming
+    the commonest scores its share of the subjects, not 1/K: the chance level of a mean over subjects.
+    """
+    who, what = np.unique(subjects, return_inverse=True)[1], np.unique(y, return_inverse=True)[1]
+    shown = np.zeros((who.max() + 1, what.max() + 1))
+    shown[who, what] = 1
+    return float((shown / shown.sum(1, keepdims=True)).mean(0).max())
 
 
 def binned_mae(outputs: np.ndarray, y: np.ndarray, edges: tuple[float, ...] = BIN_EDGES) -> float | None:

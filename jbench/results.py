@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 import jbench
+from jbench import metrics
 from jbench.data import fs
 from jbench.spec import Cell, RequestError, canonical, cell_key, to_json
 
@@ -29,7 +30,6 @@ PACKAGES = (  # installed versions that can change a number
     *('jax', 'jaxlib', 'flax', 'optax', 'orbax-checkpoint', 'grain', 'array_record', 'tensorflow-datasets'),
     *('numpy', 'scipy', 'mne', 'scikit-learn', 'pyriemann'),
 )
-CHANCE = {'pearsonr': 0.0}  # where the dummy, a constant, has no score: what any answer without the signal expects
 REMEDY = 'remove it and run the same command again'
 
 
@@ -172,56 +172,6 @@ def verify(path: str | Path) -> list[str]:
     return wrong + ([] if path.parts[-5:] == place.parts else [f'{path}: belongs at .../{place}'])
 
 
-def score(
-    kind: str, metric: str, outputs: np.ndarray, y: np.ndarray, subjects: np.ndarray, dummy_value: float | None
-) -> dict[str, Any]:
-    """Every score of a set of predictions: the one function behind each number in a result file.
-
-    Args:
-      kind: of the target ('classes', 'value', ...).
-      metric: name of the headline metric.
-      outputs: f32 [N, K], as the model gives them.
-      y: [N] or [N, K].
-      subjects: text [N].
-      dummy_value: headline metric of the dummy; None where it is undefined (a constant has no correlation).
-
-    Returns: the fields `SCORES`; None where a score is not defined.
-
-    Raises: ValueError for outputs that are not finite, or that do not fit the targets.
-    """
-    from jbench import metrics
-
-    values = metrics.evaluate(kind, outputs, y)
-    value = metrics.headline(values, metric)
-    each = metrics.per_subject(kind, metric, outputs, y, subjects)
-    chance = CHANCE.get(metric) if dummy_value is None else float(dummy_value)
-    floor = chance
-    if chance is not None and kind in ('classes', 'state') and metric == 'bal_acc':
-        floor = max(chance, best_constant(y, subjects))
-    headline = {
-        'name': metric,
-        'value': value,
-        'better': metrics.BETTER[metric],
-        'interval': metrics.interval(each, metrics.BOUNDS[metric]),
-        'chance_over_subjects': floor,
-        'differs_from_chance': None if floor is None else metrics.differs_from_chance(each, floor),
-    }
-    level = metrics.normalised(value, chance, metric)
-    return {'headline': headline, 'normalised': level, 'chance': chance, 'metrics': values, 'per_subject': each}
-
-
-def best_constant(y: np.ndarray, subjects: np.ndarray) -> float:
-    """Balanced accuracy, averaged over subjects, of the constant answer that suits them best.
-
-    1/K where every subject shows all K classes. In a diagnosis task a subject shows one class, so that always naming
-    the commonest scores its share of the subjects, not 1/K: the chance level of a mean over subjects.
-    """
-    who, what = np.unique(subjects, return_inverse=True)[1], np.unique(y, return_inverse=True)[1]
-    shown = np.zeros((who.max() + 1, what.max() + 1))
-    shown[who, what] = 1
-    return float((shown / shown.sum(1, keepdims=True)).mean(0).max())
-
-
 def arrange(predictions: Mapping[str, Any]) -> dict[str, np.ndarray]:
     """Predictions as they are stored: little-endian, outputs float32, all arrays sorted by id.
 
@@ -285,13 +235,13 @@ def _score_arrays(result: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -
     """`score` of arrays as stored, asked as the result's config says."""
     task = to_json(result['config'])['task']
     dummy = result['dummy']
-    return score(task['target']['kind'], task['metric'], arrays['outputs'], arrays['y'], arrays['subject'], dummy)
+    return metrics.score(
+        task['target']['kind'], task['metric'], arrays['outputs'], arrays['y'], arrays['subject'], dummy
+    )
 
 
 def _no_scores(result: Mapping[str, Any]) -> dict[str, Any]:
     """The fields `SCORES` of a seed that gave no predictions."""
-    from jbench import metrics
-
     name = to_json(result['config'])['task']['metric']
     empty = dict.fromkeys(('value', 'interval', 'chance_over_subjects', 'differs_from_chance'))
     headline = {'name': name, 'better': metrics.BETTER[name], **empty}

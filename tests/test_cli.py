@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from jbench import plan, results, run
+from jbench import arguments, plan, results, run
 
 ROOT = Path(__file__).parents[1]
 BASE = ('--task=p3', '--model=eegnet', '--debug', '--seeds=33')
@@ -111,7 +111,7 @@ FLAGS: dict[str, tuple[tuple[str, ...], int, str]] = {  # flag -> (arguments, ex
 
 
 def test_every_flag_is_in_the_table():
-    assert {f for action in run.parser()._actions for f in action.option_strings} == set(FLAGS)
+    assert {f for action in arguments.parser()._actions for f in action.option_strings} == set(FLAGS)
 
 
 @pytest.mark.parametrize('flag', FLAGS)
@@ -128,14 +128,14 @@ def test_flag(flag, ask, tmp_path):
 def test_environment_names_the_folders(monkeypatch, tmp_path):
     monkeypatch.setenv('JBENCH_DATA', str(tmp_path))
     monkeypatch.setenv('JBENCH_WORKDIR', str(tmp_path / 'w'))
-    args = run._parse(['--task=p3'])
+    args = arguments.parse(['--task=p3'])
     assert (args.data_dir, args.workdir) == (tmp_path, tmp_path / 'w')
-    args = run._parse(['--task=p3', '--data_dir=.', '--workdir=w'])
+    args = arguments.parse(['--task=p3', '--data_dir=.', '--workdir=w'])
     assert (args.data_dir, args.workdir) == (Path('.'), Path('w'))
 
 
 def test_defaults():
-    args = run._parse(['--task=p3'])
+    args = arguments.parse(['--task=p3'])
     assert (args.model, args.seeds, args.if_exists, args.simulated) == ('eegnet', [33, 34, 35], 'resume', 'auto')
     assert args.stages == ['prepare', 'train', 'report'] and args.format == 'table' and args.device is None
 
@@ -234,6 +234,15 @@ print(*sorted({'jax', 'mne', 'numpy', 'scipy', 'rich'} & set(sys.modules)), file
 def test_help_list_and_info_import_nothing_heavy(argv):
     done = program(*argv, code=LIGHT)
     assert done.stderr.splitlines()[-1].strip() == '', done.stderr
+
+
+LEFT_OUT = {'mne', 'scipy.stats', 'scipy.signal', 'sklearn', 'pandas', 'matplotlib', 'tensorflow_datasets', 'requests'}
+
+
+def test_a_run_on_a_prepared_set_imports_only_what_trains(workdir):
+    code = f'{SMALL}status = run.main(sys.argv[1:])\nprint(status, *sorted({LEFT_OUT} & set(sys.modules)), file=sys.stderr)'
+    done = program(*BASE, '--if_exists=overwrite', f'--workdir={workdir}', code=code)
+    assert done.stderr.splitlines()[-1] == '0', done.stderr
 
 
 def test_a_list_of_real_data_imports_nothing_heavy(tmp_path):

@@ -139,6 +139,22 @@ def test_the_whole_command_on_two_processes(tmp_path):
     assert outcome(stopped, 'eegnet')[1] == outcome(two, 'eegnet')[1]
 
 
+def test_more_simulated_devices_than_cores_do_not_wait_for_each_other(tmp_path):
+    """Nobody told how many threads to take; 8 is more than most machines of a test have."""
+    env = {k: v for k, v in environment(8).items() if k != 'NPROC'}
+    command = [sys.executable, '-m', 'jbench.run', '--task=p3', '--debug', '--seeds=33', f'--workdir={tmp_path}']
+    found = subprocess.run(command, env=env, capture_output=True, text=True, timeout=200)
+    assert found.returncode == 0, found.stderr
+
+
+def test_a_batch_that_the_devices_cannot_share_is_refused(tmp_path):
+    command = [sys.executable, '-m', 'jbench.run', '--task=p3', '--debug', '--set=recipe.batch_size=62']
+    command += [f'--workdir={tmp_path}']
+    found = subprocess.run(command, env=environment(4), capture_output=True, text=True, timeout=200)
+    assert found.returncode == 2, found.stderr
+    assert 'recipe.batch_size: 62 cannot be split over 4 devices' in found.stderr
+
+
 def test_processes_that_find_nobody_say_so():
     command = [sys.executable, '-m', 'jbench.run', *RUN, '--distributed']
     found = subprocess.run(command, env=environment(1), capture_output=True, text=True, timeout=120)

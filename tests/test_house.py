@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from jbench import plan, run
+from jbench import arguments, plan
 from jbench.models import MODELS
 from jbench.spec import Dataset
 from jbench.tasks.suites import SUITES
@@ -88,7 +88,7 @@ def test_every_config_sets_known_fields_and_its_command_is_right(name):
     assert plan.apply(plan.tasks()['p3'][-1], plan.datasets()['SimulatedP3'], plan.config_overrides(str(path)))
     header = ast.get_docstring(ast.parse(path.read_text())) or ''
     command = header.rpartition('Command: python -m jbench.run ')[2].splitlines()[0].split()
-    args = run._parse([a for a in command if not a.startswith('--data_dir')])
+    args = arguments.parse([a for a in command if not a.startswith('--data_dir')])
     assert args.config == f'configs/{name}.py'
     plan.select_tasks(args.task)
     plan.select_models(args.model)
@@ -104,7 +104,7 @@ def test_suites_name_tasks_once(name):
 
 LEVELS = (  # what stands further down may import what stands above it, and itself
     {'spec'},
-    {'overrides'},
+    {'overrides', 'arguments'},
     {'tasks', 'data', 'metrics', 'progress'},
     {'models'},
     {'step', 'optim', 'plan', 'results'},

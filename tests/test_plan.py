@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from jbench import plan, run
+from jbench import arguments, plan, run
 from jbench.models import MODELS
 from jbench.overrides import override, paths
 from jbench.spec import (
@@ -299,7 +299,7 @@ def test_the_order_of_overrides_task_dataset_config_user(tmp_path, monkeypatch):
     config.write_text("def get():\n    return {'recipe.lr': 3.0, 'recipe.patience': 3, 'recipe.batch_size': 3}\n")
     monkeypatch.setattr(plan, 'tasks', lambda: {'p3': (task,)})
     monkeypatch.setattr(plan, 'datasets', lambda: {'SimulatedP3': dataset})
-    args = run._parse(['--task=p3', f'--config={config}', '--set', 'recipe.lr=4', f'--workdir={tmp_path}'])
+    args = arguments.parse(['--task=p3', f'--config={config}', '--set', 'recipe.lr=4', f'--workdir={tmp_path}'])
     cells, _, _ = run._plan(args)
     made = cells[0].task
     assert (made.window.start, made.recipe.grad_clip, made.recipe.patience, made.recipe.lr) == (0.5, 2.0, 3, 4.0)

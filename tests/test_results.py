@@ -148,13 +148,13 @@ def test_always_naming_the_commonest_is_chance_over_subjects() -> None:
     subjects = np.repeat([f's{i:02d}' for i in range(20)], 5)
     y = np.repeat([1] * 16 + [0] * 4, 5)
     outputs = np.tile([0.0, 1.0], (100, 1))
-    result = results.score('classes', 'bal_acc', outputs, y, subjects, 0.5)
+    result = metrics.score('classes', 'bal_acc', outputs, y, subjects, 0.5)
     assert result['headline']['value'] == 0.5
     assert result['chance'] == 0.5
     assert np.mean(list(result['per_subject'].values())) == pytest.approx(0.8)
     assert result['headline']['chance_over_subjects'] == pytest.approx(0.8)
     assert result['headline']['differs_from_chance'] is False
-    assert results.best_constant(np.tile([0, 1, 2], 8), np.repeat(['a', 'b'], 12)) == pytest.approx(1 / 3)
+    assert metrics.best_constant(np.tile([0, 1, 2], 8), np.repeat(['a', 'b'], 12)) == pytest.approx(1 / 3)
 
 
 def test_bytes_are_deterministic_and_order_free(tmp_path: Path) -> None:
