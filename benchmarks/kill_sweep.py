@@ -100,7 +100,12 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
         (root / 'served').mkdir()
-        for path in sorted((args.data_dir / run_whole.SERVED).glob('Subject0[1-3]_[12].edf')):
+        files = sorted((args.data_dir / run_whole.SERVED).glob('Subject0[1-3]_[12].edf'))
+        if len(files) != 6:
+            sys.exit(
+                f'{args.data_dir / run_whole.SERVED}: expected Subject01_1.edf ... Subject03_2.edf; see --data_dir'
+            )
+        for path in files:
             shutil.copy(path, root / 'served')
         with serving(root / 'served') as server:
             sweep = Sweep(root, server.url, random.Random(args.seed))

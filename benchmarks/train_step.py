@@ -217,6 +217,9 @@ def main(argv: list[str]) -> int:
                 raise unknown('model', n, [*PEERS, *GROUPS])
         print(f'jax {jax.__version__}, {THREADS} threads, load {os.getloadavg()[0]:.2f} at the start', flush=True)
         rows = [r for n in names for shape in SHAPES for r in measure(n, *shape)]
+    except ImportError as error:
+        print(f"train_step: {error}: pip install -e '.[peers]'", file=sys.stderr)
+        return 2
     except RequestError as error:
         print(f'train_step: {error}', file=sys.stderr)
         return 2

@@ -92,6 +92,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
     if len(set(args.seeds)) < len(args.seeds) or not 0 <= min(args.seeds) <= max(args.seeds) < 2**32:
         raise RequestError(f'--seeds: expected different integers from 0 to 2^32 - 1, got {args.seeds}')
     args.workdir, args.data_dir = Path(args.workdir), Path(args.data_dir) if args.data_dir else None
-    if args.data_dir and not args.data_dir.is_dir() and 'download' not in stages:
+    fetched = 'download' in stages and args.data_dir and not args.data_dir.exists()  # it is made
+    if args.data_dir and not args.data_dir.is_dir() and not fetched:
         raise RequestError(f'--data_dir={args.data_dir}: no such folder')
     return args

@@ -47,7 +47,7 @@ def save(folder: Path, step: int, tree: Any, meta: dict[str, Any]) -> None:
         finally:  # what was left of a save that did not end goes, and older saves once this one is whole
             keep = [target.name] if (target / DIGESTS).exists() else [str(n) for n in before]
             for other in folder.glob('*'):
-                if other.name not in keep:
+                if other.name not in keep and other.is_dir():
                     shutil.rmtree(other)
 
 

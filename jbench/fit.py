@@ -16,7 +16,7 @@ from jbench import checkpoint, metrics, parallel
 from jbench.data.loader import Loader, n_batches
 from jbench.data.targets import class_weights
 from jbench.parallel import Programs, copy, predict, shard
-from jbench.spec import Recipe
+from jbench.spec import Recipe, RequestError
 from jbench.step import State
 
 SAVE_EVERY = 60.0  # s between checkpoints; a save costs more than an epoch on a small set
@@ -161,6 +161,9 @@ def _begin(start: State, watch: Watch) -> tuple[Course, State, dict[str, Any]]:
     if watch.folder is not None:
         like = {'now': start, 'best': best}
         found = checkpoint.restore(watch.folder, like, partial(_same_machine, watch), watch.say)
+        step = -1 if found is None else int(found[0]['now']['step'])
+        if parallel.anywhere(step != int(parallel.agreed(np.array(step)))):
+            raise RequestError(f'{watch.folder}: not every process can go on from there; give all the same NPROC')
         if found is not None:
             course = Course(**found[1])
             course.resumes += 1

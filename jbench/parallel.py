@@ -6,9 +6,11 @@ moments: the first one takes those that could differ, works on files, and speaks
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
@@ -16,6 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
+from jbench.data import fs
 from jbench.data.loader import Chunk, Loader, chunk_batches
 from jbench.models.blocks import Model
 from jbench.spec import Recipe, RequestError, Signal
@@ -83,6 +86,24 @@ def anywhere(flag: bool) -> bool:
     from jax.experimental import multihost_utils
 
     return bool(np.any(multihost_utils.process_allgather(np.array(flag))))
+
+
+@contextlib.contextmanager
+def locked(path: Path, check: Callable[[], None]) -> Iterator[None]:
+    """The lock `path`, held by the first process for all; while it waits all of them meet in `check`."""
+
+    def held(mine: bool) -> bool:
+        check()
+        return bool(agreed(np.array(mine)))
+
+    if first():
+        with fs.locked(path, lambda: held(False)):
+            held(True)
+            yield
+    else:
+        while not held(True):
+            pass
+        yield
 
 
 def shard(chunk: Chunk) -> dict[str, np.ndarray]:

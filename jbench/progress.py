@@ -93,7 +93,8 @@ class Progress:
 
 
 class StopSignal:
-    """Ctrl-C or SIGTERM sets a flag that the work looks at; a second Ctrl-C ends the process at once."""
+    """Ctrl-C, SIGTERM or SIGHUP (a terminal that closes) sets a flag that the work looks at; a second Ctrl-C ends the
+    process at once."""
 
     def __init__(self) -> None:
         self.asked = False
@@ -101,7 +102,8 @@ class StopSignal:
 
     def __enter__(self) -> StopSignal:
         if threading.current_thread() is threading.main_thread():  # elsewhere Python takes no signals
-            self._before = {n: signal.signal(n, self._handle) for n in (signal.SIGINT, signal.SIGTERM)}
+            ends = [n for n in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP) if signal.getsignal(n) != signal.SIG_IGN]
+            self._before = {n: signal.signal(n, self._handle) for n in ends}  # nohup: SIGHUP is ignored, and stays so
         return self
 
     def __exit__(
@@ -118,4 +120,4 @@ class StopSignal:
             os._exit(130)
         self.asked = True
         with contextlib.suppress(OSError):  # as in `say`
-            os.write(2, b'\nstopping after a save (again Ctrl-C: at once) ...\n')
+            os.write(2, b'\nstopping (Ctrl-C again: at once, without a save) ...\n')

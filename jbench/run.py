@@ -223,6 +223,8 @@ def _stages(
         except Exception as error:  # ours, or a library's: the other cells still run
             context.progress.say(stages.failure(error, cell, context))
             broken.append(cell)
+            if args.distributed:  # as above
+                raise RequestError('stopped: the other processes may not have met this') from error
 
     for c in cells if args.stages != ['report'] else ():
         if c.source not in prepared:
@@ -234,7 +236,7 @@ def _stages(
             found += attempt(c, partial(stages.stored, c, args.seeds, context)) or []
         if 'train' in args.stages and prepared[c.source] is not None:
             found += attempt(c, partial(stages.train, c, prepared[c.source], args.seeds, compiler, context)) or []
-    if 'report' in args.stages and not (found or refused or broken):
+    if 'train' not in args.stages and 'report' in args.stages and not (found or refused or broken):
         raise RequestError(f'no results of these cells under {args.workdir}/results; run without --stage first')
     failed = [r for r in found if r['status'] == 'failed']
     for r in failed:
@@ -256,8 +258,12 @@ def _report(found: list[dict[str, Any]], form: str) -> None:
         return
     from rich.console import Console
 
-    console = Console()
-    table.show(rows, console if console.width >= 72 else Console(width=72))
+    class Output(Console):
+        def on_broken_pipe(self) -> None:  # rich would end the process with status 1
+            raise BrokenPipeError
+
+    console = Output()
+    table.show(rows, console if console.width >= 72 else Output(width=72))
 
 
 if __name__ == '__main__':

@@ -80,7 +80,7 @@ def train(
     Raises: RequestError, Interrupted.
     """
     home = results.result_dir(context.workdir, cell)
-    with fs.locked(home / '.lock', context.guard) if parallel.first() else contextlib.nullcontext():
+    with parallel.locked(home / '.lock', context.guard_all):
         return _train(cell, prepared, seeds, compiler, context)
 
 
@@ -90,13 +90,17 @@ def _train(
     folder, prepare_seconds = prepared
     home = results.result_dir(context.workdir, cell)
     digest = fs.sha256_file(folder / 'manifest.json')[:16]
-    done = _finished(home, seeds, digest, context) if parallel.first() else {}
-    if parallel.first() and context.if_exists in ('skip', 'overwrite'):
-        for seed in seeds:
+    done, refused = {}, ''
+    if parallel.first():  # others could read files that it is about to write
+        try:
+            done = _finished(home, seeds, digest, context)
+        except RequestError as error:
+            refused = str(error)
+        for seed in seeds if context.if_exists in ('skip', 'overwrite') else ():
             checkpoint.remove(_checkpoints(cell, seed, context))
-    todo = [
-        s for s, again in zip(seeds, parallel.agreed(np.array([s not in done for s in seeds])), strict=True) if again
-    ]
+    if parallel.anywhere(bool(refused)):
+        raise RequestError(refused or 'the first process refuses, and says why')
+    todo = [s for s, again in zip(seeds, parallel.agreed(np.isin(seeds, [*done], invert=True)), strict=True) if again]
     if not todo:
         context.progress.say(f'{cell.task.name}/{cell.dataset.name} {cell.model}: finished before, nothing to compute')
     if todo:
@@ -107,7 +111,7 @@ def _train(
             outcomes = _train_network(cell, data, todo, compiler, context)
         else:
             outcomes = _fit_estimator(cell, data, todo, context) if parallel.first() else iter(())
-        for seed, outcome in outcomes:
+        for seed, outcome in _together(outcomes, context):
             result = provenance.describe(cell, data, seed, digest, outcome)
             result['timings']['prepare'] = prepare_seconds
             done[seed] = result
@@ -115,6 +119,13 @@ def _train(
                 done[seed] = results.write(home, result, outcome.get('predictions'))
                 checkpoint.remove(_checkpoints(cell, seed, context))
     return [done[s] for s in seeds if s in done]
+
+
+def _together(outcomes: Iterator[Any], context: Context) -> Iterator[Any]:
+    """The same; a stop that only some processes met (an estimator is fitted by the first one alone) stops all."""
+    with contextlib.suppress(Interrupted):
+        yield from outcomes
+    context.guard_all()
 
 
 def _finished(home: Path, seeds: list[int], digest: str, context: Context) -> dict[int, dict[str, Any]]:
@@ -153,9 +164,26 @@ def needs_training(cell: Cell, seeds: list[int], context: Context) -> bool:
 
 
 def stored(cell: Cell, seeds: list[int], context: Context) -> list[dict[str, Any]]:
-    """Results of a cell that are there, for a report without training. Raises RequestError for a damaged one."""
-    paths = [results.result_dir(context.workdir, cell) / f'seed{s}.json' for s in seeds]
-    return [results.read(p) for p in paths if p.exists()]
+    """Whole results of a cell that are there, for a report without training; says which are missing or damaged.
+
+    Raises: RequestError if none is whole and one is damaged.
+    """
+    found, damaged, missing = [], [], []
+    for seed in seeds:
+        try:
+            found.append(results.read(results.result_dir(context.workdir, cell) / f'seed{seed}.json'))
+        except FileNotFoundError:
+            missing.append(str(seed))
+        except RequestError as error:
+            damaged.append(f'{error} (without --stage)')
+    if damaged and not found:
+        raise RequestError('\n'.join(damaged))
+    for text in damaged:
+        context.progress.say(f'jbench: {text}')
+    if missing:
+        name = f'{cell.task.name}/{cell.dataset.name} {cell.model}'
+        context.progress.say(f'{name}: no result of seed {", ".join(missing)}; without --stage it is computed')
+    return found
 
 
 def _few(data: loader.PreparedSet) -> loader.PreparedSet:

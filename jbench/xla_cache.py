@@ -24,6 +24,7 @@ def kept(folder: Path, say: Callable[[str], None]) -> Iterator[Callable[[], None
     Yields: a function that gives the entries written so far their digests; the end does so too.
     """
     failed: list[str] = []
+    full: list[bool] = []  # whether jax could not write one
 
     def fail(reason: str) -> None:
         if not failed:
@@ -37,7 +38,7 @@ def kept(folder: Path, say: Callable[[str], None]) -> Iterator[Callable[[], None
             for entry in folder.glob(ENTRIES):
                 if not _digest(entry).exists():
                     fs.write_atomic(_digest(entry), fs.sha256_file(entry).encode())
-        except (RequestError, FileNotFoundError) as error:  # the disk is full, or another process swept
+        except (RequestError, OSError) as error:  # the disk is full, it is another user's, another process swept
             fail(str(error))
 
     own = os.environ.get('JAX_COMPILATION_CACHE_DIR') == str(folder.absolute())
@@ -46,6 +47,7 @@ def kept(folder: Path, say: Callable[[str], None]) -> Iterator[Callable[[], None
 
         def show(message: Warning | str, *rest: object) -> None:
             if 'persistent compilation cache entry' in str(message):
+                full.append(str(message).startswith('Error writing'))
                 fail(str(message).partition(': ')[2])
             else:
                 before(message, *rest)  # type: ignore[arg-type]
@@ -59,14 +61,14 @@ def kept(folder: Path, say: Callable[[str], None]) -> Iterator[Callable[[], None
         finally:
             if own:
                 seal()
-            if own and failed:
-                _sweep(folder, everything=True)
+            if own and any(full):
+                _sweep(folder, everything=True)  # what is left of it takes room that is needed
 
 
 def _sweep(folder: Path, everything: bool = False) -> None:
     """Remove entries that are not what their digest says, or all."""
     for entry in folder.glob(ENTRIES):
-        with contextlib.suppress(FileNotFoundError):  # another process was faster
+        with contextlib.suppress(OSError):  # another process was faster, or it is another user's
             digest = _digest(entry)
             if everything or not digest.exists() or digest.read_text(errors='replace') != fs.sha256_file(entry):
                 digest.unlink(missing_ok=True)

@@ -25,6 +25,7 @@ def data_dir() -> Path:
 @pytest.fixture(autouse=True)
 def _environment_as_before():
     """The command, called in this process, sets variables for jax and its workers: not for the tests that follow."""
+    os.environ.pop('PYTHONSAFEPATH', None)  # of a fixture that ran the command
     before = dict(os.environ)
     yield
     os.environ.clear()

@@ -240,7 +240,8 @@ LEFT_OUT = {'mne', 'scipy.stats', 'scipy.signal', 'sklearn', 'pandas', 'matplotl
 
 
 def test_a_run_on_a_prepared_set_imports_only_what_trains(workdir):
-    code = f'{SMALL}status = run.main(sys.argv[1:])\nprint(status, *sorted({LEFT_OUT} & set(sys.modules)), file=sys.stderr)'
+    code = f'{SMALL}status = run.main(sys.argv[1:])\n'
+    code += f'print(status, *sorted({LEFT_OUT} & set(sys.modules)), file=sys.stderr)'
     done = program(*BASE, '--if_exists=overwrite', f'--workdir={workdir}', code=code)
     assert done.stderr.splitlines()[-1] == '0', done.stderr
 

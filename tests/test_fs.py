@@ -60,7 +60,7 @@ def test_write_over_the_file_size_limit(tmp_path: Path) -> None:
     assert str(target) in out
     assert '100000 bytes' in out
     assert 'free space' in out
-    assert '--workdir' in out
+    assert 'choose another folder' in out
     assert os.listdir(tmp_path) == ['big.npz']  # no temp file
     assert target.read_bytes() == b'old'
 
@@ -90,7 +90,7 @@ def test_every_failing_call_leaves_the_old_file(tmp_path: Path, monkeypatch: pyt
 
 def test_no_permission_and_folder_that_is_a_file(tmp_path: Path) -> None:
     (tmp_path / 'file').write_bytes(b'')
-    with pytest.raises(RequestError, match='--workdir'):
+    with pytest.raises(RequestError, match='choose another folder'):
         fs.write_atomic(tmp_path / 'file' / 'x', b'1')
     if os.geteuid() != 0:  # root may write anywhere
         (tmp_path / 'closed').mkdir(mode=0o500)

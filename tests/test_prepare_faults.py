@@ -423,7 +423,7 @@ def in_this_process(*sizes: int) -> Iterator[ThreadPoolExecutor]:
 
 
 def test_a_name_too_long_for_the_disk_is_told(small: Path, tmp_path: Path) -> None:
-    with pytest.raises(RequestError, match=r'cannot write .*w{300}.*: File name too long; choose another --workdir'):
+    with pytest.raises(RequestError, match=r'cannot write .*w{300}.*: File name too long; choose another folder'):
         prepare(KALUNGA, small, tmp_path / ('w' * 300))
 
 

@@ -28,6 +28,7 @@ from jbench.data.receive import Progress, check_space, public, receive, size_of
 from jbench.spec import Dataset, Download, RequestError
 
 Report = Callable[[str, int, int, str], None]  # work, done, total, note
+LOCK, BAD = '.download.lock', '.bad'  # names of ours beside the files
 HOST_LIST = 'SHA256SUMS.txt'  # PhysioNet publishes one in the folder of each project
 _LINE = re.compile(r'([0-9a-f]{64}) [ *]?(?:(\d+) )?(\S.*)')
 
@@ -99,7 +100,8 @@ def steps(name: str, dataset: Dataset | None) -> str:
     terms = f'licence {dataset.licence}, access {dataset.access}'
     if dataset.access != 'open':
         terms += ': accept the terms of the host there; jbench does not do that for you'
-    return f'{name}: from {dataset.host}, {terms}\n  put into DIR/{name}/: {dataset.layout}'
+    how = 'fetched by --download' if dataset.download and dataset.access == 'open' else 'jbench cannot fetch it'
+    return f'{name}: from {dataset.host}, {terms}; {how}\n  by hand, put into DIR/{name}/: {dataset.layout}'
 
 
 def fetch(dataset: Dataset, folder: Path, report: Report, say: Callable[[str], None]) -> None:
@@ -122,7 +124,7 @@ def _fetch_missing(
     """Fetch the files that are missing, all where that is not known, while no other process does. Returns how many."""
     what, path = f'download {dataset.name}', _list_path(dataset, folder)
     with (
-        fs.locked(folder / '.download.lock', lambda: report(what, 0, 1, 'waits for another process')),
+        fs.locked(folder / LOCK, lambda: report(what, 0, 1, 'waits for another process')),
         requests.Session() as session,
     ):
         if not path.exists():
@@ -152,8 +154,10 @@ def parse_list(text: str, where: str) -> list[File]:
         digest, size, name = found.groups()
         if not name.isprintable() or re.search(r'[\\:]', name) or {'', '.', '..'} & set(name.split('/')):
             raise RequestError(f'{where}: line {number}: {name!r} is no name of a file inside a folder')
+        if name.endswith((fs.TEMP_SUFFIX, BAD, LOCK)):
+            raise RequestError(f'{where}: line {number}: {name!r} is a name that jbench uses itself')
         files.append(File(name, digest, int(size) if size else None))
-    if not files or len({f.name for f in files}) < len(files):
+    if not files or len({f.name.casefold() for f in files}) < len(files):
         raise RequestError(f'{where}: expected at least one file, and each of them once')
     return files
 
@@ -209,9 +213,11 @@ def _fetch_file(
     session: requests.Session, url: str, path: Path, file: File, progress: Progress, say: Callable[[str], None]
 ) -> int:
     """Fetch one file and give it its name; a wrong sum is tried once more. Returns its bytes. Raises RequestError."""
-    part, bad = _part(path), path.with_name(path.name + '.bad')
+    part, bad = _part(path), path.with_name(path.name + BAD)
     with fs.explained(path, file.size or 0):
         path.parent.mkdir(parents=True, exist_ok=True)
+        if file.size == 0:
+            part.touch()
         for _ in range(2):
             receive(session, url, part, file.size, progress, say)
             found = fs.sha256_file(part)

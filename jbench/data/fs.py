@@ -143,7 +143,7 @@ def sha256_file(path: str | os.PathLike[str]) -> str:
 
 
 @contextlib.contextmanager
-def locked(path: str | os.PathLike[str], waiting: Callable[[], None] = lambda: None) -> Iterator[None]:
+def locked(path: str | os.PathLike[str], waiting: Callable[[], object] = lambda: None) -> Iterator[None]:
     """Hold the lock file `path` alone; waits while another process (or thread) holds it.
 
     `waiting` is called twice a second meanwhile; what it raises ends the wait.
@@ -253,11 +253,11 @@ def _write_error(path: Path, n_bytes: int, error: OSError) -> RequestError:
     """The one message of a failed write: what, where, how much, what to do."""
     reason = error.strerror or str(error)
     if error.errno in _FULL:
-        remedy = 'free space there, or choose another --workdir'
+        remedy = 'free space there, or choose another folder'
     elif error.errno in _FORBIDDEN:
-        remedy = 'give this user the right to write there, or choose another --workdir'
+        remedy = 'give this user the right to write there, or choose another folder'
     else:
-        remedy = 'choose another --workdir'
+        remedy = 'choose another folder'
     return RequestError(f'cannot write {path} ({n_bytes} bytes needed): {reason}; {remedy}, then run again')
 
 

@@ -10,7 +10,7 @@ import itertools
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -241,6 +241,7 @@ class Loader:
     def carry(self, compute: Compute) -> None:
         """Let chunks carry `compute`'s arrays, computed when a window comes for the first time and kept."""
         if compute is not self._compute:
+            wait(self._ahead.values())  # the thread may still write what the old one computes
             self._compute, self._extra, self._ahead = compute, None, {}
             self._known[:] = False
 

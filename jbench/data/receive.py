@@ -23,6 +23,7 @@ CHUNK = 1 << 16  # bytes
 TIMEOUT = (20.0, 60.0)  # s, to connect and between two bytes
 WAITS = (1.0, 4.0, 15.0, 60.0)  # s before each further attempt that follows one without progress
 LONGEST_WAIT = 300.0  # s that a host may ask for
+NO_URL = (requests.exceptions.InvalidURL, requests.exceptions.MissingSchema, requests.exceptions.InvalidSchema)
 PASSING = (408, 429, 500, 502, 503, 504)  # statuses that may pass
 N_REDIRECTS = 5
 
@@ -121,6 +122,8 @@ def _open(session: requests.Session, url: str, start: int) -> requests.Response:
             response = session.get(url, headers=headers, stream=True, timeout=TIMEOUT, allow_redirects=False)
         except requests.exceptions.SSLError as error:
             raise RequestError(f'{public(url)}: no trusted connection: {_said(error)}') from error
+        except NO_URL as error:
+            raise RequestError(f'{public(url)}: {_said(error)}') from error
         except OSError as error:
             raise _Passing(_said(error)) from error
         status = response.status_code
@@ -131,8 +134,12 @@ def _open(session: requests.Session, url: str, start: int) -> requests.Response:
             raise _Passing(f'{status} {response.reason}', _wait(response.headers.get('Retry-After', '')))
         if not response.is_redirect:
             raise RequestError(f'{public(url)}: {status} {response.reason}')
-        target = urljoin(url, response.headers['Location'])
-        if urlsplit(target).scheme not in ('https', urlsplit(url).scheme):
+        try:
+            target = urljoin(url, response.headers['Location'])
+            allowed = urlsplit(target).scheme in ('https', urlsplit(url).scheme)
+        except ValueError as error:
+            raise RequestError(f'{public(url)}: leads to what is no address ({error})') from error
+        if not allowed:
             raise RequestError(f'{public(url)}: refused to follow it to {public(target)}')
         url = target
     raise RequestError(f'{public(url)}: more than {N_REDIRECTS} redirects')

@@ -6,6 +6,8 @@ slower: fresh memory has to be found for them, and the threads wait for the inte
 
 from __future__ import annotations
 
+import errno
+import os
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,6 +17,7 @@ from jbench.data import records
 from jbench.spec import RequestError
 
 OTHER_FILES = 256  # that a process has open besides shards
+READERS = 3  # that may have all shards open at once: train, valid, test
 UNREADABLE = (OSError, RuntimeError, ValueError, IndexError)  # what array_record and the decoder say of damage
 
 
@@ -56,6 +59,8 @@ class Shards:
                 record = self._source[int(numbers[i])]
                 records.decode_into(record, self._channels[shard], self._clamp, out[i])
             except UNREADABLE as error:
+                if os.strerror(errno.EMFILE) in str(error):
+                    raise RequestError(f'{self._paths[shard]}: {error}; allow more open files (ulimit -n)') from error
                 raise RequestError(
                     f'{self._paths[shard]}: damaged ({error}); remove the folder {self._paths[shard].parent} and run '
                     'the same command again: it is prepared anew'
@@ -67,7 +72,7 @@ def _allow_open_files(n: int) -> None:
     import resource
 
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = n + OTHER_FILES
+    wanted = READERS * n + OTHER_FILES
     if soft == resource.RLIM_INFINITY or soft >= wanted:
         return
     try:

@@ -22,13 +22,19 @@ def n_workers(n_jobs: int, n_bytes: int) -> int:
 
 
 def free_memory() -> int:
-    """Bytes of memory that new processes may use, as Linux estimates it; elsewhere more than there can be."""
-    try:
-        text = Path('/proc/meminfo').read_text()
-    except OSError:
-        return 1 << 62
-    found = re.search(r'^MemAvailable: +(\d+) kB', text, re.MULTILINE)
-    return int(found[1]) << 10 if found else 1 << 62
+    """Bytes of memory that new processes may use, as Linux estimates it; elsewhere half of what there is."""
+    with contextlib.suppress(OSError):
+        if found := re.search(r'^MemAvailable: +(\d+) kB', Path('/proc/meminfo').read_text(), re.MULTILINE):
+            return min(int(found[1]) << 10, _left_to_container())
+    return os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') // 2
+
+
+def _left_to_container() -> int:
+    """Bytes that the container of this process may still take (cgroup v2); 2^62 where nothing limits it."""
+    with contextlib.suppress(OSError, ValueError):  # no such file; 'max'
+        limit, used = (int(Path('/sys/fs/cgroup', name).read_text()) for name in ('memory.max', 'memory.current'))
+        return max(0, limit - used)
+    return 1 << 62
 
 
 @contextlib.contextmanager

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 if TYPE_CHECKING:
     from rich.console import Console
 
+SAID = ('simulated: ', 'debug: ', 'custom: ', 'partial: ')  # warnings that a note of their own tells
 PER_CENT = ('bal_acc', 'acc')  # fractions in files, per cent in tables (as the published tables do)
 WORDS = ('task', 'task, dataset', 'dataset', 'model', 'metric')  # heads of columns that may fold
 Row = dict[str, Any]
@@ -65,7 +66,7 @@ def show(table: Sequence[Row], console: Console) -> None:
     console.print(view, width=max(console.width, sum(widths.values()) + 2 * len(widths)), crop=False)
     legend = (
         f'mean {sign} sd over seeds; interval over {_subjects(table)} test subjects; norm.: 0 chance, 1 perfect; '
-        'windows: tested/prepared'
+        'windows: tested/prepared; seconds: fit and test of all seeds'
     )
     console.print(Text(legend))
     for i, note in enumerate(notes, 1):
@@ -122,7 +123,9 @@ def _row(results: Sequence[Mapping[str, Any]]) -> Row:
             *(['debug: a try, not a score'] if protocol['debug'] else []),
             *(f'partial: {reason}' for reason in dict.fromkeys(t for r in results for t in r['protocol']['partial'])),
             *([f'custom: {", ".join(protocol["custom"])}'] if protocol['custom'] else []),
-            *dict.fromkeys(w for r in results for w in r['warnings'] if w.startswith(('duplicate: ', 'excluded: '))),
+            *dict.fromkeys(
+                w for r in results for w in r['warnings'] if not w.startswith(SAID) and r['status'] != 'failed'
+            ),
             *_failures(results),
             *_against_chance(subjects, differs, floor, head),
         ],
