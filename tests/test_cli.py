@@ -214,6 +214,11 @@ def test_a_wrong_request_is_one_message_and_status_2(what, ask, tmp_path):
     assert words in answer.err
 
 
+def test_a_report_says_which_seeds_are_missing(ask, workdir):
+    answer = ask(*BASE, '--seeds=33,34', '--stage=report')
+    assert answer.status == 0 and 'no result of seed 34; without --stage it is computed' in answer.err
+
+
 # ---- what is light, and processes of their own ----
 
 SMALL = f'import dataclasses, sys\nfrom jbench import plan, run\n{inspect.getsource(shrink)}\nshrink()\n'

@@ -81,9 +81,10 @@ RUN = ['--task=p3', '--model=eegnet,dummy', '--seeds=33', '--set=recipe.max_epoc
 MODELS = ('eegnet', 'dummy')
 
 
-def whole(workdir: Path, n: int) -> list[subprocess.Popen]:
+def whole(workdir: Path, n: int, *more: str) -> list[subprocess.Popen]:
     """The whole command as n processes."""
-    command = [sys.executable, '-m', 'jbench.run', *RUN, f'--workdir={workdir}', *(['--distributed'] if n > 1 else [])]
+    command = [sys.executable, '-m', 'jbench.run', *RUN, f'--workdir={workdir}', *more]
+    command += ['--distributed'] if n > 1 else []
     port = free_port()
     return [
         subprocess.Popen(command, env=environment(1, **who), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -137,6 +138,8 @@ def test_the_whole_command_on_two_processes(tmp_path):
     assert [status for status, _, _ in end(whole(stopped, 2))] == [0, 0]
     assert outcome(stopped, 'eegnet')[0]['resumes'] == 1
     assert outcome(stopped, 'eegnet')[1] == outcome(two, 'eegnet')[1]
+    assert [status for status, _, _ in end(whole(two, 2))] == [0, 0], 'finished before'
+    assert [status for status, _, _ in end(whole(two, 2, '--if_exists=fail'))] == [2, 2], 'refused by the first'
 
 
 def test_more_simulated_devices_than_cores_do_not_wait_for_each_other(tmp_path):

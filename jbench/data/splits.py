@@ -292,8 +292,8 @@ def _too_few(what: str, names: Sequence[str]) -> RequestError:
     there = f'there {"is" if len(names) == 1 else "are"} {len(names)}' + (f': {_listed(names)}' if names else '')
     return RequestError(
         f'a split by {what!r} needs at least 3 groups, one each for train, valid and test; {there}. '
-        f'Split by something else (for instance --set split.by={"run" if what == "subject" else "subject"}) or add more '
-        f'of {what!r}'
+        f'Split by something else (for instance --set split.by={"run" if what == "subject" else "subject"}), '
+        f'or add more of {what!r}'
     )
 
 
