@@ -102,8 +102,9 @@ class StopSignal:
 
     def __enter__(self) -> StopSignal:
         if threading.current_thread() is threading.main_thread():  # elsewhere Python takes no signals
-            ends = [n for n in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP) if signal.getsignal(n) != signal.SIG_IGN]
-            self._before = {n: signal.signal(n, self._handle) for n in ends}  # nohup: SIGHUP is ignored, and stays so
+            ignored = signal.getsignal(signal.SIGHUP) == signal.SIG_IGN  # by nohup: it stays so
+            ends = (signal.SIGINT, signal.SIGTERM, *(() if ignored else (signal.SIGHUP,)))
+            self._before = {n: signal.signal(n, self._handle) for n in ends}
         return self
 
     def __exit__(

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
+import signal
 
 import numpy as np
 import pytest
 import small
 
 from jbench import fit, plan, provenance, results, run, stages
-from jbench.data import loader
+from jbench.data import loader, workers
 from jbench.fit import Interrupted
 from jbench.models import MODELS
 from jbench.progress import Progress, StopSignal
@@ -120,3 +122,27 @@ def test_rescoring_what_a_run_left_gives_the_same(few, tmp_path):
     (path,) = tmp_path.glob('results/*/*/*/*/seed33.json')
     again = results.rescore(path)
     assert {k: results.read(path)[k] for k in again} == again
+
+
+@pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_signals_ask_to_stop(number):
+    """Also where a script ignores them for its jobs; but a SIGHUP that nohup ignores (a closed terminal) stays so."""
+    before = signal.getsignal(number)
+    try:
+        for handler, asked in ((signal.SIG_DFL, True), (signal.SIG_IGN, number != signal.SIGHUP)):
+            signal.signal(number, handler)
+            with StopSignal() as stop:
+                os.kill(os.getpid(), number)
+                assert stop() is asked
+            assert signal.getsignal(number) is handler
+    finally:
+        signal.signal(number, before)
+
+
+@pytest.mark.parametrize(('limit', 'used', 'left'), [('max', '5', 1 << 62), ('100', '60', 40), ('100', '160', 0)])
+def test_the_limit_of_a_container_counts_as_memory(tmp_path, monkeypatch, limit, used, left):
+    monkeypatch.setattr(workers, 'CGROUP', tmp_path)
+    assert workers.free_memory() > 0
+    (tmp_path / 'memory.max').write_text(f'{limit}\n')
+    (tmp_path / 'memory.current').write_text(f'{used}\n')
+    assert (workers.free_memory() == left) == (limit != 'max')

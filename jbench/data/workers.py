@@ -14,6 +14,8 @@ from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
+CGROUP = Path('/sys/fs/cgroup')  # what limits the container of this process, as containers see it
+
 
 def n_workers(n_jobs: int, n_bytes: int) -> int:
     """How many processes to start: one a core, no more than jobs, nor than fit into free memory at `n_bytes` each."""
@@ -32,7 +34,7 @@ def free_memory() -> int:
 def _left_to_container() -> int:
     """Bytes that the container of this process may still take (cgroup v2); 2^62 where nothing limits it."""
     with contextlib.suppress(OSError, ValueError):  # no such file; 'max'
-        limit, used = (int(Path('/sys/fs/cgroup', name).read_text()) for name in ('memory.max', 'memory.current'))
+        limit, used = (int((CGROUP / name).read_text()) for name in ('memory.max', 'memory.current'))
         return max(0, limit - used)
     return 1 << 62
 
