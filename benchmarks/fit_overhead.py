@@ -51,6 +51,8 @@ def main(argv: list[str]) -> int:
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument('--steps', type=int, default=1000)
     steps = p.parse_args(argv).steps
+    if steps < 1:
+        p.error('--steps: expected a number above 0')
     load = os.getloadavg()[0]
     task, dataset = plan.tasks()['p3'][-1], plan.datasets()['SimulatedP3']
     with tempfile.TemporaryDirectory(prefix='fit-overhead-') as folder:

@@ -74,8 +74,10 @@ def measure(n_chans: int, n_out: int, n_seeds: int) -> dict[str, Any]:
 def main(argv: list[str]) -> int:
     """Measure and print."""
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument('--seeds', default='1,3,8,16')
-    seeds = [int(s) for s in p.parse_args(argv).seeds.split(',')]
+    p.add_argument('--seeds', default='1,3,8,16', help='numbers of seeds')
+    seeds = [int(s) if s.isdecimal() else 0 for s in p.parse_args(argv).seeds.split(',')]
+    if min(seeds) < 1:
+        p.error('--seeds: expected numbers above 0, as in 1,3,8,16')
     print(f'jax {jax.__version__}, {jax.devices()[0].device_kind}, NPROC={os.environ["NPROC"]}')
     print(f'load {os.getloadavg()[0]:.2f} at the start', flush=True)
     rows = [measure(*shape, n) for shape in SHAPES for n in seeds]

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
+from preparing import KALUNGA, pick, prepare
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -20,6 +21,18 @@ def data_dir() -> Path:
             pytest.fail(reason)
         pytest.skip(reason)
     return path
+
+
+@pytest.fixture(scope='module')
+def small(data_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three Kalunga recordings."""
+    return pick(data_dir, tmp_path_factory.mktemp('small'), KALUNGA, 'subject0[145]/*')
+
+
+@pytest.fixture(scope='module')
+def reference(small: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Their prepared set."""
+    return prepare(KALUNGA, small, tmp_path_factory.mktemp('reference'))
 
 
 @pytest.fixture(autouse=True)

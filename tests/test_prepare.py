@@ -21,18 +21,6 @@ from jbench.data.signal import process
 from jbench.spec import RequestError, Target, Task
 
 
-@pytest.fixture(scope='module')
-def small(data_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Three Kalunga recordings."""
-    return pick(data_dir, tmp_path_factory.mktemp('small'), KALUNGA, 'subject0[145]/*')
-
-
-@pytest.fixture(scope='module')
-def reference(small: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Their prepared set."""
-    return prepare(KALUNGA, small, tmp_path_factory.mktemp('reference'))
-
-
 def test_windows_are_those_of_the_signal_and_the_clamp_is_not_stored(small: Path, reference: Path) -> None:
     from array_record.python.array_record_module import ArrayRecordReader
 

@@ -23,24 +23,11 @@ import make_prepared_fixture
 import numpy as np
 import pytest
 import tiny
-from preparing import KALUNGA, ROOT, Said, content, pick, prepare, python, task_of
+from preparing import KALUNGA, ROOT, Said, content, prepare, python, task_of
 
 from jbench import plan
 from jbench.data import cache, fs, workers
 from jbench.spec import RequestError
-
-
-@pytest.fixture(scope='module')
-def small(data_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Three Kalunga recordings."""
-    return pick(data_dir, tmp_path_factory.mktemp('small'), KALUNGA, 'subject0[145]/*')
-
-
-@pytest.fixture(scope='module')
-def reference(small: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Their prepared set."""
-    return prepare(KALUNGA, small, tmp_path_factory.mktemp('reference'))
-
 
 RUN = """
 import sys, json

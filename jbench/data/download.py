@@ -100,7 +100,7 @@ def steps(name: str, dataset: Dataset | None) -> str:
     terms = f'licence {dataset.licence}, access {dataset.access}'
     if dataset.access != 'open':
         terms += ': accept the terms of the host there; jbench does not do that for you'
-    how = 'fetched by --download' if dataset.download and dataset.access == 'open' else 'jbench cannot fetch it'
+    how = 'fetched by --download' if can_fetch(dataset) else 'jbench cannot fetch it'
     return f'{name}: from {dataset.host}, {terms}; {how}\n  by hand, put into DIR/{name}/: {dataset.layout}'
 
 

@@ -20,7 +20,6 @@ from jbench.data import fs
 
 INT16 = 32767
 ERROR = 1 / (2 * INT16) + 2.0**-22  # bound of |unpack(pack(x)) - x| / max|x|: half a step, three float32 roundings
-_WRITE_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES)
 
 
 def pack(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -203,9 +202,6 @@ def write_shard(path: Path, windows: Iterable[bytes], n_bytes: int) -> None:
             if _read_back(temp) != (n, written.digest()):
                 raise OSError(errno.EIO, 'what was written does not read back')
             fs.publish(temp, path)
-        except RuntimeError as error:  # the writer tells the reason in words alone
-            number = next((e for e in _WRITE_ERRORS if os.strerror(e) in str(error)), errno.EIO)
-            raise OSError(number, os.strerror(number)) from error
         finally:
             with contextlib.suppress(FileNotFoundError):
                 temp.unlink()
@@ -217,7 +213,10 @@ def _read_back(path: Path) -> tuple[int, bytes]:
 
     reader = ArrayRecordReader(str(path), 'readahead_buffer_size:0')
     n, content = reader.num_records(), hashlib.sha256()
-    for k in range(n):
-        content.update(reader.read([k])[0])
-    reader.close()
+    try:
+        for k in range(n):
+            content.update(reader.read([k])[0])
+        reader.close()
+    except RuntimeError as error:  # what array_record says of damage
+        raise OSError(errno.EIO, f'what was written does not read back ({error})') from error
     return n, content.digest()
