@@ -30,6 +30,7 @@ import numpy as np
 from jbench import fit, optim, parallel, plan
 from jbench.compiler import build
 from jbench.data import cache, loader
+from jbench.models import MODELS
 
 N_SUBJECTS = 10
 
@@ -64,7 +65,7 @@ def main(argv: list[str]) -> int:
         per_epoch = loader.n_batches(len(train), task.recipe.batch_size)
         epochs = -(-steps // per_epoch)
         recipe = dataclasses.replace(task.recipe, max_epochs=epochs, patience=epochs)
-        model, tx = build('eegnet', data.signal, data.n_out), optim.adamw(recipe, epochs * per_epoch)
+        model, tx = build(MODELS['eegnet'], data.signal, data.n_out), optim.adamw(recipe, epochs * per_epoch)
         programs = parallel.compile_programs(model, tx, recipe, data.signal, data.n_out)
         taken: list[float] = []
         measured = programs._replace(train=timed(programs.train, taken), predict=timed(programs.predict, taken))

@@ -27,6 +27,7 @@ import numpy as np
 
 from jbench import optim, parallel, step
 from jbench.compiler import build
+from jbench.models import MODELS
 from jbench.spec import Recipe, Signal
 
 BATCH, N_TIMES, SHAPES = 64, 480, ((8, 12), (64, 4))  # channels, classes
@@ -35,7 +36,7 @@ BLOCKS, STEPS, WARM = 7, 5, 1
 
 def measure(n_chans: int, n_out: int, n_seeds: int) -> dict[str, Any]:
     """One row: ms per seed and step, looped and vmapped."""
-    model = build('eegnet', Signal(n_chans=n_chans, n_times=N_TIMES, sfreq=120.0), n_out)
+    model = build(MODELS['eegnet'], Signal(n_chans=n_chans, n_times=N_TIMES, sfreq=120.0), n_out)
     tx, recipe, rng = optim.adamw(Recipe(), 1000), Recipe(), np.random.default_rng(0)
     x = jnp.asarray(rng.standard_normal((BATCH, n_chans, N_TIMES)), jnp.float32)
     batch = {'x': x, 'y': jnp.arange(BATCH) % n_out, 'mask': jnp.ones(BATCH, bool)} | jax.jit(model.precompute)(x)

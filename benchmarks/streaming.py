@@ -34,6 +34,7 @@ import numpy as np
 from jbench import optim, parallel
 from jbench.compiler import build
 from jbench.data import loader, records
+from jbench.models import MODELS
 from jbench.spec import Recipe, Signal
 
 N_CHANS, N_TIMES, N_OUT, BATCH, N_SHARDS = 64, 480, 4, 64, 8
@@ -139,7 +140,7 @@ def training(data: loader.PreparedSet) -> list[dict[str, Any]]:
     """Train EEGNet, epochs streamed and held in memory in turns; print the traces and return a row for each way."""
     recipe, signal, n = Recipe(batch_size=BATCH), data.signal, 1 << 62
     ways = {k: loader.Loader(data, ('train',), BATCH, b) for k, b in (('train_streamed', 0), ('train_resident', n))}
-    model = build('eegnet', signal, N_OUT)
+    model = build(MODELS['eegnet'], signal, N_OUT)
     tx = optim.adamw(recipe, len(ways) * (EPOCHS + 1) * loader.n_batches(len(data.y), BATCH))
     programs = parallel.compile_programs(model, tx, recipe, signal, N_OUT)
     for made in ways.values():

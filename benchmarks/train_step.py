@@ -28,7 +28,6 @@ import sys
 import time
 import warnings
 from collections.abc import Callable
-from functools import partial
 from typing import Any, NamedTuple
 from unittest import mock
 
@@ -38,6 +37,7 @@ import numpy as np
 
 from jbench import optim, parallel, step
 from jbench.compiler import build
+from jbench.data.loader import chunk_batches
 from jbench.models import MODELS
 from jbench.models.blocks import Model
 from jbench.spec import Recipe, RequestError, Signal, unknown
@@ -46,8 +46,19 @@ THREADS = 2  # as above
 BATCH, N_TIMES, SFREQ = 64, 480, 120.0
 SHAPES = ((8, 12), (64, 4))  # channels, classes
 BLOCKS, STEPS, WARM = 9, 12, 2  # blocks of each side, steps in a block, steps of it that do not count
+SECONDS = 40.0  # for a row; slower steps come in fewer and shorter blocks, at least 3 of 3
 RECIPE = Recipe()
-PEERS = {'eegnet': 'EEGNet'}  # names in braindecode.models
+PEERS = {
+    'eegnet': 'EEGNet',
+    'shallow_fbcsp_net': 'ShallowFBCSPNet',
+    'deep4net': 'Deep4Net',
+    'eegconformer': 'EEGConformer',
+    'bdtcn': 'BDTCN',
+    'atcnet': 'ATCNet',
+    'ctnet': 'CTNet',
+    'eegnex': 'EEGNeX',
+}  # names in braindecode.models
+NEURALBENCH = tuple(name for name in PEERS if name != 'eegnex')
 GROUPS = {'classic': tuple(PEERS)}
 Timed = Callable[[], Any]  # one step, finished when it returns
 
@@ -67,18 +78,25 @@ def ours(model: Model, x: np.ndarray, y: np.ndarray, weights: dict[str, np.ndarr
     precompute = jax.jit(model.precompute)
     batch |= precompute(batch['x'])
     once = np.median([timed(lambda: jax.block_until_ready(precompute(batch['x']))) for _ in range(9)])
-    batch = {k: v[None] for k, v in batch.items()}  # the axis of devices
-    tx = optim.adamw(RECIPE, 1000)
+    signal = Signal(n_chans=x.shape[1], n_times=x.shape[2], sfreq=SFREQ)
+    tx, one = optim.adamw(RECIPE, 1000), np.int32(1)
+    programs = parallel.compile_programs(
+        model, tx, RECIPE, signal, n_out
+    )  # those of a run, with their loop over a chunk
+    room = ((0, chunk_batches(signal, len(y)) - 1), *[(0, 0)] * 4)
+    chunk = {k: jnp.pad(v[None], room[: v.ndim + 1])[None] for k, v in batch.items()}  # its first batch alone counts
     state = parallel.new_state(parallel.first_draw(model, 0), tx, jnp.ones(n_out)) | model.from_torch(weights)
+    state = jax.tree.map(jnp.asarray, state)
     variables = {k: jax.tree.map(jnp.copy, state[k]) for k in ('params', 'state')}
-    one = partial(step.train_step, model=model, tx=tx, loss=RECIPE.loss, smoothing=0.0)
-    train_step = jax.pmap(one, axis_name=step.AXIS, in_axes=(None, 0), out_axes=None, donate_argnums=0)
-    predict = jax.pmap(partial(step.predict_step, model=model), axis_name=step.AXIS, in_axes=(None, 0))
+    seen = {k: chunk[k] for k in ('x', 'y', 'mask')}
 
     def train() -> None:
         nonlocal state
-        state, sums = train_step(state, batch)
+        state, sums = programs.train(state, chunk, one)
         jax.block_until_ready(sums)
+
+    def evaluate() -> Any:
+        return jax.block_until_ready(programs.predict(variables, seen, one))
 
     def check(v: Any, batch: Any) -> Any:
         def loss(params: Any) -> Any:
@@ -87,12 +105,13 @@ def ours(model: Model, x: np.ndarray, y: np.ndarray, weights: dict[str, np.ndarr
 
         return jax.value_and_grad(loss, has_aux=True)(v['params'])
 
-    (loss, new), grads = jax.pmap(check, axis_name=step.AXIS, in_axes=(None, 0), out_axes=None)(variables, batch)
+    split = {k: v[None] for k, v in batch.items()}  # the axis of devices
+    (loss, new), grads = jax.pmap(check, axis_name=step.AXIS, in_axes=(None, 0), out_axes=None)(variables, split)
     found = {
-        'eval': {'logits': np.asarray(predict(variables, batch))[0]},
+        'eval': {'logits': np.asarray(evaluate())[0]},
         'train': {'loss': np.asarray(loss)} | model.to_torch({'params': grads, 'state': new}),
     }
-    return Side(train, lambda: jax.block_until_ready(predict(variables, batch)), found), float(once)
+    return Side(train, evaluate, found), float(once)
 
 
 def braindecode(name: str, x: np.ndarray, y: np.ndarray) -> tuple[Side, dict[str, np.ndarray]]:
@@ -138,7 +157,8 @@ def _one_pass(net: Any, inputs: Any, labels: Any) -> dict[str, np.ndarray]:
     import torch
 
     net.train()
-    drops = [m for m in net.modules() if isinstance(m, torch.nn.modules.dropout._DropoutNd)]
+    kind = torch.nn.modules.dropout._DropoutNd
+    drops = [m for m in net.modules() if isinstance(m, kind) or hasattr(m, 'att_drop')]  # attention drops by itself
     for drop in drops:
         drop.eval()
     loss = torch.nn.functional.cross_entropy(net(inputs), labels)
@@ -158,9 +178,13 @@ def timed(work: Timed) -> float:
 def take_turns(sides: tuple[Timed, Timed]) -> tuple[np.ndarray, np.ndarray]:
     """Milliseconds of the counted steps of each side, blocks of which take turns."""
     taken: tuple[list[float], list[float]] = ([], [])
-    for _ in range(BLOCKS):
+    for side in sides:
+        side()
+    both = sum(timed(side) for side in sides) / 1e3
+    steps = int(np.clip(SECONDS / BLOCKS / both, 3, STEPS))
+    for _ in range(int(np.clip(SECONDS / (steps * both), 3, BLOCKS))):
         for side, into in zip(sides, taken, strict=True):
-            into += [timed(side) for _ in range(STEPS)][WARM:]
+            into += [timed(side) for _ in range(steps)][min(WARM, steps - 2) :]
     return np.array(taken[0]), np.array(taken[1])
 
 
@@ -177,7 +201,7 @@ def measure(name: str, n_chans: int, n_out: int) -> list[dict[str, Any]]:
     x = rng.standard_normal((BATCH, n_chans, N_TIMES)).astype(np.float32)
     y = np.arange(BATCH) % n_out
     peer, weights = braindecode(name, x, y)
-    model = build(name, Signal(n_chans=n_chans, n_times=N_TIMES, sfreq=SFREQ), n_out)
+    model = build(MODELS[name], Signal(n_chans=n_chans, n_times=N_TIMES, sfreq=SFREQ), n_out)
     own, once = ours(model, x, y, weights)
     rows = []
     for phase, pair in (('train', (own.train, peer.train)), ('eval', (own.evaluate, peer.evaluate))):
@@ -224,6 +248,12 @@ def main(argv: list[str]) -> int:
         print(f'train_step: {error}', file=sys.stderr)
         return 2
     print(f'load {os.getloadavg()[0]:.2f} at the end (both sides of this run included)')
+    for phase in ('train', 'eval'):
+        ratios = [r['ratio'] for r in rows if r['phase'] == phase and r['model'] in NEURALBENCH]
+        if ratios:
+            mean = np.exp(np.mean(np.log(ratios)))
+            of = f'{len(ratios)} ratios (networks of NeuralBench)'
+            print(f'{phase}: geometric mean {mean:.2f} of {of}, least {min(ratios):.2f}')
     print(json.dumps(rows))
     return 0
 

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 from jbench import results, run
 
+SUITE = 'eeg-core-1.0'  # which makes the published choices
 DATASET = 'Zyma2019Electroencephalograms'
 SEEDS = (33, 34, 35)
 N_FILES = 72
@@ -58,12 +59,12 @@ def measure(folder: Path, workdir: Path) -> list[dict[str, Any]]:
     link.unlink(missing_ok=True)
     link.symlink_to(folder.resolve(), target_is_directory=True)
     models, seeds = ','.join(PUBLISHED), ','.join(map(str, SEEDS))
-    cells = [f'--task=mental_arithmetic@1/{DATASET}', f'--model={models}', f'--seeds={seeds}']
+    cells = [f'--task={SUITE}/mental_arithmetic/{DATASET}', f'--model={models}', f'--seeds={seeds}']
     status = run.main([*cells, f'--data_dir={link.parent}', f'--workdir={workdir}'])
     if status != 0:
         raise SystemExit(f'jbench ended with exit status {status}')
     return [r for r in results.load_all(workdir) if r['model'] in PUBLISHED and r['seed'] in SEEDS
-            and not r['protocol']['custom']]  # fmt: skip
+            and r['protocol']['suite'] == SUITE]  # fmt: skip
 
 
 def compare(found: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

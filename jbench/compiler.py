@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import threading
 from collections.abc import Callable
-from importlib import import_module
 from typing import Any
+
+import jax
 
 from jbench import optim, parallel
 from jbench.data.windows import n_samples
-from jbench.models import MODELS
+from jbench.models import factory, own, trial
 from jbench.models.blocks import Model
-from jbench.spec import Cell, Recipe, RequestError, Signal
+from jbench.spec import Cell, ModelSpec, Recipe, RequestError, Signal
 
 
 class Compiler:
@@ -26,16 +28,16 @@ class Compiler:
         self._thread: threading.Thread | None = None
         self._closed = False
 
-    def get(self, model: str, signal: Signal, n_out: int, recipe: Recipe) -> parallel.Programs:
+    def get(self, model: ModelSpec, signal: Signal, n_out: int, recipe: Recipe) -> parallel.Programs:
         """The programs, compiled now if they were not foreseen."""
-        signal = dataclasses.replace(signal, ch_names=())  # names do not change a program
+        signal = dataclasses.replace(_placed(model, signal), ch_names=())  # names do not change a program
         default = Recipe()  # these are not in the program but in the state that it carries, or outside of it
         free = {f: getattr(default, f) for f in ('lr', 'max_epochs', 'patience', 'class_weights')}
-        key = (MODELS[model].target, signal, n_out, dataclasses.replace(recipe, **free))
+        key = (model.target, signal, n_out, dataclasses.replace(recipe, **free))
         with self._lock:
             if key not in self._made:
                 self._made[key] = parallel.compile_programs(
-                    build(model, signal, n_out), optim.adamw(recipe, 1), recipe, signal, n_out
+                    build(model, signal, n_out, recipe.published), optim.adamw(recipe, 1), recipe, signal, n_out
                 )
                 self._seal()
             return self._made[key]
@@ -43,10 +45,16 @@ class Compiler:
     def foresee(self, cells: list[Cell]) -> None:
         """Start compiling what the specs alone let one expect, while the data are prepared."""
         wanted = [
-            (c.model, _expected_signal(c), len(c.dataset.event_id), c.task.recipe)
+            (c.spec, _expected_signal(c), len(c.dataset.event_id), c.task.recipe)
             for c in cells
-            if MODELS[c.model].kind == 'network' and c.dataset.event_id
+            if c.spec.kind == 'network' and c.dataset.event_id and not c.spec.positions  # names come with the data
         ]
+        for c in cells:
+            if c.spec.family == 'own':  # refused before anything is prepared
+                factory(c.spec)
+        for model, signal, n_out, _ in wanted:
+            if model.family == 'own':
+                build(model, signal, n_out)
 
         def work() -> None:
             for args in wanted:
@@ -65,12 +73,31 @@ class Compiler:
             self._thread.join()
 
 
+def _placed(model: ModelSpec, signal: Signal) -> Signal:
+    """The signal with the positions of its channels where a network asks for them; MNE is imported only then."""
+    if not model.positions:
+        return signal
+    from jbench.data.positions import positions
+
+    return dataclasses.replace(signal, positions=positions(signal.ch_names))
+
+
 def _expected_signal(cell: Cell) -> Signal:
     signal, window = cell.task.signal, cell.task.window
     return Signal(n_chans=cell.dataset.n_chans, n_times=n_samples(window.duration, signal.sfreq), sfreq=signal.sfreq)
 
 
-def build(model: str, signal: Signal, n_out: int) -> Model:
-    """A network of the table, its batch statistics synchronised over devices."""
-    module, _, name = MODELS[model].target.partition(':')
-    return getattr(import_module(module), name)(signal, n_out, axis_name=parallel.AXIS)
+def build(model: ModelSpec, signal: Signal, n_out: int, published: bool = False) -> Model:
+    """A network, its batch statistics synchronised over devices; `published`: as the reference builds it."""
+    if model.family == 'own':
+        _try(model, signal, n_out)
+    options = dict(model.published) if published else {}
+    return factory(model)(signal, n_out, axis_name=parallel.AXIS, **options)
+
+
+@functools.cache
+def _try(model: ModelSpec, signal: Signal, n_out: int) -> None:
+    """One's own network keeps the contract, or RequestError says how it does not; once for each shape."""
+    with own.explained(f'model {model.name}', own.file_of(model)):
+        make = functools.partial(factory(model), signal, n_out, axis_name=parallel.AXIS)
+        trial.check(make, model.name, signal, n_out, parallel.AXIS, jax.device_count() > 1)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import math
 import pkgutil
 import runpy
 from collections.abc import Iterable
@@ -13,53 +12,14 @@ from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
 
-from jbench.models import MODELS
+from jbench.checks import check
+from jbench.models import MODELS, own
 from jbench.overrides import override, paths
-from jbench.spec import (
-    Cell,
-    Dataset,
-    MissingExtraError,
-    ModelSpec,
-    Override,
-    Predefined,
-    RequestError,
-    Task,
-    unknown,
-)
+from jbench.spec import Cell, Dataset, MissingExtraError, ModelSpec, Override, RequestError, Task, unknown
 from jbench.tasks.suites import SUITES
 
 GROUPS = ('classic', 'foundation', 'baselines')
 SETTABLE = ('window', 'target', 'signal', 'split', 'recipe', 'metric')  # parts of a task that `--set` may change
-TINY = 1e-9  # stands for 'above 0'
-_SCORES = ('bal_acc', 'acc', 'f1_macro', 'auroc', 'auprc')
-METRICS = {  # scores of each kind of target; the first is the published headline
-    'classes': _SCORES,
-    'state': _SCORES,
-    'labels': ('f1_score_macro', 'hamming', 'exact_match'),
-    'value': ('pearsonr', 'rmse', 'mae', 'r2', 'normalized_rmse', 'bmae'),
-}
-LOSSES = {
-    'classes': 'cross_entropy',
-    'state': 'cross_entropy',
-    'labels': 'binary_cross_entropy',
-    'value': 'squared_error',
-}
-RANGES = (  # (path, least, greatest) of numbers that mean something
-    ('window.duration', TINY, 86_400),
-    ('window.stride', TINY, math.inf),
-    ('signal.sfreq', TINY, 100_000),
-    ('signal.clamp', TINY, math.inf),
-    ('split.valid', TINY, 1 - TINY),
-    ('split.test', TINY, 1 - TINY),
-    ('split.seed', 0, 2**32 - 1),
-    ('recipe.lr', 0, math.inf),
-    ('recipe.weight_decay', 0, math.inf),
-    ('recipe.batch_size', 1, math.inf),
-    ('recipe.max_epochs', 1, math.inf),
-    ('recipe.patience', 1, math.inf),
-    ('recipe.grad_clip', TINY, math.inf),
-    ('recipe.label_smoothing', 0, 1),
-)
 
 
 class Choice(NamedTuple):
@@ -69,6 +29,13 @@ class Choice(NamedTuple):
     dataset: Dataset
     named: bool
     reason: str = ''  # why a simulation stands in
+
+
+class Pick(NamedTuple):
+    """One model, and whether the user named it (else: a group that holds it)."""
+
+    spec: ModelSpec
+    named: bool
 
 
 @functools.cache
@@ -101,7 +68,8 @@ def find_dataset(name: str) -> Dataset:
 
 
 def select_tasks(text: str) -> list[tuple[Task, Dataset | None]]:
-    """The grammar of --task: names, name@version, name/dataset, device/name, categories, suites, `all`, comma lists."""
+    """The grammar of --task: comma lists of names, name@version, name/dataset, device/name, categories, suites,
+    suite/name, suite/name/dataset, and `all`."""
     chosen: list[tuple[Task, Dataset | None]] = []
     for item in filter(None, (p.strip() for p in text.split(','))):
         chosen += _select(item)
@@ -115,15 +83,8 @@ def _select(item: str) -> list[tuple[Task, Dataset | None]]:
     categories = {t.category for v in known.values() for t in v}
     if item == 'all':
         return [(v[-1], None) for v in known.values()]
-    if item in SUITES:
-        absent = [name for name, _ in SUITES[item] if name not in known]
-        if absent:
-            raise RequestError(
-                f'suite {item!r}: {len(absent)} of its {len(SUITES[item])} tasks are not in this version of '
-                f'jbench: {", ".join(absent)}\n  name those that are: --task='
-                + ','.join(f'{n}@{v}' for n, v in SUITES[item] if n in known)
-            )
-        return [(_version(known[name], name, version), None) for name, version in SUITES[item]]
+    if item.partition('/')[0] in SUITES:
+        return _select_suite(*item.partition('/')[::2])
     if item in categories:
         return [(v[-1], None) for v in known.values() if v[-1].category == item]
     head, _, rest = item.partition('/')
@@ -161,6 +122,25 @@ def _select(item: str) -> list[tuple[Task, Dataset | None]]:
     return [(task, dataset)]
 
 
+def _select_suite(suite: str, rest: str) -> list[tuple[Task, Dataset | None]]:
+    """The pinned tasks of a suite, or the one (on a dataset) that `rest` names, with the choices of the reference."""
+    pinned, known = dict(SUITES[suite]), tasks()
+    absent = [name for name in pinned if name not in known]
+    asked = next((name for name in pinned if f'{rest}/'.lower().startswith(f'{name}/')), None)
+    if rest and asked is None:
+        raise unknown(f'task of suite {suite!r}', rest, pinned)
+    if asked in absent or (not rest and absent):
+        raise RequestError(
+            f'suite {suite!r}: {len(absent)} of its {len(pinned)} tasks are not in this version of jbench: '
+            f'{", ".join(absent)}\n  name those that are: --task='
+            + ','.join(f'{suite}/{name}' for name in pinned if name not in absent)
+        )
+    chosen = []
+    for name in (asked,) if asked else pinned:
+        chosen += _select(f'{name}@{pinned[name]}{rest[len(name) :]}')
+    return [(override(task, 'recipe.published', True), dataset) for task, dataset in chosen]
+
+
 def _version(versions: tuple[Task, ...], name: str, version: int | str) -> Task:
     for task in versions:
         if str(task.version) == str(version):
@@ -169,25 +149,45 @@ def _version(versions: tuple[Task, ...], name: str, version: int | str) -> Task:
     raise RequestError(f'task {name!r} has no version {str(version)!r}; it has {there}')
 
 
-def select_models(text: str) -> list[ModelSpec]:
+def select_models(text: str) -> list[Pick]:
     """The grammar of --model: names, groups, `all`, comma lists."""
-    chosen: list[ModelSpec] = []
+    chosen: dict[str, Pick] = {}
     for item in filter(None, (p.strip() for p in text.split(','))):
         if item in GROUPS or item == 'all':
             group = [m for m in MODELS.values() if item in ('all', m.family)]
             if not group:
                 raise RequestError(f'--model={item}: no model of this family is in this version of jbench')
-            chosen += group
+            for m in group:
+                chosen.setdefault(m.name, Pick(m, False))
         elif item.lower() in MODELS:
-            chosen.append(MODELS[item.lower()])
+            chosen[item.lower()] = Pick(MODELS[item.lower()], True)
+        elif own.named(item):
+            mine = own.find(item)
+            chosen[mine.name] = Pick(mine, True)
         else:
             raise unknown('model', item, [*MODELS, *GROUPS, 'all'])
     if not chosen:
         raise unknown('model', text, [*MODELS, *GROUPS, 'all'])
-    for m in chosen:
+    for m, _ in chosen.values():
         if any(find_spec(package) is None for package in m.needs):
             raise MissingExtraError(' and '.join(m.needs), m.extra, f'model {m.name}')
-    return list(dict.fromkeys(chosen))
+    return list(chosen.values())
+
+
+def _fits(pick: Pick, task: Task) -> bool:
+    """Whether a model runs on a task: one that is named on any paradigm, one of a group where it belongs.
+
+    Raises: RequestError for a named model that cannot predict targets of this kind.
+    """
+    model, kind = pick.spec, task.target.kind
+    if model.targets and kind not in model.targets:
+        if pick.named:
+            raise RequestError(
+                f'model {model.name!r} predicts targets of kind {", ".join(model.targets)}; that of task '
+                f'{task.name!r} is {kind!r}; a group leaves out what does not fit, as in --model={model.family}'
+            )
+        return False
+    return pick.named or not model.paradigms or task.paradigm in model.paradigms
 
 
 def choose_dataset(task: Task, named: Dataset | None, data_dir: Path | None, workdir: Path, simulated: str) -> Choice:
@@ -236,31 +236,6 @@ def options(task: Task) -> list[str]:
     return [path for path in paths(task) if path.partition('.')[0] in SETTABLE]
 
 
-def check(task: Task) -> None:
-    """Refuse values that have the right type and no meaning, before anything is prepared. Raises RequestError."""
-    for path, low, high in RANGES:
-        value = attrgetter(path)(task) if path in paths(task) else None
-        if isinstance(value, int | float) and not low <= value <= high:
-            least = 'above 0' if low == TINY else f'at least {low:g}'
-            at_most = '' if high == math.inf else ' and below 1' if high < 1 else f' and at most {high:g}'
-            raise RequestError(f'--set {path}: {value!r} must be {least}{at_most}')
-    if any(f <= 0 for f in task.signal.notch):
-        raise RequestError(f'--set signal.notch: {task.signal.notch!r} must be above 0')
-    if not isinstance(task.split, Predefined) and task.split.valid + task.split.test >= 1:
-        raise RequestError(
-            f'--set split.valid, split.test: {task.split.valid!r} and {task.split.test!r} leave no rest to train on'
-        )
-    for path in ('signal.band', 'signal.baseline'):
-        pair = attrgetter(path)(task)
-        if pair is not None and pair[0] >= pair[1]:
-            raise RequestError(f'--set {path}: {pair!r} must be two ascending numbers')
-    kind = task.target.kind
-    if kind in METRICS and task.metric not in METRICS[kind]:
-        raise unknown(f'metric of {kind}', task.metric, METRICS[kind])
-    if kind in LOSSES and task.recipe.loss != LOSSES[kind]:
-        raise RequestError(f'--set recipe.loss: {task.recipe.loss!r} does not fit {kind}, learnt by {LOSSES[kind]!r}')
-
-
 def parse_overrides(items: Iterable[str]) -> tuple[Override, ...]:
     """`--set a.b=c` items as (path, text), in canonical order. Raises RequestError without a '='."""
     pairs = []
@@ -290,14 +265,18 @@ def config_overrides(path: str) -> tuple[Override, ...]:
 
 
 def make_cells(
-    choices: list[Choice], models: list[ModelSpec], user: tuple[Override, ...], debug: bool = False
+    choices: list[Choice], models: list[Pick], user: tuple[Override, ...], debug: bool = False
 ) -> list[Cell]:
-    """Every choice with every model, in order; what was asked twice comes once."""
+    """Every choice with every model that fits it, in order; what was asked twice comes once. Raises RequestError."""
     asked = (*user, ('recipe.max_epochs', 2)) if debug else user
     cells = []
     for c in choices:
         plain, own = apply(c.task, c.dataset, ()), apply(c.task, c.dataset, user)
         changed = tuple((p, v) for p, v in user if attrgetter(p)(plain) != attrgetter(p)(own))
         task = apply(c.task, c.dataset, asked)
-        cells += [Cell(task=task, dataset=c.dataset, model=m.name, overrides=changed, debug=debug) for m in models]
+        cells += [
+            Cell(task=task, dataset=c.dataset, spec=m.spec, overrides=changed, debug=debug)
+            for m in models
+            if _fits(m, task)
+        ]
     return list({c.key: c for c in cells}.values())

@@ -27,12 +27,18 @@ def devices() -> dict[str, Any]:
     }
 
 
+def class_names(dataset: Dataset, data: PreparedSet) -> list[str]:
+    """What the classes are called: the names that the dataset gives to its event codes, else the values themselves."""
+    names = {str(code): name for name, code in dataset.event_id}
+    return [names.get(c, c) for c in data.classes]
+
+
 def describe(cell: Cell, data: PreparedSet, seed: int, digest: str, outcome: dict[str, Any]) -> dict[str, Any]:
     """Everything that a result says, apart from its scores."""
     test, fitted_on = data.rows('test'), data.rows('train', 'valid')
     baseline = metrics.dummy(data.kind, data.y[fitted_on], len(test), n_out=data.n_out)
     floor = metrics.headline(metrics.evaluate(data.kind, baseline, data.y[test]), cell.task.metric)
-    protocol, names = _protocol(cell, data), {str(code): name for name, code in cell.dataset.event_id}
+    protocol = _protocol(cell, data)
     counts = {name: int((data.split == name).sum()) for name in ('train', 'valid', 'test')}
     scale = 1 / 1024 if sys.platform != 'darwin' else 1 / 1024**2
     return {
@@ -58,7 +64,7 @@ def describe(cell: Cell, data: PreparedSet, seed: int, digest: str, outcome: dic
         'config': {'task': cell.task, 'dataset': cell.dataset},
         'versions': results.versions(),
         'devices': devices(),
-        'classes': [names.get(c, c) for c in data.classes],
+        'classes': class_names(cell.dataset, data),
         'memory': {'peak_rss_mb': resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * scale},
         'warnings': [*_marks(cell, protocol), *data.warnings, *([outcome['failed']] if 'failed' in outcome else [])],
         'n_parameters': outcome.get('n_parameters', {'total': None, 'trainable': None}),
@@ -69,10 +75,14 @@ def describe(cell: Cell, data: PreparedSet, seed: int, digest: str, outcome: dic
 
 
 def _protocol(cell: Cell, data: PreparedSet) -> dict[str, Any]:
-    """Which published protocol a result follows, and how it departs from it."""
+    """Which published protocol a result follows, and how it departs from it.
+
+    A suite is named where all of its choices were made: its version of the task on the Core dataset, the whole of it,
+    under the published recipe, nothing changed.
+    """
     name = cell.task.name if cell.task.device == 'eeg' else f'{cell.task.device}/{cell.task.name}'
     pinned = (name, cell.task.version)
-    core = cell.dataset.name == cell.task.datasets[0]
+    core = cell.dataset.name == cell.task.datasets[0] and cell.task.recipe.published
     suite = next((s for s, names in SUITES.items() if pinned in names and core), None)
     custom = [f'{p}={v}' for p, v in cell.overrides]
     partial = _partial(cell.task, cell.dataset, data)

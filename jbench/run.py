@@ -76,9 +76,10 @@ def _plan(args: argparse.Namespace) -> tuple[list[Cell], list[plan.Choice], list
     user = plan.parse_overrides(args.set)
     if args.config:
         user = tuple(sorted(dict((*plan.config_overrides(args.config), *user)).items()))
-    recipe = [p for p, _ in user if p.startswith('recipe.')]
-    if recipe and all(m.kind == 'estimator' for m in models):
-        raise RequestError(f'--set {recipe[0]}: unused, because {", ".join(m.name for m in models)} follows no recipe')
+    recipe = [p for p, _ in user if p.startswith('recipe.') and p != 'recipe.published']
+    if recipe and all(m.kind == 'estimator' for m, _ in models):
+        names = ', '.join(m.name for m, _ in models)
+        raise RequestError(f'--set {recipe[0]}: unused, because {names} follows no recipe')
     selected = plan.select_tasks(args.task)
     if args.simulated == 'yes' and all(d is not None and not d.simulated for _, d in selected):
         raise RequestError('--simulated=yes: unused, because every dataset is named, and a named one is never replaced')

@@ -17,6 +17,8 @@ from typing import Any, TypeVar
 
 Spec = TypeVar('Spec')
 Override = tuple[str, Any]  # ('window.start', 2.0)
+Position = tuple[float, float, float]  # of a channel: each axis from 0 to 1 over the channels of a set
+NO_POSITION: Position = (-0.1, -0.1, -0.1)  # of a channel whose place is not known
 
 
 class RequestError(ValueError):
@@ -40,7 +42,8 @@ class SignalSpec:
     sfreq: float = 120.0  # Hz, after resampling
     band: tuple[float, float] | None = (0.1, 75.0)  # Hz, zero-phase FIR
     notch: tuple[float, ...] = (50.0, 60.0)  # Hz, with all harmonics
-    scaler: typing.Literal['robust', 'standard', 'none'] = 'robust'  # median, IQR | mean, sd; recording, channel
+    # by recording and channel: median and IQR | mean and sd; 'micro': times 1e6 alone, which keeps what levels tell
+    scaler: typing.Literal['robust', 'standard', 'micro', 'none'] = 'robust'
     baseline: tuple[float, float] | None = None  # s from the window's start, mean subtracted
     clamp: float | None = 20.0  # applied when windows are loaded; handcrafted baselines skip it
 
@@ -116,7 +119,18 @@ class ByGroup:
     valid: float = 0.2
     test: float = 0.2
     seed: int = 33
+    fold: str = ''  # 'k/n': groups dealt into n folds, fold k tests, the next validates; replaces shares and seed
     kind: typing.Literal['by_group'] = 'by_group'
+
+    def fold_numbers(self) -> tuple[int, int]:
+        """k and n of `fold`. Raises: RequestError unless it is k/n with 1 <= k <= n and n >= 3."""
+        k, _, n = self.fold.partition('/')
+        if not (k.isdecimal() and n.isdecimal() and 1 <= int(k) <= int(n) >= 3):
+            raise RequestError(
+                f'--set split.fold: {self.fold!r} must be k/n, as 1/5: fold k, from 1 to n, of n folds, at least 3 '
+                '(one each to train, validate and test)'
+            )
+        return int(k), int(n)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -159,6 +173,7 @@ class Recipe:
     label_smoothing: float = 0.1
     class_weights: bool = False
     loss: typing.Literal['cross_entropy', 'binary_cross_entropy', 'squared_error'] = 'cross_entropy'
+    published: bool = False  # the reference's choices where ours differ: first batch statistics, fits on train + valid
 
 
 @dataclass(frozen=True)
@@ -179,6 +194,7 @@ class Task:
     version: int = 1
     device: str = 'eeg'
     category: str
+    paradigm: str = ''  # MOABB's word (imagery, p300, ssvep, cvep, rstate), or ours: which baselines fit
     title: str
     datasets: tuple[str, ...]  # the first is the Core dataset
     simulated: str | None = None  # the embedded stand-in
@@ -235,9 +251,14 @@ class Cell:
 
     task: Task  # with every override applied
     dataset: Dataset
-    model: str
+    spec: ModelSpec
     overrides: tuple[Override, ...] = ()  # the user's own, in canonical order
     debug: bool = False
+
+    @property
+    def model(self) -> str:
+        """Name of the model."""
+        return self.spec.name
 
     @property
     def source(self) -> str:
@@ -253,7 +274,8 @@ class Cell:
 
 def cell_key(task: dict[str, Any], dataset: str, model: str, debug: bool) -> str:
     """The key of a cell from the JSON of its task."""
-    asked = {k: v for k, v in task.items() if k not in ('category', 'title', 'datasets', 'simulated')}
+    asked = {k: v for k, v in task.items() if k not in ('category', 'paradigm', 'title', 'datasets', 'simulated')}
+    asked['split'] = {k: v for k, v in task['split'].items() if (k, v) != ('fold', '')}  # as before there were folds
     asked['overrides'] = []  # applied already, those of this dataset
     asked['exclude'] = [[e['subject'], e['after_split']] for e in task['exclude'] if e['dataset'] == dataset]
     return spec_hash({'task': asked, 'dataset': dataset, 'model': model, 'debug': debug})
@@ -267,6 +289,7 @@ class Signal:
     n_times: int
     sfreq: float  # Hz
     ch_names: tuple[str, ...] = ()
+    positions: tuple[Position, ...] = ()  # of the channels, for networks that ask; one montage for all recordings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -279,6 +302,10 @@ class ModelSpec:
     target: str  # 'module:factory'
     kind: str = 'network'  # 'network': init/apply, trained by fit.py; 'estimator': fitted once on train + valid
     trained: bool = True  # False: one batch sets its batch statistics, no weight is changed (chance)
+    published: tuple[Override, ...] = ()  # options of the factory under recipe.published
+    targets: tuple[str, ...] = ()  # kinds of target that it fits; (): all
+    paradigms: tuple[str, ...] = ()  # paradigms that it fits; (): all
+    positions: bool = False  # asks for Signal.positions
     citation: str = ''
     needs: tuple[str, ...] = ()  # packages beyond the core ones, and the extra that brings them
     extra: str = ''

@@ -7,7 +7,6 @@ import dataclasses
 import time
 import traceback
 from collections.abc import Iterator
-from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,7 +18,8 @@ from jbench import checkpoint, fit, optim, parallel, provenance, results
 from jbench.compiler import Compiler
 from jbench.data import cache, fs, loader
 from jbench.fit import Interrupted
-from jbench.models import MODELS
+from jbench.models import factory
+from jbench.models.baselines import Part, Training
 from jbench.progress import Progress, StopSignal
 from jbench.spec import Cell, RequestError
 
@@ -107,7 +107,7 @@ def _train(
         data = loader.open_set(folder, cell.task)
         if cell.debug:
             data = _few(data)
-        if MODELS[cell.model].kind == 'network':
+        if cell.spec.kind == 'network':
             outcomes = _train_network(cell, data, todo, compiler, context)
         else:
             outcomes = _fit_estimator(cell, data, todo, context) if parallel.first() else iter(())
@@ -187,12 +187,10 @@ def stored(cell: Cell, seeds: list[int], context: Context) -> list[dict[str, Any
 
 
 def _few(data: loader.PreparedSet) -> loader.PreparedSet:
-    """Evenly spaced windows of each split, for --debug."""
+    """Some windows of each split, for --debug: drawn, since every n-th one may always be of the same class."""
     split = np.full_like(data.split, '')
     for name in ('train', 'valid', 'test'):
-        rows = data.rows(name)
-        keep = rows[:: max(1, len(rows) // DEBUG_WINDOWS)]
-        split[keep] = name
+        split[np.random.default_rng(0).permutation(data.rows(name))[:DEBUG_WINDOWS]] = name
     return dataclasses.replace(data, split=split)
 
 
@@ -207,7 +205,7 @@ def _train_network(
     recipe, name = cell.task.recipe, f'{cell.task.name}/{cell.dataset.name} {cell.model}'
     train, valid, test = (loader.Loader(data, (s,), recipe.batch_size) for s in ('train', 'valid', 'test'))
     began = time.monotonic()
-    programs = compiler.get(cell.model, data.signal, data.n_out, recipe)
+    programs = compiler.get(cell.spec, data.signal, data.n_out, recipe)
     compiled = time.monotonic() - began
     steps = loader.n_batches(len(train), recipe.batch_size) * recipe.max_epochs
     tx = optim.adamw(recipe, steps)
@@ -216,7 +214,7 @@ def _train_network(
         watch = _watch(cell, data, seed, name, context)
         began = time.monotonic()
         try:
-            if MODELS[cell.model].trained:
+            if cell.spec.trained:
                 fitted = fit.fit(programs, start, train, valid, recipe, cell.task.metric, watch)
             else:
                 fitted = fit.Fitted(fit.touch(programs, start, train), [], -1, time.monotonic() - began, 0)
@@ -272,15 +270,29 @@ def _fit_estimator(
     cell: Cell, data: loader.PreparedSet, seeds: list[int], context: Context
 ) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield (seed, outcome) of an estimator: fitted once, the same for every seed."""
-    module, _, name = MODELS[cell.model].target.partition(':')
-    rows, test_rows = data.rows('train', 'valid'), data.rows('test')
+    rows = {'train': data.rows('train'), 'valid': data.rows('valid'), 'both': data.rows('train', 'valid')}
+    test_rows = data.rows('test')
+    given = Training(
+        **{k: Part(loader.View(data, r), data.y[r]) for k, r in rows.items()},
+        kind=data.kind,
+        n_out=data.n_out,
+        signal=data.signal,
+        metric=cell.task.metric,
+        published=cell.task.recipe.published,
+        classes=tuple(provenance.class_names(cell.dataset, data)),
+    )
     what = f'{cell.task.name}/{cell.dataset.name} {cell.model}'
     context.progress.update(what, 0, 1)
     began = time.monotonic()
-    predict = getattr(import_module(module), name)(loader.View(data, rows), data.y[rows], data.kind, data.n_out)
+    predict = factory(cell.spec)(given)
     fitted = time.monotonic()
     context.guard()
-    outputs = predict(loader.View(data, test_rows))
+    outputs, shape = np.asarray(predict(loader.View(data, test_rows))), (len(test_rows), data.n_out)
+    if outputs.shape != shape or outputs.dtype.kind not in 'biuf' or not np.isfinite(outputs).all():
+        raise RequestError(
+            f'model {cell.model}: expected finite numbers {list(shape)} ([windows, n_out]) as its outputs on the test '
+            f'part, got {outputs.dtype} {list(outputs.shape)}' + ', not all finite' * (outputs.shape == shape)
+        )
     tested = time.monotonic()
     context.progress.update(what, 1, 1)
     predictions = {

@@ -1,22 +1,27 @@
 """Train a few steps on all devices of one process, or of several, and write down what came out (a script for tests).
 
-python tests/devices.py FOLDER OUT [distributed]
+python tests/devices.py FOLDER OUT [distributed]    # EEGNet by the programs of parallel.py
+python tests/devices.py networks OUT                # every network, two steps in float64
 """
 
 from __future__ import annotations
 
 import dataclasses
 import sys
+from functools import partial
 from pathlib import Path
 
 import jax
 import numpy as np
 import optax
 import small
+import test_networks
+import weights
 
-from jbench import fit, parallel
+from jbench import fit, parallel, step
 from jbench.compiler import build
 from jbench.data import loader
+from jbench.models import MODELS
 
 EPOCHS = 12
 
@@ -26,7 +31,7 @@ def main(folder: str, out: str, *distributed: str) -> None:
     if distributed:
         parallel.connect()
     data, recipe = small.prepared(Path(folder)), small.cell().task.recipe
-    model, tx = build('eegnet', data.signal, data.n_out), optax.sgd(0.1)
+    model, tx = build(MODELS['eegnet'], data.signal, data.n_out), optax.sgd(0.1)
     programs = parallel.compile_programs(model, tx, recipe, data.signal, data.n_out)
     train, test = (loader.Loader(data, (n,), recipe.batch_size) for n in ('train', 'test'))
     train.carry(programs.precompute)
@@ -54,5 +59,27 @@ def main(folder: str, out: str, *distributed: str) -> None:
         np.savez(out, losses=losses, outputs=outputs, n=len(test), processes=jax.process_count(), **flat, **facts)
 
 
+def networks(out: str) -> None:
+    """Two steps of every network with dropout; unequal numbers of valid rows, one of four devices has none."""
+    shape, mask = (3, 120, 2), np.array([1, 1, 0, 0, 1, 0, 1, 1], bool)
+    rng, d, found = np.random.default_rng(0), jax.device_count(), {}
+    rows = {'x': rng.standard_normal((8, *shape[:2])) + 3, 'y': np.arange(8) % 2, 'mask': mask}
+    batch = {k: v.reshape(d, 8 // d, *v.shape[1:]) for k, v in rows.items()}
+    for name in test_networks.NETWORKS:
+        model, tx = test_networks.build(name, shape, axis_name=step.AXIS), optax.sgd(weights.LR[name])
+        drawn = test_networks.lively(name, model) | {'key': jax.random.key_data(jax.random.key(0))}
+        state = parallel.new_state(drawn, tx, np.ones(2))
+        one = partial(step.train_step, model=model, tx=tx, loss='cross_entropy', smoothing=0.0)
+        train = jax.pmap(one, axis_name=step.AXIS, in_axes=(None, 0), out_axes=None)
+        for i in range(2):
+            state, sums = train(state, batch)
+            found |= {f'{name}/{i}/{k}': np.asarray(v) for k, v in sums.items()}
+        found |= {f'{name}/{k}': v for k, v in model.to_torch(state).items()}
+    np.savez(out, devices=d, **found)
+
+
 if __name__ == '__main__':
-    main(*sys.argv[1:])
+    if sys.argv[1] == 'networks':
+        networks(*sys.argv[2:])
+    else:
+        main(*sys.argv[1:])

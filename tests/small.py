@@ -7,6 +7,7 @@ from pathlib import Path
 
 from jbench import plan
 from jbench.data import cache, loader
+from jbench.models import MODELS
 from jbench.overrides import override
 from jbench.spec import Cell
 
@@ -18,7 +19,7 @@ def cell(**recipe: object) -> Cell:
     task, dataset = plan.tasks()['p3'][-1], plan.datasets()['SimulatedP3']
     for name, value in {'max_epochs': 3, 'patience': 3, 'lr': 1e-2, **recipe}.items():
         task = override(task, f'recipe.{name}', value)
-    return Cell(task=task, dataset=dataset, model='eegnet')
+    return Cell(task=task, dataset=dataset, spec=MODELS['eegnet'])
 
 
 def prepared(root: Path) -> loader.PreparedSet:

@@ -77,6 +77,22 @@ def test_devices_and_processes_agree(runs):
             np.testing.assert_allclose(r[part], one[part], rtol=1e-5, atol=1e-5, err_msg=f'{name}: {part}')
 
 
+@pytest.mark.slow
+def test_every_network_agrees(tmp_path):
+    """Dropout, batch statistics and gradients of each, in float64, on one device and on four."""
+    found = {}
+    for n in (1, 4):
+        env = environment(n, JAX_ENABLE_X64='1')
+        env['XLA_FLAGS'] += ' --xla_backend_optimization_level=0'  # compiles in half the time
+        out = tmp_path / f'{n}.npz'
+        subprocess.run([sys.executable, SCRIPT, 'networks', out], check=True, env=env, timeout=600)
+        found[n] = dict(np.load(out))
+        assert found[n].pop('devices') == n
+    assert len(found[1]) > 100
+    for name, value in found[1].items():
+        np.testing.assert_allclose(found[4][name], value, rtol=1e-6, atol=1e-9, err_msg=name)
+
+
 RUN = ['--task=p3', '--model=eegnet,dummy', '--seeds=33', '--set=recipe.max_epochs=25', '--set=recipe.patience=25']
 MODELS = ('eegnet', 'dummy')
 

@@ -29,7 +29,7 @@ from run_whole import finish, start
 
 from jbench import checkpoint, plan, results, run, xla_cache
 from jbench.data import cache, fs, loader, records
-from jbench.models import baselines
+from jbench.models import baselines, classical
 from jbench.spec import Cell, RequestError, spec_hash
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -263,8 +263,9 @@ def test_noise_in_place_of_the_test_windows_changes_nothing_before_the_test(prep
         np.testing.assert_array_equal(a.y, b.y)
     answers = []
     for s in (prepared, noisy):
-        rows = s.rows('train', 'valid')
-        predict = baselines.cov_ts_lr(loader.View(s, rows), s.y[rows], s.kind, s.n_out)
+        rows = s.rows('train'), s.rows('valid'), s.rows('train', 'valid')
+        parts = [baselines.Part(loader.View(s, r), s.y[r]) for r in rows]
+        predict = classical.cov_ts_lr(baselines.Training(*parts, s.kind, s.n_out, s.signal, 'bal_acc', False))
         answers.append(predict(loader.View(prepared, prepared.rows('test'))))
     np.testing.assert_array_equal(*answers)
 
@@ -345,7 +346,7 @@ def test_a_forged_result_is_refused_in_words(name, tmp_path):
 
 
 def test_nothing_here_unpickles_or_runs_what_it_reads():
-    """By the source: no pickle, no eval, no shell; one place runs a file, the one that --config names."""
+    """By the source: no pickle, no eval, no shell; files are run where --config or --model names one."""
     forbidden = {'pickle', 'dill', 'cloudpickle', 'joblib', 'marshal', 'shelve', 'yaml', 'torch'}
     calls = {'eval', 'exec', 'compile_command', 'system', 'popen', 'run_path', 'run_module', 'allow_pickle'}
     found = set()
@@ -358,7 +359,7 @@ def test_nothing_here_unpickles_or_runs_what_it_reads():
                 name = getattr(node.func, 'attr', getattr(node.func, 'id', ''))
                 keys = [k.arg for k in node.keywords if getattr(k.value, 'value', None) is True]
                 found |= {(path.name, n) for n in (name, *keys) if n in calls or n == 'shell'}
-    assert found == {('plan.py', 'run_path')}
+    assert found == {('plan.py', 'run_path'), ('own.py', 'exec')}
 
 
 CANARY = 'import os\nopen(os.environ["CANARY"], "a").write(__file__ + "\\n")\nraise ImportError("canary")\n'
@@ -437,7 +438,7 @@ def test_a_result_stays_in_the_work_folder(task, dataset, model):
     cell = Cell(
         task=dataclasses.replace(plain.task, name=task),
         dataset=dataclasses.replace(plain.dataset, name=dataset),
-        model=model,
+        spec=dataclasses.replace(plain.spec, name=model),
     )
     path = results.result_dir('/work', cell)
     assert Path(os.path.normpath(path)) == path and len(path.parts) == 7 and path.parts[:3] == ('/', 'work', 'results')

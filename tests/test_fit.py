@@ -13,7 +13,7 @@ import small
 from jbench import checkpoint, fit, metrics, optim, parallel
 from jbench.compiler import build
 from jbench.data import loader
-from jbench.models import baselines
+from jbench.models import MODELS, baselines
 
 
 @pytest.fixture(scope='module')
@@ -23,7 +23,7 @@ def setting(tmp_path_factory):
         patch.setattr(loader, 'CHUNK_BATCHES', 3)
         data, recipe = small.prepared(tmp_path_factory.mktemp('fit')), small.cell().task.recipe
         parts = [loader.Loader(data, (name,), recipe.batch_size) for name in ('train', 'valid', 'test')]
-        model = build('eegnet', data.signal, data.n_out)
+        model = build(MODELS['eegnet'], data.signal, data.n_out)
         programs = parallel.compile_programs(model, optim.adamw(recipe, 1), recipe, data.signal, data.n_out)
         yield {'parts': parts, 'programs': programs, 'model': model}
 
@@ -178,7 +178,8 @@ def test_chance_is_a_network_that_saw_one_batch_and_learned_nothing(setting):
 
 
 def test_the_dummy_names_the_most_frequent_class():
-    predict = baselines.dummy(np.zeros((5, 1, 1)), np.array([1, 1, 0, 1, 2]), 'classes', 3)
+    part = baselines.Part(np.zeros((5, 1, 1)), np.array([1, 1, 0, 1, 2]))
+    predict = baselines.dummy(baselines.Training(part, part, part, 'classes', 3, None, 'bal_acc', False))
     assert list(predict(np.zeros((2, 1, 1))).argmax(1)) == [1, 1]
 
 

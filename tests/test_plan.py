@@ -25,7 +25,8 @@ from jbench.spec import (
 from jbench.tasks.suites import SUITES
 
 BCI = ['cvep', 'mental_imagery', 'motor_execution', 'motor_imagery', 'p3', 'ssvep']
-ALL = sorted([*BCI, 'mental_arithmetic'])
+PUBLISHED = sorted([*BCI, 'mental_arithmetic'])
+BASELINES = [m.name for m in MODELS.values() if m.family == 'baselines']
 EVERY = [t for versions in plan.tasks().values() for t in versions]
 P3, SIMULATED = plan.tasks()['p3'][-1], plan.datasets()['SimulatedP3']
 
@@ -54,10 +55,14 @@ def names(text: str) -> list[str]:
         ('internal_state', ['mental_arithmetic@1']),
         ('bci', [f'{t}@1' for t in BCI]),
         ('eeg/bci', [f'{t}@1' for t in BCI]),
-        ('all', [f'{t}@1' for t in ALL]),
+        ('all', [f'{v[-1].name}@{v[-1].version}' for v in plan.tasks().values()]),
         ('ssvep,p3', ['ssvep@1', 'p3@1']),
         (' ssvep , p3 ,', ['ssvep@1', 'p3@1']),
         ('p3,bci,p3', ['p3@1', *[f'{t}@1' for t in BCI if t != 'p3']]),
+        ('eeg-core-1.0/p3', ['p3@1']),
+        ('eeg-core-1.0/p3/SimulatedP3', ['p3@1/SimulatedP3']),
+        ('eeg-core-1.0/mental_arithmetic/eegmat', ['mental_arithmetic@1/Zyma2019Electroencephalograms']),
+        ('p3,eeg-core-1.0/p3,ssvep', ['p3@1', 'p3@1', 'ssvep@1']),
     ],
 )
 def test_the_grammar_of_task(text, expected):
@@ -68,7 +73,7 @@ def test_the_grammar_of_task(text, expected):
     ('text', 'says'),
     [
         ('p33', "unknown task 'p33'; did you mean 'p3'"),
-        ('Kalunga2016', 'is a dataset: name the task before it, as in --task=ssvep/Kalunga2016'),
+        ('Kalunga2016', 'is a dataset: name the task before it, as in --task=kalunga_ssvep/Kalunga2016'),
         ('motor_imagry', "did you mean 'motor_imagery'"),
         ('', "unknown task ''"),
         (',', "unknown task ','"),
@@ -82,6 +87,10 @@ def test_the_grammar_of_task(text, expected):
         ('p3/Kalunga2016Online', 'dataset Kalunga2016Online does not serve task p3; it is served by: Schreuder2010New'),
         ('eeg-core-1.0', "suite 'eeg-core-1.0': 29 of its 36 tasks are not in this version of jbench: age, "),
         ('eeg-core-1.1', "did you mean 'eeg-core-1.0'"),
+        ('eeg-core-1.0/age', "suite 'eeg-core-1.0': 29 of its 36 tasks are not in this version of jbench: age, "),
+        ('eeg-core-1.0/p', "unknown task of suite 'eeg-core-1.0' 'p'"),
+        ('eeg-core-1.0/motor_imagry', "did you mean 'motor_imagery'"),
+        ('eeg-core-1.0/p3/Kalunga2016Online', 'dataset Kalunga2016Online does not serve task p3'),
     ],
 )
 def test_a_wrong_task_says_what_there_is(text, says):
@@ -94,7 +103,23 @@ def test_an_incomplete_suite_names_a_selection_that_works():
     with pytest.raises(RequestError) as error:
         plan.select_tasks('eeg-core-1.0')
     shown = str(error.value).rpartition('--task=')[2]
-    assert sorted(names(shown)) == [f'{t}@1' for t in ALL]
+    assert sorted(names(shown)) == [f'{t}@1' for t in PUBLISHED]
+    assert all(t.recipe.published for t, _ in plan.select_tasks(shown))
+
+
+def test_a_suite_makes_the_published_choices_and_they_are_no_change_of_the_user(more_tasks):
+    for text in ('old-1.0', 'old-1.0/p3', 'eeg-core-1.0/ssvep/Kalunga2016Online'):
+        assert all(t.recipe.published for t, _ in plan.select_tasks(text))
+    ((plain, _),), ((pinned, _),) = plan.select_tasks('p3@1'), plan.select_tasks('old-1.0/p3')
+    assert not plain.recipe.published and pinned == override(plain, 'recipe.published', True)
+    models = plan.select_models('dummy')
+    user = plan.parse_overrides(['recipe.published=true'])
+    by_suite, by_hand, undone = (
+        plan.make_cells([plan.Choice(task, SIMULATED, False)], models, changes)[0]
+        for task, changes in ((pinned, ()), (plain, user), (pinned, plan.parse_overrides(['recipe.published=no'])))
+    )
+    assert by_suite.overrides == () and by_suite.key == by_hand.key
+    assert by_hand.overrides == (('recipe.published', 'true'),) and undone.overrides == (('recipe.published', 'no'),)
 
 
 @pytest.fixture()
@@ -128,11 +153,12 @@ def test_versions_devices_and_suites(more_tasks):
         ('dummy, eegnet', ['dummy', 'eegnet']),
         ('eegnet,eegnet,dummy', ['eegnet', 'dummy']),
         ('all', list(MODELS)),
+        ('trca,baselines,eegnet', ['trca', *[b for b in BASELINES if b != 'trca'], 'eegnet']),
         *[(g, [m.name for m in MODELS.values() if m.family == g]) for g in plan.GROUPS if g != 'foundation'],
     ],
 )
 def test_the_grammar_of_model(text, expected):
-    assert [m.name for m in plan.select_models(text)] == expected
+    assert [m.spec.name for m in plan.select_models(text)] == expected
 
 
 @pytest.mark.parametrize(
@@ -147,6 +173,41 @@ def test_a_wrong_model_says_what_there_is(text, says):
     with pytest.raises(RequestError) as error:
         plan.select_models(text)
     assert says in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ('task', 'expected'),
+    [
+        ('ssvep', ['cov_ts_lr', 'ts_lr', 'cospectra_log_lr', 'fbcca', 'trca']),
+        ('cvep', ['cov_ts_lr', 'ts_lr', 'trca']),
+        ('motor_imagery', ['cov_ts_lr', 'ts_lr', 'csp_lda', 'fgmdm']),
+        ('p3', ['cov_ts_lr', 'ts_lr', 'xdawn_ts_lr', 'xdawn_cov_lr', 'xdawn_lda', 'erp_lr']),
+        ('mental_arithmetic', ['cov_ts_lr', 'ts_lr', 'band_power_lr']),
+    ],
+)
+def test_a_group_runs_the_models_that_fit(task, expected):
+    choice = plan.Choice(plan.tasks()[task][0], SIMULATED, False)
+    cells = plan.make_cells([choice], plan.select_models('baselines'), ())
+    assert [c.model for c in cells] == [*expected, 'dummy', 'chance']
+    named = plan.make_cells([choice], plan.select_models('band_power_lr,csp_lda,baselines'), ())
+    assert {'band_power_lr', 'csp_lda'} <= {c.model for c in named}, 'what is named runs on every paradigm'
+
+
+def test_a_model_that_is_named_and_cannot_predict_the_target_is_refused():
+    age = Task(
+        name='age', category='x', paradigm='rstate', title='', datasets=('D',), window=Window(), target=Value(),
+        metric='pearsonr', recipe=Recipe(loss='squared_error'),
+    )  # fmt: skip
+    choice = plan.Choice(age, dataclasses.replace(SIMULATED, recipe=()), True)
+    cells = plan.make_cells([choice], plan.select_models('baselines'), ())
+    assert [c.model for c in cells] == ['cov_ts_ridge', 'ridge', 'dummy', 'chance']
+    for text in ('cov_ts_lr', 'eegnet,cov_ts_lr', 'baselines,cov_ts_lr'):
+        with pytest.raises(RequestError) as error:
+            plan.make_cells([choice], plan.select_models(text), ())
+        assert str(error.value) == (
+            "model 'cov_ts_lr' predicts targets of kind classes, state, labels; that of task 'age' is 'value'; "
+            'a group leaves out what does not fit, as in --model=baselines'
+        )
 
 
 # ---- overrides ----
@@ -172,6 +233,7 @@ DIFFERENT = {  # for every path of a task that `--set` takes: (text, value)
     'split.valid': ('.25', 0.25),
     'split.test': ('0.1', 0.1),
     'split.seed': ('7', 7),
+    'split.fold': ('2/5', '2/5'),
     'recipe.lr': ('3e-4', 3e-4),
     'recipe.weight_decay': ('0', 0.0),
     'recipe.batch_size': ('32', 32),
@@ -181,6 +243,7 @@ DIFFERENT = {  # for every path of a task that `--set` takes: (text, value)
     'recipe.label_smoothing': ('0', 0.0),
     'recipe.class_weights': ('False', False),
     'recipe.loss': ('cross_entropy', 'cross_entropy'),
+    'recipe.published': ('true', True),
 }
 
 
@@ -231,7 +294,7 @@ def test_text_becomes_the_type_of_the_field(path):
         ('recipe.loss', 'squared_error', "'squared_error' does not fit classes"),
         ('metric', 'foo', "unknown metric of classes 'foo'"),
         ('metric', 'pearsonr', "unknown metric of classes 'pearsonr'"),
-        ('signal.scaler', 'foo', "--set signal.scaler: 'foo' is not one of robust, standard, none"),
+        ('signal.scaler', 'foo', "--set signal.scaler: 'foo' is not one of robust, standard, micro, none"),
         ('signal.band', '1', "--set signal.band: '1' is not a valid"),
         ('signal.band', '40,1', 'must be two ascending numbers'),
         ('signal.baseline', '0.2,0.2', 'must be two ascending numbers'),
@@ -253,14 +316,14 @@ def test_a_wrong_value_is_refused_in_words(path, text, says):
 def test_metrics_fit_their_targets():
     import numpy as np
 
-    from jbench import metrics, step
+    from jbench import checks, metrics, step
 
     outputs = {'classes': np.eye(3), 'labels': np.eye(3), 'value': np.arange(3.0)[:, None]}
     y = {'classes': np.arange(3), 'labels': np.eye(3, dtype=int), 'value': np.arange(3.0)[:, None]}
-    for kind, known in plan.METRICS.items():
+    for kind, known in checks.METRICS.items():
         kind = 'classes' if kind == 'state' else kind
         assert set(known) == set(metrics.evaluate(kind, outputs[kind], y[kind]))
-    assert set(plan.LOSSES.values()) == set(step.LOSSES)
+    assert set(checks.LOSSES.values()) == set(step.LOSSES)
 
 
 def test_a_task_of_values_takes_other_metrics():
@@ -342,7 +405,7 @@ def test_paths_leave_out_the_tag():
 
 def cell(**changes: Any) -> Cell:
     """A cell of p3."""
-    return dataclasses.replace(Cell(task=P3, dataset=SIMULATED, model='eegnet'), **changes)
+    return dataclasses.replace(Cell(task=P3, dataset=SIMULATED, spec=MODELS['eegnet']), **changes)
 
 
 def leaves(spec: Any, prefix: str = '') -> Iterator[str]:
@@ -369,7 +432,15 @@ def changed(spec: Any, path: str) -> Any:
     return dataclasses.replace(spec, **{head: new})
 
 
-WORDS = ('category', 'title', 'datasets', 'simulated', 'overrides', 'exclude')  # in the key only as far as they act
+WORDS = (
+    'category',
+    'paradigm',
+    'title',
+    'datasets',
+    'simulated',
+    'overrides',
+    'exclude',
+)  # in the key only as far as they act
 
 
 @pytest.mark.parametrize('path', [p for p in leaves(P3) if p not in WORDS])
@@ -379,12 +450,14 @@ def test_every_field_of_a_task_counts_in_the_key(path):
 
 def test_dataset_model_and_debug_count_in_the_key():
     other = dataclasses.replace(SIMULATED, name='Other')
-    made = [cell(), cell(dataset=other), cell(model='dummy'), cell(debug=True)]
+    made = [cell(), cell(dataset=other), cell(spec=MODELS['dummy']), cell(debug=True)]
     assert len({c.key for c in made}) == len(made)
 
 
 def test_words_about_a_task_do_not_count_in_the_key():
-    other = dataclasses.replace(P3, title='other words', datasets=(*P3.datasets, 'One2026More'), category='misc')
+    other = dataclasses.replace(
+        P3, title='other words', paradigm='erp', datasets=(*P3.datasets, 'One2026More'), category='misc'
+    )
     assert cell(task=other).key == cell().key
     elsewhere = dataclasses.replace(P3, exclude=(Exclusion('Other', 'S01', 'why'),))
     here = dataclasses.replace(P3, exclude=(Exclusion('SimulatedP3', 'S01', 'why'),))

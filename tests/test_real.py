@@ -65,7 +65,7 @@ def test_kalunga_from_files_to_the_table(data_dir: Path, workdir: Path, capsys: 
 
 
 def test_zyma_from_files_to_the_table(data_dir: Path, workdir: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    common = (f'--task=mental_arithmetic/{ZYMA}', f'--data_dir={data_dir}', f'--workdir={workdir}')
+    common = (f'--task=eeg-core-1.0/mental_arithmetic/{ZYMA}', f'--data_dir={data_dir}', f'--workdir={workdir}')
     assert command(*common, '--model=cov_ts_lr,dummy', '--format=json') == 0
     rows = {r['model']: r for r in json.loads(capsys.readouterr().out)}
     assert set(rows) == {'cov_ts_lr', 'dummy'}

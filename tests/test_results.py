@@ -16,7 +16,7 @@ import pytest
 
 from jbench import metrics, results
 from jbench.data import fs
-from jbench.spec import Cell, Classes, Dataset, Labels, RequestError, Task, Value, Window, to_json
+from jbench.spec import Cell, Classes, Dataset, Labels, ModelSpec, RequestError, Task, Value, Window, to_json
 
 ROOT = Path(results.__file__).parents[1]
 TARGETS = {'classes': (Classes(), 'bal_acc'), 'labels': (Labels(), 'f1_score_macro'), 'value': (Value(), 'pearsonr')}
@@ -29,7 +29,11 @@ def make_cell(kind: str = 'classes', model: str = 'eegnet') -> Cell:
     )
     facts: dict[str, Any] = {'n_subjects': 4, 'n_recordings': 4, 'n_chans': 2, 'sfreq': (100.0,), 'seconds': 1.0}
     text = {'licence': 'CC0', 'citation': '-', 'host': '-', 'layout': '-'}
-    return Cell(task=task, dataset=Dataset(name='Toy2026', title='Toy', source=None, **facts, **text), model=model)
+    return Cell(
+        task=task,
+        dataset=Dataset(name='Toy2026', title='Toy', source=None, **facts, **text),
+        spec=ModelSpec(name=model, title=model, family='own', target='-'),
+    )
 
 
 def make_predictions(kind: str = 'classes', n: int = 60, seed: int = 0) -> dict[str, Any]:

@@ -106,7 +106,14 @@ def test_zyma_has_36_subjects_at_rest_and_at_work(data_dir: Path) -> None:
     refs = find_recordings(physionet.ZYMA, data_dir)
     assert len(refs) == 72 and len({r.subject for r in refs}) == 36
     assert Counter(dict(r.fields)['task'] for r in refs) == {'rest': 36, 'mental_arithmetic': 36}
-    assert dict(refs[0].fields) == {'task': 'rest', 'age': '21', 'gender': 'F'}
+    assert dict(refs[0].fields) == {
+        'task': 'rest',
+        'age': '21',
+        'gender': 'F',
+        'count_quality': '',
+    }
+    assert dict(refs[1].fields)['count_quality'] == 'quality_0'
+    assert Counter(dict(r.fields)['count_quality'] for r in refs) == {'': 36, 'quality_1': 26, 'quality_0': 10}
     raw, events = read(physionet, refs[0])
     assert raw.ch_names[:2] == ['Fp1', 'Fp2'] and set(raw.get_channel_types()) == {'eeg'} and len(raw.ch_names) == 19
     assert len(events['onset']) == 0 and 5e-6 < np.median(raw.get_data().std(1)) < 30e-6
@@ -132,7 +139,10 @@ def test_schalk_runs_have_the_labels_of_their_kind(data_dir: Path) -> None:
         raw, events = read(physionet, ref)
         kinds, labels = set(events['type']), Counter(events['label'])
         if ref.run in ('R01', 'R02'):
-            assert kinds == {'EyeState'} and labels == {'R01': {'open': 1}, 'R02': {'closed': 1}}[ref.run]
+            word = {'R01': 'open', 'R02': 'closed'}[ref.run]
+            assert kinds == {'EyeState', 'EyeBlock'} and labels == {word: 6}
+            assert events['block'].tolist() == ['', '0', '1', '2', '3', '4']
+            assert events['onset'].tolist() == [0, 0, 12, 24, 36, 48]
         else:
             assert kinds == {'Action'} and labels['rest'] == 15
             assert labels['imagery_left_fist'] + labels['imagery_right_fist'] == 15 and len(labels) == 3

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 import os
@@ -15,8 +16,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from jbench import plan
 from jbench.data import splits
-from jbench.spec import ByGroup, BySimilarity, MissingExtraError, Predefined, RequestError, Split
+from jbench.spec import (
+    ByGroup,
+    BySimilarity,
+    MissingExtraError,
+    Predefined,
+    RequestError,
+    Split,
+    cell_key,
+    to_json,
+)
 
 FIXTURE = Path(__file__).parent / 'fixtures' / 'splits.json'
 CASES = json.loads(FIXTURE.read_text())
@@ -218,6 +229,66 @@ def test_groups_stay_whole_and_cover_and_columns_have_no_order(subjects: list[st
     assert (splits.assign({k: events[k] for k in shuffled}, ByGroup()) == found).all()
     expected = sklearn_split(names, ByGroup())
     assert {part: {subjects[i] for i in positions(found, part)} for part in splits.SPLITS} == expected
+
+
+# --- folds ----------------------------------------------------------------------------------------------------------
+
+
+@settings(deadline=None, max_examples=150)
+@given(st.lists(st.sampled_from([f's{i}' for i in range(9)] + ['']), min_size=1, max_size=40), st.integers(3, 9))
+def test_every_group_is_tested_once_over_the_folds(subjects: list[str], n: int) -> None:
+    events, groups = table(subjects), list(dict.fromkeys(s for s in subjects if s))
+    if n > len(groups):
+        with pytest.raises(RequestError, match=f"{n} folds, but 'subject' has {len(groups)} groups"):
+            splits.assign(events, ByGroup(fold=f'1/{n}'))
+        return
+    tested: list[str] = []
+    validated: list[str] = []
+    for k in range(1, n + 1):
+        found = splits.assign(events, ByGroup(fold=f'{k}/{n}'))
+        parts = {name: {s for s, p in zip(subjects, found, strict=True) if p == name} for name in splits.SPLITS}
+        assert all((p == '') == (s == '') for p, s in zip(found, subjects, strict=True))  # nothing is lost
+        assert all(parts.values()) and sum(map(len, parts.values())) == len(groups)  # disjoint, none empty
+        assert set().union(*parts.values()) == set(groups)
+        tested += sorted(parts['test'])
+        validated += sorted(parts['valid'])
+    assert sorted(tested) == sorted(validated) == sorted(groups)
+
+
+def test_groups_are_dealt_as_cards_are() -> None:
+    events = table([f's{i}' for i in range(7)])
+    assert positions(splits.assign(events, ByGroup(fold='1/3')), 'test') == [0, 3, 6]
+    assert positions(splits.assign(events, ByGroup(fold='1/3')), 'valid') == [1, 4]
+    assert positions(splits.assign(events, ByGroup(fold='3/3')), 'valid') == [0, 3, 6]
+    found = splits.assign(events, ByGroup(fold='7/7'))
+    assert (positions(found, 'test'), positions(found, 'valid')) == ([6], [0])
+    assert (
+        splits.assign(events, ByGroup(fold='2/3', seed=1, test=0.4)) == splits.assign(events, ByGroup(fold='2/3'))
+    ).all()
+
+
+@pytest.mark.parametrize('fold', ['1', '0/3', '4/3', '1/2', '1/', '/3', '-1/3', '1.0/3', 'a/b', '1/3/3', ' 1/3'])
+def test_a_fold_that_is_none_is_refused(fold: str) -> None:
+    with pytest.raises(RequestError, match=r'split\.fold: .* must be k/n, as 1/5'):
+        splits.assign(table([f's{i}' for i in range(9)]), ByGroup(fold=fold))
+    task = plan.tasks()['p3'][-1]
+    with pytest.raises(RequestError, match=r'split\.fold'):
+        plan.apply(task, plan.datasets()['SimulatedP3'], (('split.fold', fold),))
+
+
+def test_folds_are_not_stratified() -> None:
+    events = table([f's{i}' for i in range(4)], diagnosis=list('abab'))
+    with pytest.raises(RequestError, match=r'add --set split\.stratify=none'):
+        splits.assign(events, dataclasses.replace(STRATIFIED, fold='1/4'))
+
+
+def test_a_cell_without_folds_keeps_the_key_it_had_before_there_were_any() -> None:
+    task, dataset = plan.tasks()['p3'][-1], plan.datasets()['SimulatedP3']
+    plain = to_json(plan.apply(task, dataset, ()))
+    before = plain | {'split': {k: v for k, v in plain['split'].items() if k != 'fold'}}
+    folded = to_json(plan.apply(task, dataset, (('split.fold', '1/3'),)))
+    keys = [cell_key(t, dataset.name, 'eegnet', False) for t in (before, plain, folded)]
+    assert keys[0] == keys[1] != keys[2]
 
 
 # --- similarity -----------------------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from jbench import fit, plan, provenance, results, run, stages
 from jbench.data import loader, workers
 from jbench.fit import Interrupted
 from jbench.models import MODELS
+from jbench.overrides import override
 from jbench.progress import Progress, StopSignal
 from jbench.spec import Cell
 
@@ -50,7 +51,7 @@ def test_a_cell_that_breaks_is_named_and_the_others_run(few, tmp_path, monkeypat
     def broken(*args):
         raise ZeroDivisionError('for the test')
 
-    monkeypatch.setattr('jbench.models.baselines.cov_ts_lr', broken)
+    monkeypatch.setattr('jbench.models.classical.cov_ts_lr', broken)
     assert run.main([*BASE, '--model=cov_ts_lr,dummy', f'--workdir={tmp_path}']) == 1
     said = capsys.readouterr()
     assert 'failed: p3/SimulatedP3 cov_ts_lr: ZeroDivisionError: for the test' in said.err
@@ -74,7 +75,7 @@ def test_an_estimator_stops_when_asked(few, tmp_path, monkeypatch):
     with Progress() as progress:
         context = stages.Context(tmp_path, None, progress, Stopped(), 'resume')
         (choice,) = (plan.choose_dataset(t, d, None, tmp_path, 'auto') for t, d in plan.select_tasks('p3'))
-        (cell,) = plan.make_cells([choice], [MODELS['dummy']], ())
+        (cell,) = plan.make_cells([choice], plan.select_models('dummy'), ())
         folder, seconds = stages.prepare(cell, context._replace(stop=StopSignal()))
         with pytest.raises(Interrupted):
             stages.train(cell, (folder, seconds), [33], stages.Compiler(), context)
@@ -92,7 +93,7 @@ def zyma(data, subjects):
     task = plan.tasks()['mental_arithmetic'][-1]
     dataset = plan.datasets()[task.datasets[0]]
     manifest = {**data.manifest, 'found': [s for s in subjects for _ in range(2)], 'notes': []}
-    return Cell(task=task, dataset=dataset, model='dummy'), dataclasses.replace(data, manifest=manifest)
+    return Cell(task=task, dataset=dataset, spec=MODELS['dummy']), dataclasses.replace(data, manifest=manifest)
 
 
 @pytest.mark.parametrize(
@@ -105,9 +106,11 @@ def zyma(data, subjects):
 )
 def test_partial_is_what_misses_of_the_subjects_that_count(data, subjects, partial):
     cell, found = zyma(data, [f'Subject{k:02d}' for k in subjects])
-    protocol = provenance._protocol(cell, found)
+    as_published = dataclasses.replace(cell, task=override(cell.task, 'recipe.published', True))
+    protocol = provenance._protocol(as_published, found)
     assert protocol['partial'] == partial
     assert protocol['suite'] == (None if partial else 'eeg-core-1.0')
+    assert provenance._protocol(cell, found) == {**protocol, 'suite': None}, 'our own choices are not the suite'
 
 
 def test_a_view_reads_what_is_asked(data):

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from jbench import plan
+from jbench.models import MODELS
 from jbench.spec import ByGroup, Classes, Predefined, Task, Window
 from jbench.tasks.suites import SUITES
 
@@ -86,6 +87,7 @@ def compare(task: Task, facts: dict[str, Any]) -> None:
         'label_smoothing': facts['loss'].get('label_smoothing', 0.0),
         'class_weights': facts['class_weights'],
         'loss': {'CrossEntropyLoss': 'cross_entropy'}[facts['loss']['name']],
+        'published': False,  # which its suite turns on
     }
     assert facts['max_lr'] == facts['lr'] and facts['monitor'] == f'val/{task.metric}'
 
@@ -99,6 +101,11 @@ def test_version_1_is_the_published_protocol(name):
     for dataset in task.datasets:
         own = dataclasses.replace(SIMULATED, name=dataset, recipe=(), simulated=False)
         compare(plan.apply(task, own, ()), {**facts, **facts['dataset_overrides'].get(dataset, {})})
+
+
+def test_baselines_know_the_paradigm_of_every_task():
+    words = {p for m in MODELS.values() for p in m.paradigms}
+    assert {t.name: t.paradigm for t in EVERY if t.paradigm not in words} == {}
 
 
 def test_every_task_of_version_1_has_its_facts():

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from jbench.data.recording import EVENT_TYPE, Finding, Recording, RecordingRef, data_channels, samples
+from jbench.data.recording import EVENT_TYPE, UNIT, Finding, Recording, RecordingRef, data_channels, samples
 from jbench.spec import Dataset, RequestError
 
 if TYPE_CHECKING:
@@ -122,9 +122,10 @@ def _check_samples(raw: mne.io.BaseRaw, names: list[str], dataset: Dataset, wher
         yield Finding(where, 'channels should not saturate', found, expected, remedy, 'note')
     sd, (least, most) = float(np.median(spread)), dataset.amplitude
     if not least <= sd <= most:
-        found, expected = f'a median amplitude of {sd:.2e} V', f'{least:.1e} to {most:.1e} V'
+        unit, symbol = UNIT.get(dataset.device, ('volts', 'V'))
+        found, expected = f'a median amplitude of {sd:.2e} {symbol}', f'{least:.1e} to {most:.1e} {symbol}'
         remedy = 'check the unit in the file, or the scale in the reader'
-        yield Finding(where, 'the unit must be volts', found, expected, remedy)
+        yield Finding(where, f'the unit must be {unit}', found, expected, remedy)
 
 
 def _check_events(events: dict[str, np.ndarray], dataset: Dataset, seconds: float, where: str) -> Iterator[Finding]:

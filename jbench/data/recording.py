@@ -12,8 +12,11 @@ if TYPE_CHECKING:
     import mne
     import numpy as np
 
-EVENT_TYPE = {'eeg': 'Eeg', 'meg': 'Meg', 'emg': 'Emg', 'fmri': 'Fmri'}  # the event that covers a whole recording
+# the event that covers a whole recording, by device
+EVENT_TYPE = {'eeg': 'Eeg', 'meg': 'Meg', 'emg': 'Emg', 'fmri': 'Fmri', 'fnirs': 'Fnirs'}
 DATA_TYPES = ('eeg', 'mag', 'grad', 'seeg', 'ecog', 'hbo', 'hbr')
+OWN_TYPES = {'emg': ('emg',), 'fmri': ('misc',)}  # of a device whose channels are of other types (MNE has no voxels)
+UNIT = {'fnirs': ('mol/l', 'mol/l'), 'fmri': ('scanner units', 'units')}  # name and symbol, where it is not the volt
 BLOCK = 1 << 26  # bytes of samples (float64) that are read and processed at once
 
 
@@ -40,7 +43,7 @@ class RecordingRef(NamedTuple):
 
 
 class Recording(NamedTuple):
-    """One recording: the signal in volts, and a table of events at their true onsets.
+    """One recording: the signal in volts (or the unit of its device), and a table of events at their true onsets.
 
     A signal that is not preloaded is read block by block, so that a long one needs little memory.
     `events` holds equally long columns: `onset` (s from the start), `duration` (s), `type`, and label columns.
@@ -66,7 +69,7 @@ class Finding(NamedTuple):
 
 def data_channels(raw: mne.io.BaseRaw, dataset: Dataset) -> list[str]:
     """Names of the channels that carry the measurement, bad ones included, in the order of the file."""
-    kinds = ('emg',) if dataset.device == 'emg' else DATA_TYPES
+    kinds = OWN_TYPES.get(dataset.device, DATA_TYPES)
     return [c for c, kind in zip(raw.ch_names, raw.get_channel_types(), strict=True) if kind in kinds]
 
 

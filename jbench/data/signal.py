@@ -67,18 +67,21 @@ def notch_frequencies(bases: tuple[float, ...], sfreq: float) -> list[float]:
 def scale(data: np.ndarray, scaler: str) -> np.ndarray:
     """Centre and scale each channel [C, T] by statistics of the whole recording; one without spread is not divided.
 
-    'robust': median and 25-75 % range (scikit-learn's RobustScaler); 'standard': mean and standard deviation (ddof 0).
+    'robust': median and 25-75 % range (scikit-learn's RobustScaler); 'standard': mean and standard deviation (ddof 0);
+    'micro': nothing is centred, and V become microvolts (mol/l micromoles), so that levels can be compared.
     """
     import numpy as np
 
     if scaler == 'none':
         return data
+    if scaler == 'micro':
+        return data * 1e6
     if scaler == 'robust':
         low, centre, high = np.percentile(data, [25, 50, 75], axis=1, keepdims=True)
         spread = high - low
     elif scaler == 'standard':
         centre, spread = data.mean(1, keepdims=True), data.std(1, keepdims=True)
     else:
-        raise RequestError(f"signal.scaler: {scaler!r} is not one of 'robust', 'standard', 'none'")
+        raise RequestError(f"signal.scaler: {scaler!r} is not one of 'robust', 'standard', 'micro', 'none'")
     spread = np.where(spread < 10 * np.finfo(data.dtype).eps, 1.0, spread)
     return (data - centre) / spread

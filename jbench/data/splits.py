@@ -30,8 +30,9 @@ def assign(events: Table, split: Split) -> np.ndarray:
             ascending, then duration descending. Missing: '' in text, nan in floats.
         split: how. ByGroup: distinct values of `by` in first-seen order, split by scikit-learn's rule into test and
             the rest, the rest into valid and train ('_index': each row is a group; with `stratify`, only rows that
-            have the stratum count). Predefined: rows whose `field` is in `test` are test (`test` empty: the table's
-            own column 'split' decides), valid is a share of the groups of `valid_by` among the other rows.
+            have the stratum count); with `fold`, as `_fold` deals them. Predefined: rows whose `field` is in `test`
+            are test (`test` empty: the table's own column 'split' decides), valid is a share of the groups of
+            `valid_by` among the other rows.
             BySimilarity: groups are clusters of similar texts.
     Returns:
         str [n]: 'train', 'valid', 'test', or '' for a row without group.
@@ -44,6 +45,8 @@ def assign(events: Table, split: Split) -> np.ndarray:
     if not (split.valid > 0 and split.test > 0 and split.valid + split.test < 1):
         raise RequestError(f'split.valid={split.valid:g}, split.test={split.test:g}: above 0, with a rest to train on')
     group_of = _groups(events, split.by)
+    if isinstance(split, ByGroup) and split.fold:
+        return _fold(events, group_of, split)
     if isinstance(split, ByGroup):
         return _by_group(events, group_of, split, split.by)
     first = _first_rows(group_of)
@@ -200,6 +203,25 @@ def _by_group(events: Table, group_of: np.ndarray, split: ByGroup | BySimilarity
     for name, members in (('train', np.arange(len(ids))), ('valid', valid), ('test', test)):
         out[np.isin(group_of, ids[members])] = name
     return out
+
+
+def _fold(events: Table, group_of: np.ndarray, split: ByGroup) -> np.ndarray:
+    """Fold k of n: groups are dealt in first-seen order, as cards are; fold k tests, the next one (after the last the
+    first) validates, the others train. With as many folds as groups, one group is left out.
+
+    Raises: RequestError for a fold that is not k/n, for more folds than groups, and together with `stratify`.
+    """
+    k, n = split.fold_numbers()
+    if split.stratify:
+        raise RequestError('--set split.fold: folds are not stratified; add --set split.stratify=none')
+    n_groups = int(group_of.max(initial=-1)) + 1
+    if n > n_groups:
+        first = _first_rows(group_of)
+        names = _listed([as_text(v) for v in column(events, split.by)[first]]) if split.by in events else 'rows'
+        raise RequestError(f'--set split.fold: {n} folds, but {split.by!r} has {n_groups} groups: {names}')
+    dealt = group_of % n + 1
+    parts = [group_of < 0, dealt == k, dealt == k % n + 1]
+    return np.select(parts, ['', 'test', 'valid'], 'train').astype('<U5')
 
 
 def _held_out(

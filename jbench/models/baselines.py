@@ -1,25 +1,28 @@
-"""Handcrafted baselines: fitted once on train then valid windows, in subject order; the same answer for every seed."""
+"""What an estimator is given, how the handcrafted baselines are fitted, and the dummy, which looks at no signal.
+
+An estimator is fitted once and answers alike for every seed. By default it is fitted on the train part alone; of
+several candidates (strengths of a penalty) the one with the best headline on the validation part is taken. Under
+`recipe.published` all are fitted as NeuralBench fits its own: on train and validation windows together, a penalty by
+cross-validation. Windows come in subject order and are never clamped.
+"""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from jbench import metrics
-from jbench.spec import MissingExtraError, RequestError
+from jbench.spec import RequestError, Signal
 
-if TYPE_CHECKING:
-    from sklearn.pipeline import Pipeline
-
-BLOCK = 4096  # windows read together
-
-LEAST_VARIANCE = 1e-8  # trials with less are not fitted on
-MOST_TRIALS = 20_000
-SHRINKAGE = 0.1
+BLOCK = 512  # windows read together
+LEAST_VARIANCE = 1e-8  # windows with less are not fitted on
+MOST_WINDOWS = 20_000  # fitted on: a uniform draw, seed 0, in order
 FOLDS = 5
+BALANCED = ('bal_acc', 'f1_macro')  # headlines under which every class counts alike
 
 
 class Windows(Protocol):
@@ -30,108 +33,200 @@ class Windows(Protocol):
     def __getitem__(self, numbers: Any) -> np.ndarray: ...
 
 
-Predict = Callable[[Windows], np.ndarray]  # windows -> outputs [N, K]
+Predict = Callable[[Windows], np.ndarray]  # windows -> outputs f64 [N, n_out]
 
 
-def dummy(x: Windows, y: np.ndarray, kind: str, n_out: int) -> Predict:
-    """The rule that looks at no signal: most frequent class, prevalence of labels, mean of values (metrics.dummy)."""
-    return lambda test: metrics.dummy(kind, y, len(test), n_out=n_out)
+class Part(NamedTuple):
+    """Windows with their targets: int [N] classes, or float [N, K] labels or values."""
+
+    x: Windows
+    y: np.ndarray
 
 
-def cov_ts_lr(x: Windows, y: np.ndarray, kind: str, n_out: int) -> Predict:
-    """Covariance (OAS), shrinkage 0.1, tangent space, standardisation, cross-validated logistic regression.
+class Training(NamedTuple):
+    """What an estimator is given."""
 
-    The published pipeline (NeuralBench's CovTsLR; Barachant et al. 2013): C from 1e-3 to 1e3 by decades, five
-    stratified unshuffled folds scored by accuracy, balanced class weights. Inputs are not clamped.
+    train: Part
+    valid: Part  # to tune on
+    both: Part  # train, then valid: what the published protocol fits on
+    kind: str  # of the target: 'classes' | 'labels' | 'value'
+    n_out: int
+    signal: Signal
+    metric: str  # the headline
+    published: bool  # repeat the reference's choices
+    classes: tuple[str, ...] = ()  # what 0..n_out-1 are called
 
-    Args:
-        x: f32 [N, C, T], train windows then validation windows.
-        y: int [N].
-        kind: 'classes'.
-        n_out: number of classes; those without a window in y are never predicted.
 
-    Returns: a function of windows that gives probabilities f64 [N, n_out].
+class Method(NamedTuple):
+    """A baseline: how a window is described, what is learnt of the descriptions, which estimators are tried.
 
-    Raises: MissingExtraError; RequestError for other targets, and for windows that cannot be fitted.
+    `steps` and `candidates` are made for the targets y of the windows they are fitted on. The outputs of an estimator
+    are `predict_proba` of classes, `decision_function` of labels, `predict` of values.
     """
-    if kind not in ('classes', 'state'):
-        raise RequestError(f'model cov_ts_lr predicts classes; the target of this task is of kind {kind!r}')
-    try:
-        from pyriemann.estimation import Covariances, Shrinkage
-        from pyriemann.tangentspace import TangentSpace
-        from sklearn.linear_model import LogisticRegressionCV
-        from sklearn.pipeline import make_pipeline
-        from sklearn.preprocessing import StandardScaler
-    except ImportError as error:
-        raise MissingExtraError('pyriemann with scikit-learn', 'classical', 'model cov_ts_lr') from error
 
-    def build(metric: str) -> Pipeline:
-        return make_pipeline(
-            Covariances('oas'),
-            Shrinkage(SHRINKAGE),
-            TangentSpace(metric),
-            StandardScaler(),
-            LogisticRegressionCV(
-                Cs=np.logspace(-3, 3, 7),
-                cv=FOLDS,
-                max_iter=1000,
-                class_weight='balanced',
-                scoring='accuracy',
-                solver='lbfgs',
-                l1_ratios=(0.0,),
-                use_legacy_attributes=False,
-            ),
-        )
+    name: str
+    describe: Callable[[np.ndarray], np.ndarray]  # f64 [N, C, T] -> [N, ...], each window by itself
+    steps: Callable[[str, np.ndarray], list[Any]]  # (Riemannian metric, y) -> scikit-learn transformers
+    candidates: Callable[[np.ndarray], Sequence[Any]]  # y -> scikit-learn estimators; one alone is not tuned
 
-    pipeline = _fit(build, *_trials(x, y))
-    *_, scaler, regression = (step for _, step in pipeline.steps)
+
+def dummy(data: Training) -> Predict:
+    """The rule that looks at no signal: most frequent class, prevalence of labels, mean of values (metrics.dummy).
+
+    Fitted on train and validation targets, as published; it has nothing to tune.
+    """
+    return lambda test: metrics.dummy(data.kind, data.both.y, len(test), n_out=data.n_out)
+
+
+def fit(method: Method, data: Training) -> Predict:
+    """Fit a baseline; see the head of this module for what it is fitted and tuned on.
+
+    Windows of (almost) no variance and those with values that are not finite are not fitted on; at most 20,000 are. A
+    window to be predicted whose features are not finite, as of a flat one, gets the answer of an average window.
+
+    Returns: a function of windows that gives f64 [N, n_out]: probabilities of classes (0 for a class without a window
+    to be fitted on), logits of labels, values.
+
+    Raises: RequestError for windows that cannot be fitted.
+    """
+    with _calm():
+        described, y = _fitted_on(method, data)
+        usual = _usual(described)
+        steps, features = _learn(method, _filled(described, usual), y)
+        average = _usual(features)
+
+        def look(windows: Windows) -> Iterator[np.ndarray]:
+            for x in blocks(windows):
+                seen = _filled(method.describe(finite(x)), usual)
+                for step in steps:
+                    seen = step.transform(_filled(seen, np.nan))
+                seen[~seen.any(tuple(range(1, seen.ndim)))] = np.nan  # the covariance of a flat window
+                yield _filled(seen, average)
+
+        model = _best(method.candidates(y), features, y, look, data)
 
     def predict(test: Windows) -> np.ndarray:
-        out = np.zeros((len(test), n_out))
-        for first in range(0, len(test), BLOCK):
-            with np.errstate(divide='ignore', invalid='ignore'):  # a window without variance has no logarithm
-                tangent = pipeline[:-2].transform(test[first : first + BLOCK].astype(np.float64))
-            features = scaler.transform(np.where(np.isfinite(tangent), tangent, np.nan))
-            chances = regression.predict_proba(np.nan_to_num(features))
-            out[first : first + BLOCK, regression.classes_] = chances
-        return out
+        with _calm():
+            return np.concatenate([_outputs(model, f, data) for f in look(test)])
 
     return predict
 
 
-def _fit(build: Callable[[str], Pipeline], x: np.ndarray, y: np.ndarray) -> Pipeline:
-    """Fit with the Riemannian metric, or the next simpler one where matrices are not positive definite."""
-    *others, last = 'riemann', 'logeuclid', 'euclid'
-    with warnings.catch_warnings():
-        warnings.simplefilter('ignore')  # a class smaller than the folds, a solver at its last iteration: as published
-        for metric in others:
-            try:
-                return build(metric).fit(x, y)
-            except ValueError as error:  # numpy's LinAlgError is one
-                if 'positive' not in str(error):
-                    raise
-        return build(last).fit(x, y)
+def blocks(x: Windows, numbers: np.ndarray | None = None) -> Iterator[np.ndarray]:
+    """Windows f64 [N, C, T], all or those of the given numbers, some hundreds at a time."""
+    numbers = np.arange(len(x)) if numbers is None else numbers
+    for first in range(0, len(numbers), BLOCK):
+        yield x[numbers[first : first + BLOCK]].astype(np.float64)
 
 
-def _trials(x: Windows, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Float64 trials that vary, at most 20,000 of them (a uniform draw, seed 0, in order).
+def fitted_on(data: Training) -> tuple[Part, str]:
+    """The windows that a baseline is fitted on, and what they are called."""
+    return (data.both, 'train and valid') if data.published else (data.train, 'train')
 
-    Raises: RequestError where too few are left for cross-validation.
-    """
-    blocks = (x[first : first + BLOCK] for first in range(0, len(x), BLOCK))
-    keep = np.flatnonzero(np.concatenate([b.reshape(len(b), -1).var(1) for b in blocks]) > LEAST_VARIANCE)
+
+def finite(x: np.ndarray) -> np.ndarray:
+    """The same with 0 for what is not a number."""
+    return np.nan_to_num(x, nan=0.0, posinf=0.0, neginf=0.0)
+
+
+def usable(name: str, x: Windows, where: str) -> np.ndarray:
+    """Numbers of the windows that vary, in order. Raises: RequestError where none does."""
+    keep = np.flatnonzero(np.concatenate([b.reshape(len(b), -1).var(1) for b in blocks(x)]) > LEAST_VARIANCE)
     if not len(keep):
         raise RequestError(
-            f'model cov_ts_lr: no window of train and valid has a variance above {LEAST_VARIANCE:g}; '
+            f'model {name}: no window of {where} has a variance above {LEAST_VARIANCE:g}; '
             'it needs a scaled signal (signal.scaler=robust), not volts'
         )
-    if len(keep) > MOST_TRIALS:
-        keep = np.sort(np.random.default_rng(0).choice(keep, MOST_TRIALS, replace=False))
-    classes, counts = np.unique(y[keep], return_counts=True)
-    if len(classes) < 2 or counts.max() < FOLDS:
+    return keep
+
+
+def bandpass(x: np.ndarray, low: float, high: float, sfreq: float) -> np.ndarray:
+    """Windows [N, C, T] between two frequencies (Hz): Butterworth of order 4, forth and back, each window by itself."""
+    from scipy import signal
+
+    sos = signal.butter(4, (low, high), 'bandpass', fs=sfreq, output='sos')
+    return np.asarray(signal.sosfiltfilt(sos, x, padlen=min(x.shape[-1] - 1, int(sfreq / low) + 1)))
+
+
+def _fitted_on(method: Method, data: Training) -> tuple[np.ndarray, np.ndarray]:
+    """Descriptions and targets of the windows to be fitted on.
+
+    Raises: RequestError where they hold fewer than two classes, or too few windows of every one to cross-validate.
+    """
+    (part, where), least = fitted_on(data), FOLDS if data.published else 1
+    keep = usable(method.name, part.x, where)
+    if len(keep) > MOST_WINDOWS:
+        keep = np.sort(np.random.default_rng(0).choice(keep, MOST_WINDOWS, replace=False))
+    y = part.y[keep]
+    classes, counts = np.unique(y, return_counts=True)
+    if data.kind == 'classes' and (len(classes) < 2 or counts.max() < least):
         shown = ', '.join(f'{n} of class {c}' for c, n in zip(classes, counts, strict=True))
-        raise RequestError(
-            f'model cov_ts_lr: cross-validation needs windows of two classes, {FOLDS} of one of them; '
-            f'train and valid hold {shown}'
-        )
-    return x[keep].astype(np.float64), y[keep]
+        wanted = 'windows of two classes' + (f', {least} of one of them' if least > 1 else '')
+        raise RequestError(f'model {method.name}: it needs {wanted}; {where} holds {shown} (that vary)')
+    return np.concatenate([method.describe(x) for x in blocks(part.x, keep)]), y[:, 0] if data.kind == 'value' else y
+
+
+def _usual(z: np.ndarray) -> np.ndarray:
+    """The mean of every feature over the windows where it is finite, 0 where it never is."""
+    return np.nan_to_num(np.nanmean(_filled(z, np.nan), 0))
+
+
+def _filled(z: np.ndarray, value: np.ndarray | float) -> np.ndarray:
+    return np.where(np.isfinite(z), z, value)
+
+
+def _learn(method: Method, described: np.ndarray, y: np.ndarray) -> tuple[list[Any], np.ndarray]:
+    """The steps fitted with the Riemannian metric, or the next simpler one where matrices are not positive definite,
+    and what they make of the descriptions. Raises: RequestError where none can be fitted."""
+    for metric in ('riemann', 'logeuclid', 'euclid'):
+        features, steps = described, method.steps(metric, y)
+        try:
+            for step in steps:
+                features = step.fit_transform(features, y)
+            return steps, features
+        except ValueError as error:  # numpy's LinAlgError is one
+            if 'positive' not in str(error):
+                raise
+            reason = str(error).splitlines()[0]
+    raise RequestError(
+        f'model {method.name} cannot be fitted: {reason}; a channel may be a mixture of others: leave one out '
+        '(signal.picks), or take another --model'
+    )
+
+
+def _best(
+    candidates: Sequence[Any],
+    features: np.ndarray,
+    y: np.ndarray,
+    look: Callable[[Windows], Iterator[np.ndarray]],
+    data: Training,
+) -> Any:
+    """The fitted candidate with the best headline on the validation part, the first of equals."""
+    fitted = [c.fit(features, y) for c in candidates]
+    if len(fitted) == 1:
+        return fitted[0]
+    seen = np.concatenate([*look(data.valid.x)])
+    scores = [metrics.evaluate(data.kind, _outputs(m, seen, data), data.valid.y)[data.metric] for m in fitted]
+    sign = 1 if metrics.BETTER[data.metric] == 'higher' else -1
+    return fitted[int(np.argmax([-np.inf if s is None else sign * s for s in scores]))]
+
+
+def _outputs(model: Any, features: np.ndarray, data: Training) -> np.ndarray:
+    """What a fitted estimator says of features: f64 [N, n_out]."""
+    if data.kind != 'classes':
+        said = model.predict(features) if data.kind == 'value' else model.decision_function(features)
+        return np.asarray(said, np.float64).reshape(len(features), data.n_out)
+    out = np.zeros((len(features), data.n_out))
+    out[:, model.classes_] = model.predict_proba(features)
+    return out
+
+
+@contextmanager
+def _calm() -> Iterator[None]:
+    """One thread: these matrices are small, and the bits stay the same on every number of cores. No warnings: a class
+    smaller than the folds, a solver at its last iteration, the logarithm of a flat window."""
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(1), warnings.catch_warnings(), np.errstate(all='ignore'):
+        warnings.simplefilter('ignore')
+        yield

@@ -1,8 +1,8 @@
-"""Building blocks shared by the networks, and the contract that every network fulfils.
+"""Layers shared by the networks, and the contract that every network fulfils.
 
-A network is three kinds of pure function: `init` draws its variables, `apply` computes logits, `to_torch`/`from_torch`
-translate the variables to and from the names of the reference implementation. Blocks work on any float type, so the
-tests can run them in float64. Axis letters: b batch, c channel, f feature, t time, k tap.
+A network is two pure functions: `init` draws its variables, `apply` computes logits; a list of tensors tells what the
+variables are called in the reference implementation. Blocks work on any float type, so the tests can run them in
+float64. Axis letters: b batch, c channel, f feature, t time, k tap.
 
 Devices: where `axis_name` is given, batch statistics are sums and counts added over that mapped axis, so that N devices
 compute what one device computes on the whole batch. The transpose of `psum` is `psum`: the gradient is right when every
@@ -11,7 +11,9 @@ device returns its share of one global loss (local losses ADD up to it) and the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial, reduce
 from typing import Any, NamedTuple
 
 import flax.linen as nn
@@ -19,6 +21,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+
+from jbench.models import torch_weights
+from jbench.models.torch_weights import Tensor
 
 Variables = dict[str, Any]  # {'params': pytree, 'state': pytree (batch statistics)}
 Batch = Mapping[str, jax.Array]  # {'x': f32[B, C, T], 'mask': bool[B], ...}
@@ -32,11 +37,19 @@ class Model(NamedTuple):
 
     init: Callable[[jax.Array], Variables]  # init(key)
     apply: Callable[..., tuple[jax.Array, Any]]  # apply(variables, batch, *, train, key) -> (logits [B, n], new state)
-    to_torch: Callable[[Variables], dict[str, np.ndarray]]
-    from_torch: Callable[[Mapping[str, np.ndarray]], Variables]
+    tensors: Sequence[Tensor] = ()  # state_dict of the PyTorch reference; none: each array by its own path
     # precompute(x [B, C, T]) -> arrays [B, ...]: what training needs of each window alone. Computed once where windows
     # stay in memory, and carried in the batch; a batch without them computes them.
     precompute: Callable[[jax.Array], dict[str, jax.Array]] = lambda x: {}
+
+    def to_torch(self, variables: Variables) -> dict[str, np.ndarray]:
+        """Variables (or gradients, in their place) as a state_dict."""
+        return torch_weights.export(self.tensors or torch_weights.own_tensors(variables), variables)
+
+    def from_torch(self, found: Mapping[str, np.ndarray]) -> Variables:
+        """Variables from a state_dict. Raises RequestError that names every tensor that does not fit."""
+        like = jax.eval_shape(self.init, jax.random.key(0))
+        return torch_weights.restore(self.tensors or torch_weights.own_tensors(like), found, like)
 
 
 class Moments(NamedTuple):
@@ -52,19 +65,49 @@ def add_devices(value: Any, axis_name: str | None) -> Any:
     return value if axis_name is None else lax.psum(value, axis_name)
 
 
-def dropout(x: jax.Array, rate: float, key: jax.Array | None, axis_name: str | None = None) -> jax.Array:
+def split(key: jax.Array | None, n: int) -> Sequence[jax.Array | None]:
+    """n keys of one; n times None of None (no dropout)."""
+    return [None] * n if key is None else list(jax.random.split(key, n))
+
+
+def dropout(
+    x: jax.Array,
+    rate: float,
+    key: jax.Array | None,
+    axis_name: str | None = None,
+    *,
+    batch_axis: int = 1,
+    channels: bool = False,
+) -> jax.Array:
     """Zeroes each value of x [f, b, ...] with probability `rate` and scales the others by 1/(1-rate).
 
     The mask is drawn for the rows of all devices and each takes its own, so it is the same however they are split. Key
-    None leaves x alone.
+    None leaves x alone. `batch_axis` says where b is; with `channels` the last axis lives or dies as one (torch's
+    Dropout1d and Dropout2d).
     """
     if key is None or rate == 0:
         return x
+    shape = x.shape[:-1] + (1,) if channels else x.shape
+    return jnp.where(kept(key, rate, shape, axis_name, batch_axis), x / (1 - rate), 0)
+
+
+def kept(key: jax.Array, rate: float, shape: tuple[int, ...], axis_name: str | None, batch_axis: int) -> jax.Array:
+    """What a dropout of x [shape] keeps: each value is true with probability 1 - rate; see `dropout`."""
     n, here = (1, 0) if axis_name is None else (lax.axis_size(axis_name), lax.axis_index(axis_name))
-    f, b, *rest = x.shape
-    keep = jax.random.bernoulli(key, 1 - rate, (f, n * b, *rest))
-    keep = keep if n == 1 else lax.dynamic_slice_in_dim(keep, here * b, b, axis=1)
-    return jnp.where(keep, x / (1 - rate), 0)
+    b = shape[batch_axis]
+    every = _bernoulli(key, rate, (*shape[:batch_axis], n * b, *shape[batch_axis + 1 :]))
+    return every if n == 1 else lax.dynamic_slice_in_dim(every, here * b, b, axis=batch_axis)
+
+
+def _bernoulli(key: jax.Array, rate: float, shape: tuple[int, ...]) -> jax.Array:
+    """True with probability 1 - rate. Random bits are dear: rates of 1/2, 1/4, ... take as few as they need."""
+    needed = next((k for k in (1, 2, 4, 8) if (rate * 2**k).is_integer()), None)
+    if needed is None:
+        return jax.random.bernoulli(key, 1 - rate, shape)
+    n, each = math.prod(shape), 32 // needed
+    words = jax.random.bits(key, (-(-n // each),), jnp.uint32)
+    numbers = words >> needed * jnp.arange(each, dtype=jnp.uint32)[:, None] & 2**needed - 1
+    return (numbers.reshape(-1)[:n] >= int(rate * 2**needed)).reshape(shape)
 
 
 def max_norm(weight: jax.Array, limit: float) -> jax.Array:
@@ -88,22 +131,57 @@ def uniform(bound: float) -> Callable[..., jax.Array]:
     return init
 
 
-def average_pool(x: jax.Array, width: int) -> jax.Array:
-    """Means of neighbouring `width` samples, [..., t] -> [..., t // width]; the rest at the end is dropped."""
-    n = x.shape[-1] // width
-    return x[..., : n * width].reshape(*x.shape[:-1], n, width).mean(-1)
+def xavier(fan_in: int, fan_out: int) -> Callable[..., jax.Array]:
+    """Initialiser of Glorot & Bengio (2010): uniform with variance 2 / (fan_in + fan_out)."""
+    return uniform(math.sqrt(6 / (fan_in + fan_out)))
 
 
-def batch_moments(x: jax.Array, mask: jax.Array, axis_name: str | None = None) -> Moments:
-    """Mean and biased variance of x [f, b, t] over the rows b where mask [b] is true (and over all devices)."""
-    weight = mask.astype(x.dtype)[None, :, None]
-    total, rows = add_devices(((x * weight).sum((1, 2)), weight.sum()), axis_name)
-    count = rows * x.shape[2]
-    mean = total / jnp.maximum(count, 1)
+def average_pool(x: jax.Array, width: int, stride: int | None = None, *, axis: int = -1) -> jax.Array:
+    """Means of `width` neighbouring samples every `stride` along `axis` (None: side by side; else a divisor of width).
+
+    Samples at the end that fill no window are dropped. Overlapping windows share the sums of their blocks.
+    """
+    axis, overlap = axis % x.ndim, width // (stride or width)
+    sums = _cut(x, stride or width, axis).sum(axis + 1)
+    last = sums.shape[axis] - overlap + 1
+    parts = [lax.slice_in_dim(sums, i, last + i, axis=axis) for i in range(overlap)]
+    return reduce(jnp.add, parts) / width
+
+
+def max_pool(x: jax.Array, width: int, *, axis: int = -1) -> jax.Array:
+    """Largest of neighbouring `width` samples along `axis`, t -> t // width; the rest at the end is dropped.
+
+    The gradient goes to the first of equal samples, as in torch (that of `max` would be shared among them).
+    """
+    axis %= x.ndim
+    cut = _cut(x, width, axis)
+    parts = [lax.index_in_dim(cut, i, axis + 1, keepdims=False) for i in range(width)]
+    return reduce(lambda a, b: jnp.where(b > a, b, a), parts)
+
+
+def _cut(x: jax.Array, width: int, axis: int) -> jax.Array:
+    """x with an axis in blocks, [..., t, ...] -> [..., t // width, width, ...]; the rest at the end is dropped."""
+    n = x.shape[axis] // width
+    x = lax.slice_in_dim(x, 0, n * width, axis=axis)
+    return x.reshape(*x.shape[:axis], n, width, *x.shape[axis + 1 :])
+
+
+def batch_moments(x: jax.Array, mask: jax.Array, axis_name: str | None = None, *, last: bool = False) -> Moments:
+    """Mean and biased variance of x [f, b, t] over the rows b where mask [b] is true (and over all devices).
+
+    With `last` x is [b, t, f].
+    """
+    time, letters = (1, 'bf,b->f') if last else (2, 'fb,b->f')
+    valid = mask.astype(x.dtype)
+
+    def total(value: jax.Array) -> jax.Array:  # over times first: a factor for each value would be written out
+        return add_devices(jnp.einsum(letters, value.sum(time), valid, precision=PRECISION), axis_name)
+
+    n = add_devices(valid.sum(), axis_name) * x.shape[time]
+    mean = total(x) / jnp.maximum(n, 1)
     # Centred second pass. The variance does not change to first order with the centre, so no gradient is lost here.
-    deviation = x - lax.stop_gradient(mean)[:, None, None]
-    squares = add_devices((deviation**2 * weight).sum((1, 2)), axis_name)
-    return Moments(mean, squares / jnp.maximum(count, 1), count)
+    centre = jnp.expand_dims(lax.stop_gradient(mean), (0, 1) if last else (1, 2))
+    return Moments(mean, total((x - centre) ** 2) / jnp.maximum(n, 1), n)
 
 
 class BatchNorm(nn.Module):
@@ -117,6 +195,7 @@ class BatchNorm(nn.Module):
     momentum: float = 0.1
     eps: float = 1e-5
     axis_name: str | None = None
+    last: bool = False  # features are the last axis of what is normalised: [b, t, f]
 
     def setup(self) -> None:
         self.scale = self.param('scale', nn.initializers.ones, (self.features,))
@@ -129,10 +208,18 @@ class BatchNorm(nn.Module):
         mean, gain = self._centre_and_gain(moments)
         return gain, self.bias - mean * gain
 
-    def __call__(self, x: jax.Array, mask: jax.Array, *, train: bool) -> jax.Array:
-        """Normalised x [f, b, t]; in training by the statistics of the rows where mask [b] is true."""
-        mean, gain = self._centre_and_gain(batch_moments(x, mask, self.axis_name) if train else None)
-        return (x - mean[:, None, None]) * gain[:, None, None] + self.bias[:, None, None]
+    def __call__(self, x: jax.Array, mask: jax.Array, *, train: bool, bias: jax.Array | None = None) -> jax.Array:
+        """Normalised x [f, b, t]; in training by the statistics of the rows where mask [b] is true.
+
+        A `bias` [f] of the layer before, not added to x yet, costs no pass over x, and does nothing in training but
+        move the running mean.
+        """
+        bias = jnp.zeros(self.features, x.dtype) if bias is None else bias
+        moments = batch_moments(x, mask, self.axis_name, last=self.last) if train else None
+        mean, gain = self._centre_and_gain(moments and moments._replace(mean=moments.mean + bias))
+        centre = mean - bias if moments is None else moments.mean
+        shape = (1, 1, -1) if self.last else (-1, 1, 1)
+        return (x - centre.reshape(shape)) * gain.reshape(shape) + self.bias.reshape(shape)
 
     def _centre_and_gain(self, moments: Moments | None) -> tuple[jax.Array, jax.Array]:
         if moments is None:
@@ -147,132 +234,112 @@ class BatchNorm(nn.Module):
         return moments.mean, self.scale * lax.rsqrt(moments.var + self.eps)
 
 
-def toeplitz(taps: jax.Array, block: int) -> jax.Array:
-    """Banded matrices [f, block, block + k] whose row j holds taps [f, k] from column j on.
+def gelu(x: jax.Array) -> jax.Array:
+    """x times the normal distribution function of x (`jax.nn.gelu` goes by erfc, at twice the time)."""
+    return x * (0.5 + 0.5 * lax.erf(x / math.sqrt(2)))
 
-    Written as tile and reshape: rows of length block + k + 1 read with a stride of block + k shift by one each. A
-    gather would do, but its gradient is a scatter, which is slow everywhere.
+
+class Linear(nn.Module):
+    """x [..., n_in] @ weight.T + bias, weight [n_out, n_in] as torch keeps and draws it."""
+
+    n_in: int
+    n_out: int
+
+    def setup(self) -> None:
+        bound = uniform(1 / math.sqrt(self.n_in))
+        self.weight = self.param('weight', bound, (self.n_out, self.n_in))
+        self.bias = self.param('bias', bound, (self.n_out,))
+
+    def __call__(self, x: jax.Array) -> jax.Array:
+        # One product for all rows: XLA's products over several axes are slower on CPUs.
+        flat = jnp.matmul(x.reshape(-1, self.n_in), self.weight.T, precision=PRECISION) + self.bias
+        return flat.reshape(*x.shape[:-1], self.n_out)
+
+
+class LayerNorm(nn.Module):
+    """Normalisation of each row of x [..., d] by its own mean and biased variance, then gain and offset."""
+
+    features: int
+    eps: float = 1e-5
+
+    @nn.compact
+    def __call__(self, x: jax.Array) -> jax.Array:
+        scale = self.param('scale', nn.initializers.ones, (self.features,))
+        bias = self.param('bias', nn.initializers.zeros, (self.features,))
+        centred = x - x.mean(-1, keepdims=True)
+        return centred * lax.rsqrt((centred**2).mean(-1, keepdims=True) + self.eps) * scale + bias
+
+
+class Attention(nn.Module):
+    """Multi-head self-attention over x [b, l, d] with heads of `size`: softmax(q k' / sqrt(size)) v, projected to d.
+
+    Vaswani et al. (2017), section 3.2. `rate`: dropout of the probabilities.
     """
-    n, k = taps.shape
-    width = block + k
-    row = jnp.pad(taps, ((0, 0), (0, width + 1 - k)))
-    tiled = jnp.broadcast_to(row[:, None], (n, block, width + 1)).reshape(n, -1)
-    return tiled[:, : block * width].reshape(n, block, width)
+
+    width: int
+    heads: int
+    size: int
+    rate: float = 0.0
+    axis_name: str | None = None
+
+    def setup(self) -> None:
+        inner = self.heads * self.size
+        self.query, self.key, self.value = (Linear(self.width, inner) for _ in range(3))
+        self.projection = Linear(inner, self.width)
+
+    def __call__(self, x: jax.Array, key: jax.Array | None) -> jax.Array:
+        b, length, _ = x.shape
+        parts = self.query, self.key, self.value
+        weight, bias = jnp.concatenate([p.weight for p in parts]), jnp.concatenate([p.bias for p in parts])
+        joined = jnp.matmul(x.reshape(-1, self.width), weight.T, precision=PRECISION) + bias  # one product for all
+        q, k, v = joined.reshape(b, length, 3, self.heads, self.size).transpose(2, 0, 3, 4, 1)  # each [b, h, size, l]
+        shape, drops = (b, self.heads, length, length), key is not None and self.rate > 0
+        mixed = attend(q, k, v, kept(key, self.rate, shape, self.axis_name, 0) if drops else None, self.rate)
+        return self.projection(mixed.transpose(0, 3, 1, 2).reshape(b, length, -1))
 
 
-def fir(x: jax.Array, taps: jax.Array, pad: int, block: int = 64) -> jax.Array:
-    """Cross-correlation of the rows x [f, r, t] with taps [f, k], zero-padded by `pad` samples on both sides.
+@partial(jax.custom_vjp, nondiff_argnums=(4,))
+def attend(q: jax.Array, k: jax.Array, v: jax.Array, kept: jax.Array | None, rate: float) -> jax.Array:
+    """softmax(q' k / sqrt(size)), with dropout, times v: q, k, v and the result [b, h, size, l].
 
-    out[f, r, s] = sum_k taps[f, k] * x_padded[f, r, s + k], s = 0 .. t + 2*pad - k. Each row is cut into blocks; a
-    block of outputs is its block of inputs and the next ones (k - 1 samples more) times one banded matrix, hence a
-    GEMM: XLA's gradient of a grouped convolution costs some 40 times as much on CPU (16 groups, 480 samples).
+    `kept` [b, h, l of k, l of q] says which probabilities are kept, None all of them; those are scaled by 1/(1-rate).
+
+    The products are small, the passes over [b, h, l, l] count: what is divided by the sums of the exponentials is the
+    result, not each of them, and the gradient of the softmax takes its inner product from the result too (Dao et al.
+    2022, FlashAttention, appendix B).
     """
-    n, rows, t = x.shape
-    k = taps.shape[1]
-    n_out = t + 2 * pad - k + 1
-    n_blocks = -(-n_out // block)
-    n_spans = -(-(block + k - 1) // block)  # blocks of input that one block of output sees
-    length = (n_blocks + n_spans - 1) * block
-    kept = min(t, length - pad)  # x's last samples touch no output when the taps are longer than the padding
-    cut = jnp.pad(x[..., :kept], ((0, 0), (0, 0), (pad, length - pad - kept))).reshape(n, rows, -1, block)
-    spans = jnp.concatenate([cut[:, :, i : i + n_blocks] for i in range(n_spans)], axis=-1)
-    bands = toeplitz(taps, block)[..., : n_spans * block]
-    bands = jnp.pad(bands, ((0, 0), (0, 0), (0, n_spans * block - bands.shape[-1])))
-    out = jnp.einsum('frw,fjw->frj', spans.reshape(n, rows * n_blocks, -1), bands, precision=PRECISION)
-    return out.reshape(n, rows, -1)[..., :n_out]
+    return _attend(q, k, v, kept, rate)[0]
 
 
-def fast_length(n: int) -> int:
-    """Smallest number >= n with no prime factor beyond 5: FFTs of such lengths are fast everywhere."""
-    while True:
-        rest = n
-        for prime in (2, 3, 5):
-            while rest % prime == 0:
-                rest //= prime
-        if rest == 1:
-            return n
-        n += 1
+def _attend(
+    q: jax.Array, k: jax.Array, v: jax.Array, kept: jax.Array | None, rate: float
+) -> tuple[jax.Array, tuple[Any, ...]]:
+    q = q / math.sqrt(q.shape[2])
+    scores = _outer(k, q)
+    powers = jnp.exp(scores - scores.max(2, keepdims=True))
+    scale = 1 / powers.sum(2, keepdims=True)
+    out = jnp.einsum('bhsk,bhkq->bhsq', v, _dropped(powers, kept, rate), precision=PRECISION) * scale
+    return out, (q, k, v, kept, powers, scale, out)
 
 
-def lag_sums(x: jax.Array, n_taps: int, pad: int) -> dict[str, jax.Array]:
-    """What `lag_moments` needs of windows x [b, c, t]; it depends on each window alone, so it is computed once.
-
-    With z = x - centre (one number a window), and z_padded its rows with `pad` zeros on both sides:
-
-    Returns: lag_centre [b]; lag_trace [b, t], the sum of z over channels; lag_products [b, k (k + 1) / 2], the sums
-    over channels and outputs s of z_padded[s + i] * z_padded[s + j] for the taps i <= j.
-
-    The products come without the shifted signals, which would be k times the data. Summed over ALL shifts they depend
-    on the lag j - i alone (one FFT); the shifts that are no outputs touch only the first and the last k - 1 samples of
-    the padded row, and are subtracted along the diagonals of two small Gram matrices.
-    """
-    t = x.shape[-1]
-    n_out = t + 2 * pad - n_taps + 1
-    centre = x.mean((1, 2))
-    z = x - centre[:, None, None]
-    length = fast_length(t + n_taps)  # room for lags < n_taps without wrap-around
-    spectrum = jnp.fft.rfft(z, length)
-    every = jnp.fft.irfft((spectrum.real**2 + spectrum.imag**2).sum(1), length)[:, :n_taps]
-    padded = jnp.pad(z, ((0, 0), (0, 0), (pad, pad)))
-    edges = padded[..., : n_taps - 1], padded[..., n_out:]
-    first, last = (jnp.einsum('bci,bcj->bij', e, e, precision=PRECISION) for e in edges)
-    tap, lag = np.arange(n_taps)[:, None], np.arange(n_taps)[None, :]
-
-    def diagonals(gram: jax.Array) -> jax.Array:
-        return jnp.pad(gram, ((0, 0), (0, 1), (0, n_taps + 1)))[:, tap, tap + lag]  # [i, lag] = gram[i, i + lag], or 0
-
-    before, after = diagonals(first), diagonals(last)
-    before = jnp.cumsum(before, axis=1) - before  # samples before tap i: never the left factor of that tap
-    after = jnp.cumsum(after[:, ::-1], axis=1)[:, ::-1]  # samples beyond the last output of tap i
-    i, j = np.triu_indices(n_taps)
-    return {
-        'lag_centre': centre,
-        'lag_trace': z.sum(1),
-        'lag_products': (every[:, None] - before - after)[:, i, j - i],
-    }
+def _attend_gradient(rate: float, saved: tuple[Any, ...], grad: jax.Array) -> tuple[jax.Array | None, ...]:
+    q, k, v, kept, powers, scale, out = saved
+    inner = (grad * out).sum(2, keepdims=True) * scale
+    grad = grad * scale
+    of_scores = powers * (_dropped(_outer(v, grad), kept, rate) - inner)
+    of_q = jnp.einsum('bhkq,bhsk->bhsq', of_scores, k, precision=PRECISION) / math.sqrt(q.shape[2])
+    of_k = jnp.einsum('bhkq,bhsq->bhsk', of_scores, q, precision=PRECISION)
+    of_v = jnp.einsum('bhkq,bhsq->bhsk', _dropped(powers, kept, rate), grad, precision=PRECISION)
+    return of_q, of_k, of_v, None
 
 
-def lag_moments(
-    sums: Batch, mask: jax.Array, n_chans: int, n_taps: int, pad: int, axis_name: str | None = None
-) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Mean [k] and biased covariance [k, k] of the k samples that a padded convolution sees at once; their number.
+attend.defvjp(_attend, _attend_gradient)
 
-    Over all channels and outputs of the rows where mask [b] is true. A filter w [k] applied to all of them has mean
-    w.mean and variance w' covariance w, without being applied. Both depend on the data alone (`lag_sums`), so no
-    gradient flows into them. Offsets: a padded row is c * inside + z_padded, where c is the mean of all data and
-    `inside` is 1 on its samples and 0 on the padding; the three parts of the covariance are added, so that no large
-    numbers cancel.
-    """
-    centres, traces, products = (
-        jnp.where(mask.reshape(-1, *(1,) * (a.ndim - 1)), lax.stop_gradient(a), 0)
-        for a in (sums['lag_centre'], sums['lag_trace'], sums['lag_products'])
-    )
-    t = traces.shape[1]
-    n_out = t + 2 * pad - n_taps + 1
-    centre, n = add_devices((centres.sum(), mask.sum().astype(centres.dtype)), axis_name)
-    at_least_one = jnp.maximum(n, 1)
-    centre = centre / at_least_one
-    shift = jnp.where(mask, centres - centre, 0)  # z of the whole batch is z of a window plus its shift
-    parts = traces.sum(0), shift @ traces, products.sum(0), shift.sum(), (shift**2).sum()
-    trace, shifted, product, shift_1, shift_2 = add_devices(parts, axis_name)
 
-    window = np.arange(n_taps)[:, None] + np.arange(n_out)[None, :]  # [k, s] -> sample of the padded row
-    ones = np.pad(np.ones(t), pad)[window]
-    inside, both = (jnp.asarray(a, trace.dtype) for a in (ones, ones @ ones.T))
-    i, j = np.triu_indices(n_taps)
-    place = np.zeros((n_taps, n_taps), int)
-    place[i, j] = place[j, i] = np.arange(len(i))
+def _outer(a: jax.Array, b: jax.Array) -> jax.Array:
+    """Sum over s of a [b, h, s, k] times b [b, h, s, q]: [b, h, k, q]. Few terms, so one pass beats many products."""
+    return reduce(jnp.add, (a[:, :, i, :, None] * b[:, :, i, None, :] for i in range(a.shape[2])))
 
-    def cross(row: jax.Array, weights: jax.Array) -> jax.Array:
-        """weights [k, s] times the shifts of a padded row [t], plus the transpose."""
-        found = jnp.matmul(weights, jnp.pad(row, pad)[window].T, precision=PRECISION)
-        return found + found.T
 
-    rows = at_least_one * n_chans
-    product = product[place] + cross(shifted, inside) + n_chans * shift_2 * both
-    varying = (trace + n_chans * shift_1) / rows
-    mean_inside, mean_varying = jnp.asarray(ones.mean(1), trace.dtype), jnp.pad(varying, pad)[window].mean(1)
-    covariance = product / (rows * n_out) - jnp.outer(mean_varying, mean_varying)
-    covariance += centre * cross(varying, (inside - mean_inside[:, None]) / n_out)
-    covariance += centre**2 * jnp.asarray(np.cov(ones, bias=True), trace.dtype)
-    return centre * mean_inside + mean_varying, covariance, n * n_chans * n_out
+def _dropped(x: jax.Array, kept: jax.Array | None, rate: float) -> jax.Array:
+    return x if kept is None else jnp.where(kept, x / (1 - rate), 0)

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from functools import reduce
+from operator import getitem
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from jbench.models.blocks import Model, Variables
 from jbench.spec import RequestError
+
+if TYPE_CHECKING:
+    from jbench.models.blocks import Model, Variables
 
 
 class Tensor(NamedTuple):
@@ -19,26 +23,49 @@ class Tensor(NamedTuple):
     name: str
     shape: tuple[int, ...]  # in PyTorch
     path: tuple[str, ...]  # ours; () for a counter that we do not keep: written as 0, ignored when read
+    row: int | None = None  # of ours, where equal parts of the network are stacked
 
 
-def batch_norm_tensors(name: str, path: str, features: int) -> list[Tensor]:
-    """The five entries of a `torch.nn.BatchNorm` called `name`, for a `blocks.BatchNorm` called `path`."""
+def batch_norm_tensors(name: str, path: tuple[str, ...], features: int) -> list[Tensor]:
+    """The five entries of a `torch.nn.BatchNorm` called `name`, for a `blocks.BatchNorm` at `path`."""
     return [
-        Tensor(f'{name}.weight', (features,), ('params', path, 'scale')),
-        Tensor(f'{name}.bias', (features,), ('params', path, 'bias')),
-        Tensor(f'{name}.running_mean', (features,), ('state', path, 'mean')),
-        Tensor(f'{name}.running_var', (features,), ('state', path, 'var')),
+        Tensor(f'{name}.weight', (features,), ('params', *path, 'scale')),
+        Tensor(f'{name}.bias', (features,), ('params', *path, 'bias')),
+        Tensor(f'{name}.running_mean', (features,), ('state', *path, 'mean')),
+        Tensor(f'{name}.running_var', (features,), ('state', *path, 'var')),
         Tensor(f'{name}.num_batches_tracked', (), ()),
     ]
+
+
+def linear_tensors(name: str, path: tuple[str, ...], n_in: int, n_out: int) -> list[Tensor]:
+    """The two entries of a `torch.nn.Linear` called `name`, for a `blocks.Linear` at `path`."""
+    return [
+        Tensor(f'{name}.weight', (n_out, n_in), ('params', *path, 'weight')),
+        Tensor(f'{name}.bias', (n_out,), ('params', *path, 'bias')),
+    ]
+
+
+def layer_norm_tensors(name: str, path: tuple[str, ...], features: int) -> list[Tensor]:
+    """The two entries of a `torch.nn.LayerNorm` called `name`, for a `blocks.LayerNorm` at `path`."""
+    return [
+        Tensor(f'{name}.weight', (features,), ('params', *path, 'scale')),
+        Tensor(f'{name}.bias', (features,), ('params', *path, 'bias')),
+    ]
+
+
+def own_tensors(variables: Variables) -> list[Tensor]:
+    """Each array of variables (or of their shapes) under its own path, as 'params.conv.kernel'."""
+    from flax.traverse_util import flatten_dict
+
+    return [Tensor('.'.join(path), tuple(a.shape), path) for path, a in flatten_dict(variables).items()]
 
 
 def export(tensors: Iterable[Tensor], variables: Variables) -> dict[str, np.ndarray]:
     """Variables as a PyTorch state_dict of contiguous float32 arrays (int64 for counters)."""
     out = {}
     for tensor in tensors:
-        value: Any = variables
-        for part in tensor.path:
-            value = value[part]
+        value: Any = reduce(getitem, tensor.path, variables)
+        value = value[tensor.row] if tensor.path and tensor.row is not None else value
         array = np.asarray(value, np.float32) if tensor.path else np.zeros((), np.int64)
         out[tensor.name] = np.ascontiguousarray(array.reshape(tensor.shape)).reshape(tensor.shape)
     return out
@@ -57,7 +84,7 @@ def restore(tensors: Sequence[Tensor], found: Mapping[str, np.ndarray], like: Va
     faults = _faults(tensors, found)
     if faults:
         raise RequestError('these weights do not fit the network:\n  ' + '\n  '.join(faults))
-    out: Variables = {}
+    out: Variables = {name: {} for name in like}
     for tensor in tensors:
         if not tensor.path:
             continue
@@ -65,7 +92,9 @@ def restore(tensors: Sequence[Tensor], found: Mapping[str, np.ndarray], like: Va
         for part in tensor.path[:-1]:
             inner, shaped = inner.setdefault(part, {}), shaped[part]
         leaf = tensor.path[-1]
-        inner[leaf] = np.array(found[tensor.name], np.float32).reshape(shaped[leaf].shape)
+        whole = inner.setdefault(leaf, np.empty(shaped[leaf].shape, np.float32))
+        place = whole if tensor.row is None else whole[tensor.row]
+        place[...] = np.asarray(found[tensor.name]).reshape(place.shape)
     return out
 
 

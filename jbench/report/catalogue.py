@@ -13,7 +13,7 @@ from typing import Any
 
 from jbench import plan
 from jbench.data.find import find_recordings
-from jbench.models import MODELS
+from jbench.models import MODELS, own
 from jbench.overrides import paths
 from jbench.report.text import as_json, folded, listed, shown, table
 from jbench.spec import Cell, Dataset, Task, to_json, unknown
@@ -65,6 +65,8 @@ def info(name: str, form: str, data_dir: Path | None = None) -> str:
         facts = _dataset_facts(plan.find_dataset(name), data_dir)
     elif name.lower() in MODELS:
         facts = {'is': 'model', **to_json(MODELS[name.lower()])}
+    elif own.named(name):
+        facts = {'is': 'model', **to_json(own.find(name))}
     elif name in SUITES:
         facts = {'is': 'suite', **_list_suite(name)}
     elif name in _categories():

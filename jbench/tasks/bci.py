@@ -22,6 +22,7 @@ TASKS = (
     Task(
         name='cvep',
         category='bci',
+        paradigm='cvep',
         title='Which code a symbol flickered in (code-modulated visual evoked potential)',
         datasets=(
             'Thielen2021From',
@@ -45,6 +46,7 @@ TASKS = (
     Task(
         name='mental_imagery',
         category='bci',
+        paradigm='imagery',
         title='Which mental task was imagined: arithmetic, words, rotation, counting, or rest',
         datasets=('Scherer2015Individually',),
         simulated='SimulatedMentalImagery',
@@ -55,6 +57,7 @@ TASKS = (
     Task(
         name='motor_execution',
         category='bci',
+        paradigm='imagery',
         title='Which movement was made',
         datasets=('Srisrisawang2024Simultaneous', 'Ofner2017UpperExecution', 'Schirrmeister2017Deep'),
         simulated='SimulatedMotorExecution',
@@ -64,6 +67,7 @@ TASKS = (
     Task(
         name='motor_imagery',
         category='bci',
+        paradigm='imagery',
         title='Which movement was imagined',
         datasets=(
             'Stieger2021Continuous',
@@ -117,6 +121,7 @@ TASKS = (
     Task(
         name='p3',
         category='bci',
+        paradigm='p300',
         title='Whether a stimulus was the attended target (oddball P3)',
         datasets=(
             'Schreuder2010New',
@@ -158,6 +163,7 @@ TASKS = (
     Task(
         name='ssvep',
         category='bci',
+        paradigm='ssvep',
         title='Which flicker was looked at (steady-state visual evoked potential)',
         datasets=(
             'Wang2017Benchmark',

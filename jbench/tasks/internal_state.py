@@ -8,6 +8,7 @@ TASKS = (
     Task(
         name='mental_arithmetic',
         category='internal_state',
+        paradigm='rstate',
         title='Whether a person calculates or rests',
         datasets=('Zyma2019Electroencephalograms', 'Shin2017OpenB'),
         window=Window(trigger='Eeg', duration=5.0, stride=5.0),

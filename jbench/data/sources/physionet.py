@@ -49,6 +49,7 @@ CONDITIONS = {'1': 'rest', '2': 'mental_arithmetic'}
 REPLACE = (('.', ''), ('Af', 'AF'), ('Cp', 'CP'), ('Fc', 'FC'), ('Po', 'PO'), ('Tp', 'TP'), ('Ft', 'FT'))
 # what T1 and T2 mean depends on the run
 FISTS, BOTH = ('left_fist', 'right_fist'), ('bilateral_fist', 'bilateral_feet')
+BLOCK = 12.0  # s
 RUNS = {**dict.fromkeys(range(3, 14, 2), 'motor_'), **dict.fromkeys(range(4, 15, 2), 'imagery_')}
 
 
@@ -68,14 +69,15 @@ def recordings(dataset: Dataset, root: Path) -> list[RecordingRef]:
             '0',
             p.stem[-1],
             (str(p), *others),
-            (('task', CONDITIONS[p.stem[-1]]), *info.get(p.stem[:-2], ())),
+            (('task', CONDITIONS[p.stem[-1]]), *info.get(p.stem, ())),
         )
         for p in files
     ]
 
 
 def _subject_info(path: Path) -> dict[str, tuple[tuple[str, str], ...]]:
-    """Age and gender of each subject, where the table is there."""
+    """What the table, where it is there, says of each recording: age and gender of its subject, and at work
+    `count_quality`, how well the subject counted."""
     if not path.exists():
         return {}
     with open(path, newline='', encoding='utf-8-sig') as f:
@@ -83,7 +85,12 @@ def _subject_info(path: Path) -> dict[str, tuple[tuple[str, str], ...]]:
     wanted = ('Subject', 'Age', 'Gender')
     if any(row.get(name) is None for row in rows for name in wanted):
         raise RequestError(f'{path}: each row needs {", ".join(wanted)}; fetch the file again, or remove it')
-    return {row['Subject']: (('age', row['Age']), ('gender', row['Gender'])) for row in rows}
+    found: dict[str, tuple[tuple[str, str], ...]] = {}
+    for row in rows:
+        both = (('age', row['Age']), ('gender', row['Gender']))
+        found[f'{row["Subject"]}_1'] = (*both, ('count_quality', ''))
+        found[f'{row["Subject"]}_2'] = (*both, ('count_quality', f'quality_{row.get("Count quality")}'))
+    return found
 
 
 def read(ref: RecordingRef) -> Recording | Finding:
@@ -146,7 +153,11 @@ def _read_zyma(ref: RecordingRef) -> Recording | Finding:
 
 
 def _read_schalk(ref: RecordingRef) -> Recording | Finding:
-    """Fists and feet, executed or imagined: `label` such as imagery_left_fist, or rest."""
+    """Fists and feet, executed or imagined: `label` such as imagery_left_fist, or rest.
+
+    Of the runs at rest also five `EyeBlock` events of 12 s, `label` open or closed, `block` 0 to 4: a split by block
+    holds out the same time of either run.
+    """
     import mne
     import numpy as np
 
@@ -175,12 +186,14 @@ def _read_schalk(ref: RecordingRef) -> Recording | Finding:
             ', '.join(meaning),
             'use the original file',
         )
+    n = 0 if run in RUNS else int(raw.times[-1] // BLOCK) + 1  # the last may lack a sample
     return Recording(
         raw,
         {
-            'onset': np.asarray(marks.onset, float),
-            'duration': np.asarray(marks.duration, float),
-            'type': np.full(len(marks), kind),
-            'label': np.array([meaning[d] for d in marks.description], dtype='U32'),
+            'onset': np.concatenate([marks.onset, BLOCK * np.arange(n)]),
+            'duration': np.concatenate([marks.duration, np.full(n, BLOCK)]),
+            'type': np.repeat([kind, 'EyeBlock'], [len(marks), n]),
+            'label': np.array([meaning[d] for d in marks.description] + [meaning['T0']] * n, dtype='U32'),
+            'block': np.array([''] * len(marks) + [str(k) for k in range(n)]),
         },
     )

@@ -1,0 +1,67 @@
+"""Values of a task that have the right type and no meaning, refused before anything is prepared."""
+
+from __future__ import annotations
+
+import math
+from operator import attrgetter
+
+from jbench.overrides import paths
+from jbench.spec import ByGroup, Predefined, RequestError, Task, unknown
+
+TINY = 1e-9  # stands for 'above 0'
+_SCORES = ('bal_acc', 'acc', 'f1_macro', 'auroc', 'auprc')
+METRICS = {  # scores of each kind of target; the first is the published headline
+    'classes': _SCORES,
+    'state': _SCORES,
+    'labels': ('f1_score_macro', 'hamming', 'exact_match'),
+    'value': ('pearsonr', 'rmse', 'mae', 'r2', 'normalized_rmse', 'bmae'),
+}
+LOSSES = {
+    'classes': 'cross_entropy',
+    'state': 'cross_entropy',
+    'labels': 'binary_cross_entropy',
+    'value': 'squared_error',
+}
+RANGES = (  # (path, least, greatest) of numbers that mean something
+    ('window.duration', TINY, 86_400),
+    ('window.stride', TINY, math.inf),
+    ('signal.sfreq', TINY, 100_000),
+    ('signal.clamp', TINY, math.inf),
+    ('split.valid', TINY, 1 - TINY),
+    ('split.test', TINY, 1 - TINY),
+    ('split.seed', 0, 2**32 - 1),
+    ('recipe.lr', 0, math.inf),
+    ('recipe.weight_decay', 0, math.inf),
+    ('recipe.batch_size', 1, math.inf),
+    ('recipe.max_epochs', 1, math.inf),
+    ('recipe.patience', 1, math.inf),
+    ('recipe.grad_clip', TINY, math.inf),
+    ('recipe.label_smoothing', 0, 1),
+)
+
+
+def check(task: Task) -> None:
+    """Refuse values that have the right type and no meaning, before anything is prepared. Raises RequestError."""
+    for path, low, high in RANGES:
+        value = attrgetter(path)(task) if path in paths(task) else None
+        if isinstance(value, int | float) and not low <= value <= high:
+            least = 'above 0' if low == TINY else f'at least {low:g}'
+            at_most = '' if high == math.inf else ' and below 1' if high < 1 else f' and at most {high:g}'
+            raise RequestError(f'--set {path}: {value!r} must be {least}{at_most}')
+    if any(f <= 0 for f in task.signal.notch):
+        raise RequestError(f'--set signal.notch: {task.signal.notch!r} must be above 0')
+    if not isinstance(task.split, Predefined) and task.split.valid + task.split.test >= 1:
+        raise RequestError(
+            f'--set split.valid, split.test: {task.split.valid!r} and {task.split.test!r} leave no rest to train on'
+        )
+    if isinstance(task.split, ByGroup) and task.split.fold:
+        task.split.fold_numbers()
+    for path in ('signal.band', 'signal.baseline'):
+        pair = attrgetter(path)(task)
+        if pair is not None and pair[0] >= pair[1]:
+            raise RequestError(f'--set {path}: {pair!r} must be two ascending numbers')
+    kind = task.target.kind
+    if kind in METRICS and task.metric not in METRICS[kind]:
+        raise unknown(f'metric of {kind}', task.metric, METRICS[kind])
+    if kind in LOSSES and task.recipe.loss != LOSSES[kind]:
+        raise RequestError(f'--set recipe.loss: {task.recipe.loss!r} does not fit {kind}, learnt by {LOSSES[kind]!r}')

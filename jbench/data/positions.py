@@ -1,0 +1,36 @@
+"""Where channels lie on the head, from their names; for networks that ask (`ModelSpec.positions`)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import mne
+import numpy as np
+
+from jbench.data.simulate import montage
+from jbench.spec import NO_POSITION, Position, RequestError
+
+
+def positions(ch_names: Sequence[str]) -> tuple[Position, ...]:
+    """Positions of channels in the 10-05 system, each axis scaled to [0, 1] over those that have one.
+
+    As NeuralBench's `ChannelPositions` gives them for recordings that carry this montage: MNE's head coordinates; a
+    name that the montage lacks is looked up by what stands before its first '-' (the anode of a bipolar channel); one
+    that has no position there either gets `NO_POSITION`. References have none of their own.
+
+    Raises: RequestError where no channel has a position.
+    """
+    electrodes = montage()
+    to_head = mne.channels.compute_native_head_t(electrodes)['trans']
+    places = electrodes.get_positions()['ch_pos']
+    found = [places.get(name, places.get(name.split('-')[0])) for name in ch_names]
+    known = np.array([place is not None for place in found], bool)
+    if not known.any():
+        raise RequestError(
+            f'no channel is an electrode of the 10-05 system, so that none has a position: {", ".join(ch_names)}'
+        )
+    head = mne.transforms.apply_trans(to_head, np.array([place for place in found if place is not None]))
+    low, extent = head.min(0), np.ptp(head, axis=0)
+    scaled = np.full((len(known), 3), NO_POSITION)
+    scaled[known] = (head - low) / np.where(extent == 0, 1, extent)
+    return tuple((x, y, z) for x, y, z in scaled.tolist())
