@@ -52,9 +52,9 @@ CONFIG = {
 
 
 def places(n_chans: int) -> np.ndarray:
-    """Positions [C, 3]; the second channel has none, the third lies close to the first."""
+    """Positions [C, 3]; the second channel has none, the third lies close to the first, the fourth not far."""
     found = weights.own_rng('places', str(n_chans)).uniform(0, 1, (n_chans, 3))
-    found[1], found[2] = -0.1, found[0] + 0.05
+    found[1], found[2], found[3] = -0.1, found[0] + 0.05, found[0] + (0.35, 0.1, 0.1)
     return found
 
 

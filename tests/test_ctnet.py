@@ -55,6 +55,10 @@ def value_and_grad(apply: Callable[[Any], tuple[jax.Array, Any]], variables: Any
     return value, state, grads
 
 
+def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+    return jax.jit(function, compiler_options={'xla_backend_optimization_level': 0})  # in half the time
+
+
 def close(actual: Any, expected: Any, rtol: float = 1e-10) -> None:
     """Every leaf within rtol of the largest value of the expected leaf, or of 0.1."""
 
@@ -69,7 +73,7 @@ def close(actual: Any, expected: Any, rtol: float = 1e-10) -> None:
     ('n_taps', 'pad', 't'), [(64, (31, 32), 90), (49, (24, 24), 60), (6, (2, 3), 8), (1, (0, 0), 3)]
 )
 def test_spatial_first_equals_the_literal_order(n_taps: int, pad: tuple[int, int], t: int) -> None:
-    """Value, gradient and running statistics in training, value in evaluation; windows with offsets, rows of padding."""
+    """Value, gradient, running statistics in training, value in evaluation; windows with offsets, rows of padding."""
     with jax.enable_x64(True):
         rng = np.random.default_rng(t)
         x = rng.standard_normal((5, 4, t)) + 3 * rng.standard_normal((5, 1, 1)) + 2
@@ -79,8 +83,11 @@ def test_spatial_first_equals_the_literal_order(n_taps: int, pad: tuple[int, int
         variables = jax.tree.map(lambda v: v + jnp.asarray(rng.uniform(0, 0.5, v.shape)), variables)
 
         def both(front: Front) -> Any:
-            trained = value_and_grad(lambda v: front.apply(v, batch, train=True, mutable=['state']), variables)
-            return trained, front.apply(variables, batch, train=False)
+            def run(variables: Any) -> Any:
+                trained = value_and_grad(lambda v: front.apply(v, batch, train=True, mutable=['state']), variables)
+                return trained, front.apply(variables, batch, train=False)
+
+            return compiled(run)(variables)
 
         close(both(fast), both(literal))
 
@@ -101,6 +108,7 @@ def test_elu_mean_equals_its_parts(t: int, width: int) -> None:
         close(found, wanted, 1e-14)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('name', ['ctnet', 'atcnet', 'eegnex'])
 def test_statistics_and_masks_are_those_of_the_global_batch(name: str) -> None:
     """Four devices (a mapped axis) with 3, 2, 0 and 1 valid rows equal one with all: loss, gradient, statistics."""
@@ -121,14 +129,14 @@ def test_statistics_and_masks_are_those_of_the_global_batch(name: str) -> None:
 
             return jax.value_and_grad(share, has_aux=True)
 
-        (value, state), grads = jax.jit(loss(one, x, mask, weights))(variables['params'])
+        (value, state), grads = compiled(loss(one, x, mask, weights))(variables['params'])
 
         def device(x: Any, mask: Any, weights: Any) -> Any:
             (value, state), grads = loss(many, x, mask, weights)(variables['params'])
             return jax.lax.psum((value, grads), 'data'), state
 
         cut = [a.reshape(4, 3, *a.shape[1:]) for a in (x, mask, weights)]
-        found = jax.jit(jax.vmap(device, axis_name='data'))(*cut)
+        found = compiled(jax.vmap(device, axis_name='data'))(*cut)
         for i in range(4):
             close(jax.tree.map(lambda a, i=i: a[i], found), ((value, grads), state))
 
@@ -145,11 +153,11 @@ def test_positions_beyond_the_tokens_are_dead() -> None:
     batch = {'x': jnp.asarray(np.random.default_rng(0).standard_normal((4, 2, 150))), 'mask': jnp.ones(4, bool)}
     variables = model.init(jax.random.key(0))
 
-    @jax.jit
-    def gradient(position: jax.Array) -> jax.Array:
+    @compiled
+    def logits(position: jax.Array) -> jax.Array:
         params = variables['params'] | {'position': position}
-        return model.apply(variables | {'params': params}, batch, train=True, key=None)[0][0, 0]
+        return model.apply(variables | {'params': params}, batch, train=False, key=None)[0]
 
-    grads = jax.grad(gradient)(variables['params']['position'])
-    assert (np.abs(grads[:2]).max(1) > 0).all()
-    assert not np.any(grads[2:])
+    position = variables['params']['position']
+    np.testing.assert_array_equal(logits(position.at[2:].add(1)), logits(position))
+    assert np.abs(logits(position.at[1].add(1)) - logits(position)).max() > 1e-3

@@ -77,7 +77,8 @@ def test_every_model_can_be_made(model):
         import jax
         import jax.numpy as jnp
 
-        made = make(Signal(n_chans=5, n_times=128, sfreq=120.0), 3)
+        positions = ((0.1, 0.2, 0.3),) * 5 if model.positions else ()
+        made = make(Signal(n_chans=5, n_times=128, sfreq=120.0, positions=positions), 3)
         variables = jax.eval_shape(made.init, jax.random.key(0))
         batch = {'x': jnp.zeros((2, 5, 128)), 'y': jnp.zeros(2, int), 'mask': jnp.ones(2, bool)}
         batch['id'] = jnp.arange(2)

@@ -293,8 +293,9 @@ class Attention(nn.Module):
         weight, bias = jnp.concatenate([p.weight for p in parts]), jnp.concatenate([p.bias for p in parts])
         joined = jnp.matmul(x.reshape(-1, self.width), weight.T, precision=PRECISION) + bias  # one product for all
         q, k, v = joined.reshape(b, length, 3, self.heads, self.size).transpose(2, 0, 3, 4, 1)  # each [b, h, size, l]
-        shape, drops = (b, self.heads, length, length), key is not None and self.rate > 0
-        mixed = attend(q, k, v, kept(key, self.rate, shape, self.axis_name, 0) if drops else None, self.rate)
+        shape = (b, self.heads, length, length)
+        keep = None if key is None or self.rate == 0 else kept(key, self.rate, shape, self.axis_name, 0)
+        mixed = attend(q, k, v, keep, self.rate)
         return self.projection(mixed.transpose(0, 3, 1, 2).reshape(b, length, -1))
 
 

@@ -22,7 +22,10 @@ again (its gradient is zero); it moves by weight decay alone. Kept as clear erro
 a single channel are refused (the reference fails on one while it merges the biases).
 
 How it is computed. The first two convolutions have nothing between them and are one (`filters.spatiotemporal`), as in
-the reference. ELU rises everywhere, so it comes after the max pooling, on a third of the values.
+the reference. Features are the last axis, as XLA's convolutions have them on CPUs; the last block, of few samples, is a
+product of matrices. ELU rises everywhere, so it comes after the max pooling, on a third of the values. The gradient of
+a pool goes to the first of equal samples, as in torch; where samples differ by rounding alone, two exact
+implementations may choose differently.
 """
 
 from __future__ import annotations
@@ -79,9 +82,8 @@ class _Deep4Net(nn.Module):
         temporal_bias = self.param('temporal_bias', nn.initializers.zeros, (f,))
         spatial = self.param('spatial', blocks.xavier(f * c, f * c), (f, f, c))
         h = filters.spatiotemporal(batch['x'], temporal, spatial)
-        h = self._normalised_and_pooled(
-            h + filters.spatiotemporal_bias(temporal_bias, spatial), 1, batch['mask'], train
-        )
+        bias = filters.spatiotemporal_bias(temporal_bias, spatial)
+        h = self._normalised_and_pooled(h, 1, batch['mask'], train, bias)
         for i, key_i in zip((2, 3, 4), blocks.split(key, 3), strict=True):
             n_in, n, k = FEATURES[i - 2], FEATURES[i - 1], taps[i - 1]
             weight = self.param(f'conv_{i}', blocks.xavier(n_in * k, n * k), (n, n_in, k))
@@ -92,10 +94,13 @@ class _Deep4Net(nn.Module):
         bias = self.param('linear_bias', nn.initializers.zeros, (self.n_out,))
         return jnp.einsum('btf,nft->bn', h, linear, precision=blocks.PRECISION) + bias
 
-    def _normalised_and_pooled(self, h: jax.Array, block: int, mask: jax.Array, train: bool) -> jax.Array:
+    def _normalised_and_pooled(
+        self, h: jax.Array, block: int, mask: jax.Array, train: bool, bias: jax.Array | None = None
+    ) -> jax.Array:
         """Batch norm, max pooling and ELU of h [b, t, f]."""
         norm = blocks.BatchNorm(h.shape[2], axis_name=self.axis_name, last=True, name=f'bn_{block}')
-        return nn.elu(blocks.max_pool(norm(h, mask, train=train), sizes(self.n_times).pool, axis=1))
+        h = norm(h, mask, train=train, bias=bias)
+        return filters.elu(blocks.max_pool(h, sizes(self.n_times).pool, axis=1))
 
 
 def _tensors(signal: Signal, n_out: int) -> list[Tensor]:

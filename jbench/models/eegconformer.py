@@ -24,8 +24,10 @@ they start at 0 and 1, and so only where the published protocol is asked for (`p
 than 64 channels, for which it computes the same.
 
 How it is computed. The first two convolutions have nothing between them and are one (`filters.spatiotemporal`): the
-tensor [B, 40, C, T] of the reference does not exist. The mean of 75 every 15 is block sums of 15 and a sliding sum of
-5. Queries, keys and values are one product.
+tensor [B, 40, C, T] of the reference does not exist; on a CPU and with 40 channels or more it goes by frequencies. Both
+biases are not added but given to the batch norm. The mean of 75 every 15 is block sums of 15 and a sliding sum of 5.
+Queries, keys and values are one product, attention divides last (`blocks.attend`), and a dropout of 1/2 takes one random
+bit a value (`blocks.dropout`), which counts: it draws five million of them at (64, 480).
 """
 
 from __future__ import annotations
@@ -84,13 +86,13 @@ class _EEGConformer(nn.Module):
         """Logits [b, n] of x [b, c, t]; rows where mask [b] is false count in no statistic."""
         keys = blocks.split(key, LAYERS + 3)
         h = self._front(batch, train)
-        h = blocks.average_pool(nn.elu(h), POOL, STRIDE, axis=1)
+        h = blocks.average_pool(filters.elu(h), POOL, STRIDE, axis=1)
         x = blocks.Linear(WIDTH, WIDTH, name='token')(blocks.dropout(h, DROPOUT, keys[0], self.axis_name, batch_axis=0))
         for i in range(LAYERS):
             x = _Block(self.axis_name, name=f'block_{i}')(x, keys[i + 1])
         h = x.reshape(x.shape[0], -1)
         for i, rate in enumerate((DROPOUT, LAST_DROPOUT)):
-            h = nn.elu(blocks.Linear(h.shape[1], HIDDEN[i], name=f'head_{i}')(h))
+            h = filters.elu(blocks.Linear(h.shape[1], HIDDEN[i], name=f'head_{i}')(h))
             h = blocks.dropout(h, rate, keys[LAYERS + 1 + i], self.axis_name, batch_axis=0)
         return blocks.Linear(HIDDEN[-1], self.n_out, name='linear')(h)
 
@@ -103,10 +105,9 @@ class _EEGConformer(nn.Module):
         spatial = self.param('spatial', second, (f, f, c))
         spatial_bias = self.param('spatial_bias', second, (f,))
         h = filters.spatiotemporal(batch['x'], temporal, spatial)
-        h = h + filters.spatiotemporal_bias(temporal_bias, spatial) + spatial_bias
-        return blocks.BatchNorm(f, MOMENTUM, axis_name=self.axis_name, last=True, name='bn')(
-            h, batch['mask'], train=train
-        )
+        bias = filters.spatiotemporal_bias(temporal_bias, spatial) + spatial_bias
+        norm = blocks.BatchNorm(f, MOMENTUM, axis_name=self.axis_name, last=True, name='bn')
+        return norm(h, batch['mask'], train=train, bias=bias)
 
 
 def _tensors(signal: Signal, n_out: int) -> list[Tensor]:
