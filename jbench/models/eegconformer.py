@@ -26,8 +26,8 @@ than 64 channels, for which it computes the same.
 How it is computed. The first two convolutions have nothing between them and are one (`filters.spatiotemporal`): the
 tensor [B, 40, C, T] of the reference does not exist; on a CPU and with 40 channels or more it goes by frequencies. Both
 biases are not added but given to the batch norm. The mean of 75 every 15 is block sums of 15 and a sliding sum of 5.
-Queries, keys and values are one product, attention divides last (`blocks.attend`), and a dropout of 1/2 takes one random
-bit a value (`blocks.dropout`), which counts: it draws five million of them at (64, 480).
+Queries, keys and values are one product, attention divides last (`blocks.attend`), and a dropout of 1/2 takes one
+random bit a value (`blocks.dropout`), which counts: a batch of 64 windows of 480 samples draws five million of them.
 """
 
 from __future__ import annotations
