@@ -23,7 +23,7 @@ How it is computed. Zeros before a causal convolution reach only outputs that th
 every convolution is shorter than its input, and 5 % of the work is never done. The mean goes before the linear layer.
 A convolution is a product of matrices: 4 neighbouring outputs see no more than 8 inputs, so a banded matrix (120 times
 240 for 30 features) times the blocks of 4 samples, each joined with the next one. That is 8 / 5 of the multiplications,
-but a copy of twice the data and not of 5 times; XLA's own convolutions make the step 1.3 times as long on a CPU. The
+but a copy of twice the data and not of 5 times; XLA's own convolutions of so few features are slower on a CPU. The
 batch is the last axis, so that moving samples between blocks moves whole rows, and columns are one flat axis.
 """
 
