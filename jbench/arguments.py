@@ -30,7 +30,9 @@ def parser() -> argparse.ArgumentParser:
     )
     p.add_argument('--task', help='task[@version][/dataset], category, suite, comma list, or all')
     p.add_argument(
-        '--model', default='eegnet', help='model, group (classic, foundation, baselines, all), comma list [eegnet]'
+        '--model',
+        default='eegnet',
+        help='model, group (classic, foundation, baselines, all), path/to/file.py:function, comma list [eegnet]',
     )
     p.add_argument('--seeds', default='33,34,35', help='model seeds [33,34,35]; data and split seeds stay 33')
     p.add_argument('--stage', help=f'only these of {",".join(STAGES)} [what is missing]')

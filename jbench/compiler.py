@@ -53,7 +53,7 @@ class Compiler:
             if c.spec.family == 'own':  # refused before anything is prepared
                 factory(c.spec)
         for model, signal, n_out, _ in wanted:
-            if model.family == 'own':
+            if model.family == 'own':  # tried, too
                 build(model, signal, n_out)
 
         def work() -> None:

@@ -275,7 +275,6 @@ class Cell:
 def cell_key(task: dict[str, Any], dataset: str, model: str, debug: bool) -> str:
     """The key of a cell from the JSON of its task."""
     asked = {k: v for k, v in task.items() if k not in ('category', 'paradigm', 'title', 'datasets', 'simulated')}
-    asked['split'] = {k: v for k, v in task['split'].items() if (k, v) != ('fold', '')}  # as before there were folds
     asked['overrides'] = []  # applied already, those of this dataset
     asked['exclude'] = [[e['subject'], e['after_split']] for e in task['exclude'] if e['dataset'] == dataset]
     return spec_hash({'task': asked, 'dataset': dataset, 'model': model, 'debug': debug})
@@ -298,7 +297,7 @@ class ModelSpec:
 
     name: str
     title: str
-    family: str  # 'classic' | 'foundation' | 'baselines'
+    family: str  # 'classic' | 'foundation' | 'baselines' | 'own'
     target: str  # 'module:factory'
     kind: str = 'network'  # 'network': init/apply, trained by fit.py; 'estimator': fitted once on train + valid
     trained: bool = True  # False: one batch sets its batch statistics, no weight is changed (chance)
