@@ -5,10 +5,11 @@
 
 Batch 64, 480 samples, float32, two threads on each side, random windows that lie where the step expects them; what
 jbench computes once a window (the moments of EEGNet's data) is stated apart. Ours is the whole step as it trains:
-forward, backward, clipping, AdamW with its schedule. Theirs: forward, backward, torch's AdamW. Blocks of steps of the
-two sides take turns (A B A B ...), in one process, the threads of the waiting side asleep; the first steps of a block
-do not count. Both start from the same weights, and the largest difference between what they compute is in the table:
-logits in evaluation; loss, gradient and running statistics in training, without dropout.
+forward, backward, clipping, AdamW with its schedule. Theirs: forward, backward, torch's AdamW. A call is four steps,
+its time divided by four: ours are one program, which in a run loops over up to 16. Blocks of calls of the two sides
+take turns (A B A B ...), in one process, the threads of the waiting side asleep; the first call of a block does not
+count. Both start from the same weights, and the largest difference between what they compute is in the table: logits
+in evaluation; loss, gradient and running statistics in training, without dropout.
 
 On stdout a table (medians, 10 % quantiles, load), and as last line a JSON list of rows {model, n_chans, n_times,
 n_outputs, batch, phase, ours_ms, peer_ms, ratio, max_abs_difference}; times are medians in ms.
@@ -45,8 +46,9 @@ from jbench.spec import Recipe, RequestError, Signal, unknown
 THREADS = 2  # as above
 BATCH, N_TIMES, SFREQ = 64, 480, 120.0
 SHAPES = ((8, 12), (64, 4))  # channels, classes
-BLOCKS, STEPS, WARM = 9, 12, 2  # blocks of each side, steps in a block, steps of it that do not count
-SECONDS = 40.0  # for a row; slower steps come in fewer and shorter blocks, at least 3 of 3
+STEPS = 4  # of a call
+BLOCKS, CALLS, WARM = 9, 4, 1  # blocks of each side, calls in a block, calls of it that do not count
+SECONDS = 20.0  # for a row; slower steps come in fewer and shorter blocks, at least 3 of 2
 RECIPE = Recipe()
 PEERS = {
     'eegnet': 'EEGNet',
@@ -60,7 +62,7 @@ PEERS = {
 }  # names in braindecode.models
 NEURALBENCH = tuple(name for name in PEERS if name != 'eegnex')
 GROUPS = {'classic': tuple(PEERS)}
-Timed = Callable[[], Any]  # one step, finished when it returns
+Timed = Callable[[], Any]  # one call, finished when it returns
 
 
 class Side(NamedTuple):
@@ -79,12 +81,12 @@ def ours(model: Model, x: np.ndarray, y: np.ndarray, weights: dict[str, np.ndarr
     batch |= precompute(batch['x'])
     once = np.median([timed(lambda: jax.block_until_ready(precompute(batch['x']))) for _ in range(9)])
     signal = Signal(n_chans=x.shape[1], n_times=x.shape[2], sfreq=SFREQ)
-    tx, one = optim.adamw(RECIPE, 1000), np.int32(1)
+    tx, steps = optim.adamw(RECIPE, 1000), np.int32(STEPS)
     programs = parallel.compile_programs(
         model, tx, RECIPE, signal, n_out
     )  # those of a run, with their loop over a chunk
-    room = ((0, chunk_batches(signal, len(y)) - 1), *[(0, 0)] * 4)
-    chunk = {k: jnp.pad(v[None], room[: v.ndim + 1])[None] for k, v in batch.items()}  # its first batch alone counts
+    n = chunk_batches(signal, len(y))
+    chunk = {k: jnp.broadcast_to(v, (1, n, *v.shape)) + jnp.zeros((), v.dtype) for k, v in batch.items()}
     state = parallel.new_state(parallel.first_draw(model, 0), tx, jnp.ones(n_out)) | model.from_torch(weights)
     state = jax.tree.map(jnp.asarray, state)
     variables = {k: jax.tree.map(jnp.copy, state[k]) for k in ('params', 'state')}
@@ -92,11 +94,11 @@ def ours(model: Model, x: np.ndarray, y: np.ndarray, weights: dict[str, np.ndarr
 
     def train() -> None:
         nonlocal state
-        state, sums = programs.train(state, chunk, one)
+        state, sums = programs.train(state, chunk, steps)
         jax.block_until_ready(sums)
 
     def evaluate() -> Any:
-        return jax.block_until_ready(programs.predict(variables, seen, one))
+        return jax.block_until_ready(programs.predict(variables, seen, steps))
 
     def check(v: Any, batch: Any) -> Any:
         def loss(params: Any) -> Any:
@@ -138,11 +140,16 @@ def braindecode(name: str, x: np.ndarray, y: np.ndarray) -> tuple[Side, dict[str
 
     def train() -> None:
         net.train()
-        optimiser.zero_grad(set_to_none=True)
-        torch.nn.functional.cross_entropy(net(inputs), labels).backward()
-        optimiser.step()
+        for _ in range(STEPS):
+            optimiser.zero_grad(set_to_none=True)
+            torch.nn.functional.cross_entropy(net(inputs), labels).backward()
+            optimiser.step()
 
-    return Side(train, lambda: _without_grad(net, inputs), found), weights
+    def evaluate() -> None:
+        for _ in range(STEPS):
+            _without_grad(net, inputs)
+
+    return Side(train, evaluate, found), weights
 
 
 def _without_grad(net: Any, inputs: Any) -> np.ndarray:
@@ -176,15 +183,15 @@ def timed(work: Timed) -> float:
 
 
 def take_turns(sides: tuple[Timed, Timed]) -> tuple[np.ndarray, np.ndarray]:
-    """Milliseconds of the counted steps of each side, blocks of which take turns."""
+    """Milliseconds a step of the counted calls of each side, blocks of which take turns."""
     taken: tuple[list[float], list[float]] = ([], [])
     for side in sides:
         side()
     both = sum(timed(side) for side in sides) / 1e3
-    steps = int(np.clip(SECONDS / BLOCKS / both, 3, STEPS))
-    for _ in range(int(np.clip(SECONDS / (steps * both), 3, BLOCKS))):
+    calls = int(np.clip(SECONDS / BLOCKS / both, 2, CALLS))
+    for _ in range(int(np.clip(SECONDS / (calls * both), 3, BLOCKS))):
         for side, into in zip(sides, taken, strict=True):
-            into += [timed(side) for _ in range(steps)][min(WARM, steps - 2) :]
+            into += [timed(side) / STEPS for _ in range(calls)][min(WARM, calls - 2) :]
     return np.array(taken[0]), np.array(taken[1])
 
 

@@ -326,7 +326,7 @@ def main(argv: list[str] | None = None) -> int:
     words = args.sets.split(',')
     try:
         models = plan.select_models(args.models)
-        run._environment(arguments.parse(['--task=open_sets', f'--workdir={args.workdir}']))
+        run.environment(arguments.parse(['--task=open_sets', f'--workdir={args.workdir}']))
         return check_all(args, lambda name: any(w in name for w in words), models)
     except RequestError as error:
         print(f'real_check: {error}', file=sys.stderr)

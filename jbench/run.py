@@ -110,7 +110,7 @@ def _run(args: argparse.Namespace) -> int:
 
         print(catalogue.dry_run(cells, args))
         return 0
-    who = _environment(args)
+    who = environment(args)
     from jbench import xla_cache
     from jbench.progress import Progress, StopSignal
 
@@ -164,7 +164,7 @@ def _say_simulated(choices: list[plan.Choice]) -> None:
         say(f'simulated: generated recordings, not measured ones, serve {names}')
 
 
-def _environment(args: argparse.Namespace) -> str:
+def environment(args: argparse.Namespace) -> str:
     """Settings that jax reads when it starts: threads (they change the bits), backend, compilation cache, processes.
 
     Returns: the name of this process, if it is one of several and not the first; else ''.

@@ -112,7 +112,7 @@ def main(how: str, argv: list[str]) -> None:
     """Run the command on a few subjects, disturbed as `how` says."""
     from jbench import arguments, plan, run
 
-    run._environment(arguments.parse(argv))  # what jax reads when it is imported, which is now
+    run.environment(arguments.parse(argv))  # what jax reads when it is imported, which is now
     from serve import redirected
 
     from jbench import fit

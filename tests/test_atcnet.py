@@ -13,6 +13,7 @@ from test_ctnet import close, compiled, value_and_grad
 
 from jbench.models import atcnet, blocks
 from jbench.models.atcnet import DILATIONS, MAX_NORM, WIDTH, _Window, sizes
+from jbench.spec import Signal
 
 SIZES = {
     1: (1, 1, 1, 1, 1, 2),
@@ -118,3 +119,17 @@ def test_columns_of_the_linear_layer_are_limited() -> None:
     before, stored = np.linalg.norm(drawn, axis=0), np.linalg.norm(raw, axis=0)
     np.testing.assert_allclose(stored, before * np.maximum(before / MAX_NORM, 1), rtol=1e-4)
     assert (stored[before > 0.3] > 0.35).all()
+
+
+def test_dropout_takes_whole_features() -> None:
+    """A feature of the only window that is dropped at all times teaches the taps that read it nothing."""
+    model = atcnet.atcnet(Signal(n_chans=3, n_times=480, sfreq=120.0), 2)
+    batch = {'x': jax.random.normal(jax.random.key(0), (1, 3, 480)), 'mask': jnp.ones(1, bool)}
+    variables = model.init(jax.random.key(1))
+
+    def total(params: Any) -> jax.Array:
+        return model.apply(variables | {'params': params}, batch, train=True, key=jax.random.key(2))[0].sum()
+
+    taps = compiled(jax.grad(total))(variables['params'])['taps']  # [to, from, taps]
+    silent = int((taps == 0).all((0, 2)).sum())
+    assert 3 < silent < 18, silent  # of 32 with probability 0.3

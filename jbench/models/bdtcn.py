@@ -114,12 +114,11 @@ class _Residual(nn.Module):
         for i, one in enumerate(blocks.split(key, 2)):
             h = nn.relu(_Conv(h.shape[0], name=f'conv{i + 1}')(h, step))
             h = feature_dropout(h, b, one, self.axis_name)
-        x = x[..., 2 * step :]
         if self.n_in != N_FILTERS:
             weight = self.param('downsample', nn.initializers.normal(DOWNSAMPLE_STD), (N_FILTERS, self.n_in))
             bias = self.param('downsample_bias', blocks.uniform(1 / math.sqrt(self.n_in)), (N_FILTERS,))
             x = jnp.einsum('gf,fjn->gjn', weight, x, precision=blocks.PRECISION) + bias[:, None, None]
-        return from_blocks(nn.relu(h + x), self.dilation, b)
+        return from_blocks(nn.relu(h + x[..., 2 * step :]), self.dilation, b)
 
 
 class _BDTCN(nn.Module):
@@ -133,7 +132,8 @@ class _BDTCN(nn.Module):
         """Logits [b, n] of x [b, c, t]; each row for itself."""
         n = self.n_times - SEEN + 1
         after = -n % (BLOCK * DILATIONS[-1])  # whole blocks at every dilation; what these samples give is cut off
-        h = jnp.pad(batch['x'], ((0, 0), (0, 0), (0, after))).transpose(1, 2, 0)
+        h = jax.lax.optimization_barrier(batch['x'].transpose(1, 2, 0))  # XLA would transpose at every reading
+        h = jnp.pad(h, ((0, 0), (0, after), (0, 0)))
         for i, one in enumerate(blocks.split(key, len(DILATIONS))):
             h = _Residual(h.shape[0], DILATIONS[i], self.axis_name, name=f'block{i}')(h, one)
         return blocks.Linear(N_FILTERS, self.n_out, name='linear')(h[:, :n].mean(1).T)
