@@ -35,6 +35,36 @@ class MissingExtraError(RequestError):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Crop:
+    """The part of a recording that is read at all (s): from `start` on, the length less `skip`, at most `longest`."""
+
+    start: float = 60.0
+    skip: float = 60.0
+    longest: float = 120.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Where:
+    """Events whose `field` has one of the `values` (none named: any value), and is at least `least`."""
+
+    field: str
+    values: tuple[str, ...] = ()
+    least: float | None = None
+    keep: bool = True  # False: all others instead
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trim:
+    """Long events at the edges of a recording, as wake before and after a night: the one just before the first event
+    of another value of `field`, and (`both`) the one just after the last, are shortened to `longest` s there."""
+
+    field: str = 'stage'
+    value: str = 'W'
+    longest: float = 1800.0
+    both: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
 class SignalSpec:
     """How a continuous recording becomes the signal that windows are cut from (protocol.md section 2)."""
 
@@ -43,9 +73,11 @@ class SignalSpec:
     band: tuple[float, float] | None = (0.1, 75.0)  # Hz, zero-phase FIR
     notch: tuple[float, ...] = (50.0, 60.0)  # Hz, with all harmonics
     # by recording and channel: median and IQR | mean and sd; 'micro': times 1e6 alone, which keeps what levels tell
-    scaler: typing.Literal['robust', 'standard', 'micro', 'none'] = 'robust'
+    # 'train': as robust, by the windows of the training part alone (a recording without one: by all of its own)
+    scaler: typing.Literal['robust', 'standard', 'micro', 'train', 'none'] = 'robust'
     baseline: tuple[float, float] | None = None  # s from the window's start, mean subtracted
     clamp: float | None = 20.0  # applied when windows are loaded; handcrafted baselines skip it
+    crop: Crop | None = None  # None: the whole recording is read
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,13 +89,17 @@ class Window:
     duration: float = 1.0
     stride: float | None = None  # None: one window an event; else windows every `stride` s over the event
     keep_incomplete: bool = False  # with a stride: keep windows that overhang the end of the event
+    where: tuple[Where, ...] = ()  # only events that fit all of these make windows
+    last: float | None = None  # only the last so many s of an event make windows
+    trim: Trim | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Classes:
-    """One class a window: sorted unique values of an event field -> 0..K-1."""
+    """One class a window: sorted unique values of an event field -> 0..K-1, or as `mapping` says."""
 
     field: str = 'code'
+    mapping: tuple[tuple[str, int], ...] = ()
     prefix: str = ''  # use only events whose label starts so (others trigger no window)
     kind: typing.Literal['classes'] = 'classes'
 
@@ -87,12 +123,28 @@ class Labels:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Embedding:
+    """A vector a window, made of its stimulus by an encoder (data/encoders.py); answered by retrieval.
+
+    Windows of one `group` have the same stimulus. An encoder of sound is given the file and when the window begins.
+    """
+
+    encoder: str = 'dinov2_giant'
+    field: str = 'filepath'  # what the encoder is given: a file, or a text
+    event: str = ''  # type of the overlapping event that has the field; '': the trigger
+    group: str = 'filepath'
+    scaled: bool = False  # each dimension centred and scaled by the training part
+    kind: typing.Literal['embedding'] = 'embedding'
+
+
+@dataclass(frozen=True, kw_only=True)
 class Value:
     """A number a window: a field of the trigger, optionally as clip(field - window stop, *clip) (sleep_onset)."""
 
     field: str = 'age'
     until: bool = False  # the field is a time: predict the seconds left at the window's end
     clip: tuple[float, float] | None = None
+    scaled: bool = False  # learnt centred and scaled by the training part; scores are in the field's unit
     kind: typing.Literal['value'] = 'value'
 
 
@@ -107,7 +159,7 @@ class Keystrokes:
     kind: typing.Literal['keystrokes'] = 'keystrokes'
 
 
-Target = Classes | StateClasses | Labels | Value | Keystrokes
+Target = Classes | StateClasses | Labels | Embedding | Value | Keystrokes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -157,7 +209,20 @@ class BySimilarity:
     kind: typing.Literal['by_similarity'] = 'by_similarity'
 
 
-Split = ByGroup | Predefined | BySimilarity
+@dataclass(frozen=True, kw_only=True)
+class ByBlock:
+    """Contiguous blocks of each recording, so that windows of different parts do not overlap: `n` blocks are dealt
+    into the parts at random, and events within `gap` s of a border of parts are left out."""
+
+    n: int = 10
+    gap: float = 1.0  # s
+    valid: float = 0.2
+    test: float = 0.2
+    seed: int = 33
+    kind: typing.Literal['by_block'] = 'by_block'
+
+
+Split = ByGroup | Predefined | BySimilarity | ByBlock
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -172,7 +237,12 @@ class Recipe:
     grad_clip: float = 1.0  # global L2 norm
     label_smoothing: float = 0.1
     class_weights: bool = False
-    loss: typing.Literal['cross_entropy', 'binary_cross_entropy', 'squared_error'] = 'cross_entropy'
+    loss: typing.Literal['cross_entropy', 'binary_cross_entropy', 'squared_error', 'clip', 'ctc'] = 'cross_entropy'
+    loss_scale: float = 1.0
+    sampler: typing.Literal['shuffle', 'balanced', 'bins'] = 'shuffle'  # drawn with replacement: classes | bins of y
+    warmup: float = 0.1  # share of the cycle in which the rate rises
+    start_div: float = 25.0  # lr / start_div at the first step
+    end_div: float = 1e4  # lr / start_div / end_div at the last step
     published: bool = False  # the reference's choices where ours differ: first batch statistics, fits on train + valid
 
 
@@ -206,6 +276,8 @@ class Task:
     metric: str = 'bal_acc'  # headline on the test part, and the monitor on the validation part
     overrides: tuple[tuple[str, tuple[Override, ...]], ...] = ()  # (dataset, ((path, value), ...))
     exclude: tuple[Exclusion, ...] = ()
+    drop: tuple[Where, ...] = ()  # windows of these events are left out once the split is drawn
+    level: typing.Literal['window', 'recording', 'subject'] = 'window'  # outputs are averaged over it for the headline
 
 
 @dataclass(frozen=True, kw_only=True)
