@@ -15,13 +15,22 @@ METRICS = {  # scores of each kind of target; the first is the published headlin
     'state': _SCORES,
     'labels': ('f1_score_macro', 'hamming', 'exact_match'),
     'value': ('pearsonr', 'rmse', 'mae', 'r2', 'normalized_rmse', 'bmae'),
+    'embedding': (
+        *('top5_acc', 'top5_acc_250', 'window_top5_acc', 'window_top5_acc_250', 'instance_top5_acc'),
+        *('instance_top5_acc_250', 'subject_top5_acc', 'subject_top5_acc_250', 'batch_top5_acc'),
+    ),
+    'keystrokes': ('cer',),
 }
 LOSSES = {
     'classes': 'cross_entropy',
     'state': 'cross_entropy',
     'labels': 'binary_cross_entropy',
     'value': 'squared_error',
+    'embedding': 'clip',
+    'keystrokes': 'ctc',
 }
+SAMPLED = {'balanced': ('classes', 'state'), 'bins': ('value',)}  # kinds of target that a sampler is for
+AVERAGED = ('classes', 'state', 'value')  # kinds of target whose outputs are averaged over a recording or a subject
 RANGES = (  # (path, least, greatest) of numbers that mean something
     ('window.duration', TINY, 86_400),
     ('window.stride', TINY, math.inf),
@@ -37,6 +46,10 @@ RANGES = (  # (path, least, greatest) of numbers that mean something
     ('recipe.patience', 1, math.inf),
     ('recipe.grad_clip', TINY, math.inf),
     ('recipe.label_smoothing', 0, 1),
+    ('recipe.loss_scale', TINY, math.inf),
+    ('recipe.warmup', 0, 1 - TINY),
+    ('recipe.start_div', 1, math.inf),
+    ('recipe.end_div', 1, math.inf),
 )
 
 
@@ -65,3 +78,10 @@ def check(task: Task) -> None:
         raise unknown(f'metric of {kind}', task.metric, METRICS[kind])
     if kind in LOSSES and task.recipe.loss != LOSSES[kind]:
         raise RequestError(f'--set recipe.loss: {task.recipe.loss!r} does not fit {kind}, learnt by {LOSSES[kind]!r}')
+    if kind not in SAMPLED.get(task.recipe.sampler, (kind,)):
+        fitting = ', '.join(SAMPLED[task.recipe.sampler])
+        raise RequestError(f'--set recipe.sampler: {task.recipe.sampler!r} is for {fitting}, not for {kind}')
+    if task.level != 'window' and kind not in AVERAGED:
+        raise RequestError(
+            f'--set level: targets of kind {kind!r} are not averaged over a {task.level}; only {", ".join(AVERAGED)}'
+        )

@@ -28,16 +28,16 @@ class Compiler:
         self._thread: threading.Thread | None = None
         self._closed = False
 
-    def get(self, model: ModelSpec, signal: Signal, n_out: int, recipe: Recipe) -> parallel.Programs:
-        """The programs, compiled now if they were not foreseen."""
+    def get(self, model: ModelSpec, signal: Signal, n_out: int, recipe: Recipe, length: int = 0) -> parallel.Programs:
+        """The programs, compiled now if they were not foreseen; `length` is that of a sequence of keys."""
         signal = dataclasses.replace(_placed(model, signal), ch_names=())  # names do not change a program
         default = Recipe()  # these are not in the program but in the state that it carries, or outside of it
-        free = {f: getattr(default, f) for f in ('lr', 'max_epochs', 'patience', 'class_weights')}
-        key = (model.target, signal, n_out, dataclasses.replace(recipe, **free))
+        free = {f: getattr(default, f) for f in ('lr', 'warmup', 'max_epochs', 'patience', 'class_weights', 'sampler')}
+        key = (model.target, signal, n_out, length, dataclasses.replace(recipe, **free))
         with self._lock:
             if key not in self._made:
                 self._made[key] = parallel.compile_programs(
-                    build(model, signal, n_out, recipe.published), optim.adamw(recipe, 1), recipe, signal, n_out
+                    build(model, signal, n_out, recipe.published), optim.adamw(recipe, 1), recipe, signal, n_out, length
                 )
                 self._seal()
             return self._made[key]
@@ -47,7 +47,10 @@ class Compiler:
         wanted = [
             (c.spec, _expected_signal(c), len(c.dataset.event_id), c.task.recipe)
             for c in cells
-            if c.spec.kind == 'network' and c.dataset.event_id and not c.spec.positions  # names come with the data
+            if c.spec.kind == 'network'
+            and c.dataset.event_id
+            and not c.spec.positions  # names come with the data
+            and c.task.target.kind == 'classes'
         ]
         for c in cells:
             if c.spec.family == 'own':  # refused before anything is prepared

@@ -16,7 +16,7 @@ from jbench import checkpoint, metrics, parallel
 from jbench.data.loader import Loader, n_batches
 from jbench.data.targets import class_weights
 from jbench.parallel import Programs, copy, predict, shard
-from jbench.spec import Recipe, RequestError
+from jbench.spec import Recipe, RequestError, Task
 from jbench.step import State
 
 SAVE_EVERY = 60.0  # s between checkpoints; a save costs more than an epoch on a small set
@@ -86,6 +86,24 @@ class Watch:
     machine: dict[str, Any] = field(default_factory=dict)  # bits are equal only where these are
 
 
+def monitor_of(task: Task) -> str:
+    """The score on the validation part that selects the epoch: the headline, or what the reference looks at."""
+    return 'batch_top5_acc' if task.recipe.published and task.metric == 'top5_acc' else task.metric
+
+
+def _balanced(y: np.ndarray) -> np.ndarray:
+    return class_weights(y, 'classes')[y]
+
+
+def _by_bin(y: np.ndarray) -> np.ndarray:
+    """One over the count of the bin that a value [N, 1] lies in; bins as the metric has them (metrics.binned_mae)."""
+    number = np.digitize(y[:, 0], metrics.BIN_EDGES[1:-1])
+    return np.asarray(1 / np.bincount(number)[number])
+
+
+SAMPLERS = {'shuffle': None, 'balanced': _balanced, 'bins': _by_bin}  # weights of training windows, by their targets
+
+
 def loss_weights(recipe: Recipe, train: Loader) -> np.ndarray:
     """Weights of the classes in the loss, f32 [n_out]."""
     n_out = train.prepared.n_out
@@ -141,7 +159,7 @@ def fit(
         guard()
         variables = {'params': state['params'], 'state': state['state']}
         outputs = predict(programs, variables, valid, guard)
-        value = monitor(valid.prepared.kind, outputs, valid.y, metric)
+        value = monitor(valid, outputs, metric)
         if course.close_epoch(value, sign, n_batches(len(train), recipe.batch_size), recipe.patience):
             best = copy(variables)
         watch.progress({**course.history[-1], 'best': sign * course.best})
@@ -150,9 +168,12 @@ def fit(
     return Fitted(best, course.history, course.best_epoch, before + time.monotonic() - began, course.resumes)
 
 
-def monitor(kind: str, outputs: np.ndarray, y: np.ndarray, metric: str) -> float | None:
+def monitor(valid: Loader, outputs: np.ndarray, metric: str) -> float | None:
     """The score that selects the epoch; None where outputs are no numbers, or it is not defined."""
-    return metrics.headline(metrics.evaluate(kind, outputs, y), metric) if np.isfinite(outputs).all() else None
+    if not np.isfinite(outputs).all():
+        return None
+    data = valid.prepared
+    return metrics.headline(metrics.evaluate(data.kind, outputs, valid.y, data.about(valid.rows)), metric)
 
 
 def _begin(start: State, watch: Watch) -> tuple[Course, State, dict[str, Any]]:

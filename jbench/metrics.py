@@ -1,4 +1,4 @@
-"""Every score of a classification, multilabel or regression task, in plain numpy float64.
+"""Every score of a task, in plain numpy float64: classes, labels and values here, the others in modules of their own.
 
 The rules are those of torchmetrics (which NeuralBench reports), computed once over all windows of a split. Outputs are
 always read as logits: torchmetrics applies softmax or sigmoid only to a batch with a value outside [0, 1], so that
@@ -8,45 +8,60 @@ its score depends on how the windows are batched; here they are always applied. 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
-HIGHER = ('bal_acc', 'acc', 'f1_macro', 'auroc', 'auprc', 'f1_score_macro', 'exact_match', 'pearsonr', 'r2')
-LOWER = ('hamming', 'rmse', 'mae', 'normalized_rmse', 'bmae')
+from jbench import retrieval, sequences
+
+SHARES = ('bal_acc', 'acc', 'f1_macro', 'auroc', 'auprc', 'f1_score_macro', 'exact_match', *retrieval.METRICS)
+ERRORS = ('rmse', 'mae', 'normalized_rmse', 'bmae', 'cer')
+HIGHER = (*SHARES, 'pearsonr', 'r2')
+LOWER = ('hamming', *ERRORS)
 BETTER = {**dict.fromkeys(HIGHER, 'higher'), **dict.fromkeys(LOWER, 'lower')}
 PERFECT = {**dict.fromkeys(HIGHER, 1.0), **dict.fromkeys(LOWER, 0.0)}
 CHANCE = {'pearsonr': 0.0}  # where the dummy, a constant, has no score: what any answer without the signal expects
 BOUNDS = {
-    **dict.fromkeys((*HIGHER, 'hamming'), (0.0, 1.0)),
-    **dict.fromkeys(('rmse', 'mae', 'normalized_rmse', 'bmae'), (0.0, np.inf)),
+    **dict.fromkeys((*SHARES, 'hamming'), (0.0, 1.0)),
+    **dict.fromkeys(ERRORS, (0.0, np.inf)),
     'pearsonr': (-1.0, 1.0),
     'r2': (-np.inf, 1.0),
 }
 BIN_EDGES = (0.0, 40.0, 90.0, 300.0, 600.0)  # s to sleep onset
 CONFIDENCE = 0.95
 DUMMY_SEED = 33
+SHIFT = 20  # id of a window = recording << 20 | window (windows.py)
 
+KINDS = ('classes', 'state', 'labels', 'value', 'embedding', 'keystrokes')
 Scores = dict[str, float | None]
+About = Mapping[str, np.ndarray]  # of windows, beside their targets: subject, group, vectors
 
 
-def evaluate(kind: str, outputs: np.ndarray, y: np.ndarray) -> Scores:
+def evaluate(kind: str, outputs: np.ndarray, y: np.ndarray, about: About = MappingProxyType({})) -> Scores:
     """All scores of a split.
 
     Args:
-        kind: 'classes' (or 'state'), 'labels' or 'value'.
-        outputs: float [N, K], logits; [N, 1] for values.
-        y: int [N] in 0..K-1 for classes, 0/1 [N, K] for labels, float [N, 1] for values.
+        kind: 'classes' (or 'state'), 'labels', 'value', 'embedding' or 'keystrokes'.
+        outputs: float [N, K], logits; [N, 1] for values, [N, D] for embeddings, [N, frames] paths of keystrokes.
+        y: int [N] in 0..K-1 for classes, 0/1 [N, K] for labels, float [N, 1] for values, int [N] numbers of stimuli,
+            int [N, length] keys.
+        about: of embeddings: text `subject` and `group` [N], `vectors` [stimuli, D].
     Returns:
         Fractions or the target's unit, never nan: None where a score is not defined.
         classes: bal_acc, acc, f1_macro, auroc, auprc.
         labels: f1_score_macro (threshold 0.5 after the sigmoid, plain mean over labels: a label that is neither true
         nor predicted counts 0), hamming (share of wrong label decisions), exact_match.
         value: pearsonr, rmse, mae, r2, normalized_rmse (rmse / population sd of y), bmae (`binned_mae`).
+        embedding: retrieval.METRICS. keystrokes: cer, edit distances over lengths of the references.
     Raises:
         ValueError: unknown kind, shapes that do not fit, no window, outputs that are not finite.
     """
     outputs, y = _checked(kind, outputs, y)
+    if kind == 'embedding':
+        return {**retrieval.evaluate(outputs, about['vectors'][y], about['group'], about['subject'])}
+    if kind == 'keystrokes':
+        return {'cer': sequences.error_rate(outputs, y)}
     if kind == 'labels':
         return _labels(outputs, y)
     return _value(outputs[:, 0], y[:, 0]) if kind == 'value' else _classes(outputs, y)
@@ -59,7 +74,9 @@ def headline(metrics: Mapping[str, float | None], name: str) -> float | None:
     return metrics[name]
 
 
-def dummy(kind: str, y_fit: np.ndarray, n: int, *, n_out: int | None = None) -> np.ndarray:
+def dummy(
+    kind: str, y_fit: np.ndarray, n: int, *, n_out: int | None = None, vectors: np.ndarray | None = None
+) -> np.ndarray:
     """Outputs of the rule that looks at no signal, fitted on train and valid targets.
 
     Args:
@@ -67,9 +84,11 @@ def dummy(kind: str, y_fit: np.ndarray, n: int, *, n_out: int | None = None) -> 
         y_fit: targets of train and valid windows.
         n: number of windows to predict.
         n_out: number of classes, where the last ones may have no window in y_fit.
+        vectors: of stimuli, [stimuli, D].
     Returns:
         float64 [n, K] logits. Classes: the most frequent one (the first of equals). Labels: each drawn with its
-        prevalence, RandomState(33), as +1 or -1. Value: the mean.
+        prevalence, RandomState(33), as +1 or -1. Value, embedding: the mean. Keystrokes: a path of the most frequent
+        key, as often as the median window has keys.
     """
     y_fit = np.asarray(y_fit)
     if kind in ('classes', 'state'):
@@ -80,6 +99,14 @@ def dummy(kind: str, y_fit: np.ndarray, n: int, *, n_out: int | None = None) -> 
         return np.where(np.random.RandomState(DUMMY_SEED).random_sample((n, len(prevalence))) < prevalence, 1.0, -1.0)
     if kind == 'value':
         return np.tile(y_fit.astype(np.float64).mean(0), (n, 1))
+    if kind == 'embedding' and vectors is not None:
+        counts = np.bincount(y_fit, minlength=len(vectors))
+        return np.tile(counts @ vectors.astype(np.float64) / counts.sum(), (n, 1))
+    if kind == 'keystrokes':
+        pressed = y_fit[y_fit != sequences.NONE]
+        modal = np.bincount(pressed).argmax() if len(pressed) else 0
+        often = int(np.median((y_fit != sequences.NONE).sum(1)))
+        return np.tile(sequences.encode(np.full(max(often, 1), modal)), (n, 1)).astype(np.float64)
     raise ValueError(f'no dummy for targets of kind {kind!r}')
 
 
@@ -90,14 +117,25 @@ def normalised(value: float | None, dummy: float | None, metric: str) -> float |
     return (value - dummy) / (PERFECT[metric] - dummy)
 
 
-def per_subject(kind: str, metric: str, outputs: np.ndarray, y: np.ndarray, subjects: np.ndarray) -> dict[str, float]:
+def per_subject(
+    kind: str,
+    metric: str,
+    outputs: np.ndarray,
+    y: np.ndarray,
+    subjects: np.ndarray,
+    about: About = MappingProxyType({}),
+) -> dict[str, float]:
     """One score for each subject [N], sorted by name; subjects for whom it is not defined are left out.
+
+    Of embeddings, the candidates are those of all subjects.
 
     A subject need not show every class (in a diagnosis task it shows one). So here, unlike in `evaluate`, classes
     without a window of the subject are left out of the mean of bal_acc, f1_macro and auroc (scikit-learn's rule for
     balanced accuracy): predicting them already lowers the scores of the others.
     """
     outputs, y = _checked(kind, outputs, y)
+    if kind == 'embedding':
+        return retrieval.per_subject(outputs, about['vectors'][y], about['group'], subjects, metric)
     names, owner = np.unique(np.asarray(subjects, str), return_inverse=True)
     order = np.argsort(owner, kind='stable')
     scores: dict[str, float] = {}
@@ -132,26 +170,56 @@ def differs_from_chance(values: Mapping[str, float], chance: float) -> bool | No
     return None if found is None else not found[0] <= chance <= found[1]
 
 
+def level_score(
+    kind: str, metric: str, predictions: Mapping[str, np.ndarray], level: str = 'window'
+) -> tuple[float | None, dict[str, float], np.ndarray, np.ndarray]:
+    """The headline of a set of predictions (see `score`), that of each subject, and the targets and subjects behind."""
+    outputs, y, subjects = pooled(kind, predictions, level)
+    value = headline(evaluate(kind, outputs, y, {**predictions, 'subject': subjects}), metric)
+    return value, per_subject(kind, metric, outputs, y, subjects, predictions), y, subjects
+
+
+def pooled(kind: str, predictions: Mapping[str, np.ndarray], level: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Outputs, targets and subjects of windows, or of whole recordings or subjects.
+
+    Of several windows the outputs are averaged, those of classes as probabilities (and given as their logarithms); the
+    class is the commonest one (the first of equals), the value the mean.
+    """
+    outputs, y, subjects = (np.asarray(predictions[name]) for name in ('outputs', 'y', 'subject'))
+    if level == 'window':
+        return outputs, y, subjects
+    owner = np.asarray(predictions['id']) >> SHIFT if level == 'recording' else subjects
+    _, first, unit = np.unique(owner, return_index=True, return_inverse=True)
+    if kind == 'value':
+        return retrieval.means(outputs, unit), retrieval.means(y, unit), subjects[first]
+    if kind not in ('classes', 'state'):
+        raise ValueError(f'targets of kind {kind!r} are not averaged over a {level}')
+    odds = np.exp(outputs.astype(np.float64) - outputs.max(1, keepdims=True))
+    p = retrieval.means(odds / odds.sum(1, keepdims=True), unit)
+    votes = np.zeros(p.shape, int)
+    np.add.at(votes, (unit, y), 1)
+    return np.log(np.maximum(p, np.finfo(float).tiny)), votes.argmax(1), subjects[first]
+
+
 def score(
-    kind: str, metric: str, outputs: np.ndarray, y: np.ndarray, subjects: np.ndarray, dummy_value: float | None
+    kind: str, metric: str, predictions: Mapping[str, np.ndarray], dummy_value: float | None, level: str = 'window'
 ) -> dict[str, Any]:
     """Every score of a set of predictions: the one function behind each number in a result file.
 
     Args:
       kind: of the target ('classes', 'value', ...).
       metric: name of the headline metric.
-      outputs: f32 [N, K], as the model gives them.
-      y: [N] or [N, K].
-      subjects: text [N].
+      predictions: `id` int [N], `outputs` f32 [N, K] as the model gives them, `y` [N] or [N, K], `subject` text [N];
+        of embeddings `group` text [N] and `vectors` f32 [stimuli, K], too.
       dummy_value: headline metric of the dummy; None where it is undefined (a constant has no correlation).
+      level: what the headline and the scores of subjects are of: 'window', 'recording' or 'subject' (`pooled`).
 
-    Returns: headline, normalised, chance, metrics, per_subject; None where a score is not defined.
+    Returns: headline, normalised, chance, metrics (of windows), per_subject; None where a score is not defined.
 
     Raises: ValueError for outputs that are not finite, or that do not fit the targets.
     """
-    values = evaluate(kind, outputs, y)
-    value = headline(values, metric)
-    each = per_subject(kind, metric, outputs, y, subjects)
+    values = evaluate(kind, predictions['outputs'], predictions['y'], predictions)
+    value, each, y, subjects = level_score(kind, metric, predictions, level)
     chance = CHANCE.get(metric) if dummy_value is None else float(dummy_value)
     floor = chance
     if chance is not None and kind in ('classes', 'state') and metric == 'bal_acc':
@@ -160,12 +228,13 @@ def score(
         'name': metric,
         'value': value,
         'better': BETTER[metric],
+        'level': level,
         'interval': interval(each, BOUNDS[metric]),
         'chance_over_subjects': floor,
         'differs_from_chance': None if floor is None else differs_from_chance(each, floor),
     }
-    level = normalised(value, chance, metric)
-    return {'headline': first, 'normalised': level, 'chance': chance, 'metrics': values, 'per_subject': each}
+    grade = normalised(value, chance, metric)
+    return {'headline': first, 'normalised': grade, 'chance': chance, 'metrics': values, 'per_subject': each}
 
 
 def best_constant(y: np.ndarray, subjects: np.ndarray) -> float:
@@ -193,18 +262,19 @@ def binned_mae(outputs: np.ndarray, y: np.ndarray, edges: tuple[float, ...] = BI
 
 
 def _checked(kind: str, outputs: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    if kind not in ('classes', 'state', 'labels', 'value'):
-        raise ValueError(f"no metrics for targets of kind {kind!r}; there are 'classes', 'state', 'labels', 'value'")
+    if kind not in KINDS:
+        raise ValueError(f'no metrics for targets of kind {kind!r}; there are {", ".join(KINDS)}')
     outputs, y = np.asarray(outputs, np.float64), np.asarray(y)
     single = kind in ('classes', 'state')
-    fits = outputs.ndim == 2 and (y.shape == outputs.shape[:1] if single else y.shape == outputs.shape)
+    expected = outputs.shape[:1] if single or kind == 'embedding' else outputs.shape
+    fits = outputs.ndim == 2 and (y.shape == expected or (kind == 'keystrokes' and y.shape[:1] == expected[:1]))
     if not fits or not len(y) or (kind == 'value' and outputs.shape[1] != 1):
         raise ValueError(f'{kind}: outputs {outputs.shape} and targets {y.shape} do not fit, or there is no window')
     if not np.isfinite(outputs).all():
         raise ValueError(f'{int((~np.isfinite(outputs)).any(1).sum())} of {len(y)} outputs are not finite')
     if single and (y.dtype.kind not in 'iu' or y.min() < 0 or y.max() >= outputs.shape[1]):
         raise ValueError(f'classes must be integers in 0..{outputs.shape[1] - 1}, got {y.min()}..{y.max()} ({y.dtype})')
-    return outputs, y if single else y.astype(np.float64)
+    return outputs, y.astype(np.float64) if kind in ('labels', 'value') else y
 
 
 def _classes(outputs: np.ndarray, y: np.ndarray, *, only_true: bool = False) -> Scores:

@@ -17,8 +17,7 @@ import optax
 
 from jbench.spec import Recipe, RequestError
 
-WARM_UP = 0.1  # share of the steps with a rising rate
-DIV, FINAL_DIV = 25.0, 1e4  # first rate = highest / DIV, last rate = first / FINAL_DIV
+DEFAULT = Recipe()
 BETA1_HIGH, BETA1_LOW = 0.95, 0.85  # beta1 falls while the rate rises
 BETA2, EPS = 0.999, 1e-8
 
@@ -28,7 +27,7 @@ class OneCycleAdamW(NamedTuple):
 
     step: jax.Array  # i32, steps done
     lr_max: jax.Array  # f32
-    warm_end: jax.Array  # f32, step of the highest rate: WARM_UP * total - 1, may be fractional or negative
+    warm_end: jax.Array  # f32, step of the highest rate: warm_up * total - 1, may be fractional or negative
     last: jax.Array  # f32, total - 1
     mean: Any  # first moment of the gradient
     square: Any  # second moment
@@ -38,9 +37,9 @@ def onecycle(
     lr_max: float,
     total: int,
     *,
-    warm_up: float = WARM_UP,
-    div: float = DIV,
-    final_div: float = FINAL_DIV,
+    warm_up: float = DEFAULT.warmup,
+    div: float = DEFAULT.start_div,
+    final_div: float = DEFAULT.end_div,
     beta1: tuple[float, float] = (BETA1_HIGH, BETA1_LOW),
 ) -> tuple[np.ndarray, np.ndarray]:
     """Learning rate and beta1 for each of `total` steps, float64[total] each: the table of torch's OneCycleLR.
@@ -68,7 +67,9 @@ def onecycle(
     return lr, np.where(rising, cosine(high, low, up), cosine(low, high, down))
 
 
-def schedule(state: OneCycleAdamW) -> tuple[jax.Array, jax.Array]:
+def schedule(
+    state: OneCycleAdamW, div: float = DEFAULT.start_div, final_div: float = DEFAULT.end_div
+) -> tuple[jax.Array, jax.Array]:
     """Learning rate and 1 - beta1 for the next step, f32 scalars: `onecycle` to 1e-6 of lr_max.
 
     (1 + cos(pi p)) / 2 is written as a squared sine of half the angle, which float32 keeps accurate to the end. Beyond
@@ -79,7 +80,7 @@ def schedule(state: OneCycleAdamW) -> tuple[jax.Array, jax.Array]:
     left = (state.last - step) / jnp.maximum(state.last - state.warm_end, 1e-6)
     rising = step <= state.warm_end
     height = jnp.where(rising, jnp.sin(jnp.pi / 2 * up) ** 2, jnp.sin(jnp.pi / 2 * left) ** 2)  # 1 at the turn
-    floor = jnp.where(rising, 1 / DIV, 1 / DIV / FINAL_DIV)
+    floor = jnp.where(rising, 1 / div, 1 / div / final_div)
     return state.lr_max * (floor + (1 - floor) * height), (1 - BETA1_HIGH) + (BETA1_HIGH - BETA1_LOW) * height
 
 
@@ -99,22 +100,22 @@ def adamw(recipe: Recipe, total_steps: int) -> optax.GradientTransformation:
     m <- b1 m + (1-b1) g;  v <- b2 v + (1-b2) g^2
     p <- p - lr (wd p + (m / (1 - b1^t)) / (sqrt(v / (1 - b2^t)) + eps)), t = 1, 2, ..., b1 that of the current step.
 
-    `update` depends on weight decay and clipping alone; rate and length are in the state that `init` makes. A step
-    compiled with one `total_steps` therefore serves any other.
+    `update` depends on weight decay, clipping and the two quotients of rates alone; rate, length and warm-up are in the
+    state that `init` makes. A step compiled with one `total_steps` therefore serves any other.
 
     Raises: RequestError for total_steps < 1.
     """
     _check(total_steps)
 
     def init(params: Any) -> OneCycleAdamW:
-        lr, turn, last = (_host(v, np.float32) for v in (recipe.lr, WARM_UP * total_steps - 1, total_steps - 1))
+        lr, turn, last = (_host(v, np.float32) for v in (recipe.lr, recipe.warmup * total_steps - 1, total_steps - 1))
         zeros = jax.tree.map(lambda p: np.zeros(p.shape, p.dtype), params)
         return OneCycleAdamW(_host(0, np.int32), lr, turn, last, zeros, zeros)
 
     def update(grads: Any, state: OneCycleAdamW, params: Any = None) -> tuple[Any, OneCycleAdamW]:
         if params is None:
             raise ValueError('adamw: update needs the parameters for weight decay')
-        lr, gain1 = schedule(state)
+        lr, gain1 = schedule(state, recipe.start_div, recipe.end_div)
         t = (state.step + 1).astype(jnp.float32)
         # 1 - b^t by expm1: close to t * (1 - b), which 1 - b**t would lose to rounding in float32.
         correct1, correct2 = -jnp.expm1(t * jnp.log1p(-gain1)), -jnp.expm1(t * math.log(BETA2))

@@ -13,15 +13,16 @@ from jbench.spec import RequestError, Spec
 
 
 def paths(spec: Any, prefix: str = '') -> Iterator[str]:
-    """Every dotted path that `override` can set."""
+    """Every dotted path that `override` can set; a part that may be absent counts as a field of its own too."""
+    hints = typing.get_type_hints(type(spec))
     for f in dataclasses.fields(spec):
         if f.name == 'kind':
             continue
         value = getattr(spec, f.name)
+        if not dataclasses.is_dataclass(value) or type(None) in typing.get_args(hints[f.name]):
+            yield prefix + f.name
         if dataclasses.is_dataclass(value):
             yield from paths(value, f'{prefix}{f.name}.')
-        else:
-            yield prefix + f.name
 
 
 def override(spec: Spec, path: str, value: Any, full: str = '') -> Spec:
@@ -46,9 +47,9 @@ def override(spec: Spec, path: str, value: Any, full: str = '') -> Spec:
 
 def coerce(value: Any, kind: Any, path: str) -> Any:
     """`value` as the type `kind`; text (from the command line) is parsed. Raises RequestError."""
-    if dataclasses.is_dataclass(value):
-        return value
     origin, args = typing.get_origin(kind), typing.get_args(kind)
+    if dataclasses.is_dataclass(value) and type(value) in (kind, *args):
+        return value
     if origin is typing.Literal:
         if value in args:
             return value
@@ -60,6 +61,9 @@ def coerce(value: Any, kind: Any, path: str) -> Any:
         rest = [a for a in args if a is not type(None)]
         if len(rest) == 1:
             return coerce(value, rest[0], path)
+    plain = not any(dataclasses.is_dataclass(k) or typing.get_origin(k) is tuple for k in args or (kind,))
+    if not plain and not (origin is tuple and isinstance(value, list | tuple)):
+        raise RequestError(f'--set {path}: got {value!r}; only a task or a --config file can give it, as a whole')
     if origin is tuple:
         items = (
             value if isinstance(value, list | tuple) else [v for v in str(value).strip('()[]').split(',') if v.strip()]

@@ -18,6 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
+from jbench import sequences
 from jbench.data import fs
 from jbench.data.loader import Chunk, Loader, chunk_batches
 from jbench.models.blocks import Model
@@ -31,7 +32,7 @@ class Programs(NamedTuple):
     draw: Callable[..., Any]  # (u32 seed) -> first weights and statistics, and the key of dropout
     precompute: Callable[..., Any]  # (x [B, C, T]) -> what training needs of each window alone
     train: Callable[..., Any]  # (state, chunk arrays, n) -> (state, metrics summed over batches)
-    predict: Callable[..., Any]  # (variables, chunk arrays, n) -> outputs [K, B, n_out]
+    predict: Callable[..., Any]  # (variables, chunk arrays, n) -> outputs [K, B, (frames,) n_out]
 
 
 def connect() -> None:
@@ -118,9 +119,11 @@ def shard(chunk: Chunk) -> dict[str, np.ndarray]:
 
 
 def compile_programs(
-    model: Model, tx: optax.GradientTransformation, recipe: Recipe, signal: Signal, n_out: int
+    model: Model, tx: optax.GradientTransformation, recipe: Recipe, signal: Signal, n_out: int, length: int = 0
 ) -> Programs:
     """Compile all programs from shapes alone, before any data are there (several processes: at the first call).
+
+    `length` is that of a sequence of keys.
 
     Raises: RequestError if the batch cannot be split over the devices.
     """
@@ -130,17 +133,17 @@ def compile_programs(
     shape, count, window = jax.ShapeDtypeStruct, jax.ShapeDtypeStruct((), jnp.int32), (signal.n_chans, signal.n_times)
     draw = jax.jit(partial(first_draw, model)).lower(shape((), jnp.uint32)).compile()
     precompute = jax.jit(model.precompute).lower(shape((recipe.batch_size, *window), jnp.float32)).compile()
-    step = partial(train_step, model=model, tx=tx, loss=recipe.loss, smoothing=recipe.label_smoothing)
+    step = partial(train_step, model=model, tx=tx, recipe=recipe)
     train = jax.pmap(
         partial(_train_chunk, step=step), axis_name=AXIS, in_axes=(None, 0, None), out_axes=None, donate_argnums=0
     )
-    predict = jax.pmap(
-        partial(_predict_chunk, model=model, n_out=n_out), axis_name=AXIS, in_axes=(None, 0, None), out_axes=None
-    )
+    predict = jax.pmap(partial(_predict_chunk, model=model), axis_name=AXIS, in_axes=(None, 0, None), out_axes=None)
     if jax.process_count() > 1:  # what the other processes hold cannot be said by a shape
         return Programs(draw, precompute, train, predict)
     rows = (d, chunk_batches(signal, recipe.batch_size), recipe.batch_size // d)
-    y = shape(rows, jnp.int32) if recipe.loss == 'cross_entropy' else shape((*rows, n_out), jnp.float32)
+    y = shape((*rows, n_out), jnp.float32)
+    if recipe.loss in ('cross_entropy', 'ctc'):
+        y = shape((*rows, length) if recipe.loss == 'ctc' else rows, jnp.int32)
     chunk = {'x': shape((*rows, *window), jnp.float32), 'y': y, 'mask': shape(rows, jnp.bool_)}
     extra = {k: shape((*rows, *a.shape[1:]), a.dtype) for k, a in precompute.out_info.items()}
     state = jax.eval_shape(lambda: new_state(first_draw(model, 0), tx, jnp.ones(n_out)))
@@ -163,13 +166,17 @@ def _train_chunk(state: State, chunk: dict[str, jax.Array], n: jax.Array, *, ste
     return jax.lax.fori_loop(0, n, body, (state, {'loss': jnp.zeros(()), 'grad_norm': jnp.zeros(())}))
 
 
-def _predict_chunk(variables: Any, chunk: dict[str, jax.Array], n: jax.Array, *, model: Model, n_out: int) -> jax.Array:
-    """Outputs of n batches [K, B, n_out], the rows of all devices; later ones stay zero."""
+def _predict_chunk(variables: Any, chunk: dict[str, jax.Array], n: jax.Array, *, model: Model) -> jax.Array:
+    """Outputs of n batches [K, B, (frames,) n_out], the rows of all devices; later ones stay zero."""
+
+    def look(i: jax.typing.ArrayLike) -> jax.Array:
+        return predict_step(variables, {k: v[i] for k, v in chunk.items()}, model=model)
 
     def body(i: jax.Array, out: jax.Array) -> jax.Array:
-        return out.at[i].set(predict_step(variables, {k: v[i] for k, v in chunk.items()}, model=model))
+        return out.at[i].set(look(i))
 
-    own = jax.lax.fori_loop(0, n, body, jnp.zeros((*chunk['mask'].shape, n_out)))
+    one = jax.eval_shape(look, 0)
+    own = jax.lax.fori_loop(0, n, body, jnp.zeros((len(chunk['mask']), *one.shape)))
     return jax.lax.all_gather(own, AXIS, axis=1, tiled=True)
 
 
@@ -191,10 +198,14 @@ def copy(tree: Any) -> Any:
 
 
 def predict(programs: Programs, variables: Any, loader: Loader, check: Callable[[], None] = lambda: None) -> np.ndarray:
-    """Outputs f32 [N, n_out] for every window of a loader, each exactly once, in canonical order."""
-    parts = [np.zeros((0, loader.prepared.n_out), np.float32)]
+    """Outputs f32 [N, n_out] for every window of a loader, in the unit of its targets, each exactly once, in canonical
+    order; of keystrokes the best path f32 [N, frames] (sequences.py)."""
+    parts = []
     for chunk in loader.chunks():
         check()
         out = np.asarray(programs.predict(variables, shard(chunk), np.int32(chunk.n)))
-        parts.append(out.reshape(-1, out.shape[-1]))
-    return np.concatenate(parts)[: len(loader)]  # what fills the last batch lies at the end
+        out = out.reshape(-1, *out.shape[2:])
+        parts.append(sequences.path(out) if out.ndim == 3 else out)
+    if not parts:
+        return np.zeros((0, loader.prepared.n_out), np.float32)
+    return loader.prepared.unscaled(np.concatenate(parts)[: len(loader)])  # what fills the last batch lies at the end

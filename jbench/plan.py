@@ -44,7 +44,7 @@ def tasks() -> dict[str, tuple[Task, ...]]:
     found: dict[str, list[Task]] = {}
     for module in _modules('jbench.tasks'):
         for task in getattr(module, 'TASKS', ()):
-            found.setdefault(task.name if task.device == 'eeg' else f'{task.device}/{task.name}', []).append(task)
+            found.setdefault(task.full_name, []).append(task)
     return {name: tuple(sorted(v, key=lambda t: t.version)) for name, v in sorted(found.items())}
 
 
@@ -111,7 +111,7 @@ def _select(item: str) -> list[tuple[Task, Dataset | None]]:
         return [(task, None)]
     if unread := [n for n in task.datasets if n.lower() == rest.lower() and n not in datasets()]:
         raise RequestError(
-            f'task {task.name!r}: no reader for {unread[0]} yet; --info={task.name} shows what is readable'
+            f'task {task.full_name!r}: no reader for {unread[0]} yet; --info={task.full_name} shows what is readable'
         )
     dataset = find_dataset(rest)
     if dataset.name not in (*task.datasets, task.simulated):
@@ -123,22 +123,19 @@ def _select(item: str) -> list[tuple[Task, Dataset | None]]:
 
 
 def _select_suite(suite: str, rest: str) -> list[tuple[Task, Dataset | None]]:
-    """The pinned tasks of a suite, or the one (on a dataset) that `rest` names, with the choices of the reference."""
-    pinned, known = dict(SUITES[suite]), tasks()
-    absent = [name for name in pinned if name not in known]
+    """The pinned tasks of a suite, or the one (on a dataset) that `rest` names, with the choices of the suite."""
+    members, full, published = SUITES[suite]
+    pinned = dict(members)
     asked = next((name for name in pinned if f'{rest}/'.lower().startswith(f'{name}/')), None)
     if rest and asked is None:
         raise unknown(f'task of suite {suite!r}', rest, pinned)
-    if asked in absent or (not rest and absent):
-        raise RequestError(
-            f'suite {suite!r}: {len(absent)} of its {len(pinned)} tasks are not in this version of jbench: '
-            f'{", ".join(absent)}\n  name those that are: --task='
-            + ','.join(f'{suite}/{name}' for name in pinned if name not in absent)
-        )
     chosen = []
     for name in (asked,) if asked else pinned:
-        chosen += _select(f'{name}@{pinned[name]}{rest[len(name) :]}')
-    return [(override(task, 'recipe.published', True), dataset) for task, dataset in chosen]
+        item = f'{name}@{pinned[name]}{rest[len(name) :]}'
+        for task, dataset in _select(item):
+            more = [f'{item}/{d}' for d in task.datasets[1:]] if full and dataset is None else []
+            chosen += [(task, dataset), *(choice for m in more for choice in _select(m))]
+    return [(override(task, 'recipe.published', published), dataset) for task, dataset in chosen]
 
 
 def _version(versions: tuple[Task, ...], name: str, version: int | str) -> Task:
@@ -184,7 +181,7 @@ def _fits(pick: Pick, task: Task) -> bool:
         if pick.named:
             raise RequestError(
                 f'model {model.name!r} predicts targets of kind {", ".join(model.targets)}; that of task '
-                f'{task.name!r} is {kind!r}; a group leaves out what does not fit, as in --model={model.family}'
+                f'{task.full_name!r} is {kind!r}; a group leaves out what does not fit, as in --model={model.family}'
             )
         return False
     return pick.named or not model.paradigms or task.paradigm in model.paradigms
@@ -201,7 +198,7 @@ def choose_dataset(task: Task, named: Dataset | None, data_dir: Path | None, wor
     stand_in = datasets().get(task.simulated or '')
     if named is None and simulated == 'yes':
         if stand_in is None:
-            raise RequestError(f'task {task.name!r} has no embedded simulation; run it without --simulated=yes')
+            raise RequestError(f'task {task.full_name!r} has no embedded simulation; run it without --simulated=yes')
         return Choice(task, stand_in, False, 'asked for by --simulated=yes')
     if core is not None and core.source is not None:
         folder, _ = locate(apply(task, core, ()), core, data_dir, workdir)
@@ -214,7 +211,7 @@ def choose_dataset(task: Task, named: Dataset | None, data_dir: Path | None, wor
         hint = '' if data_dir else '; name the folder by --data_dir=DIR or JBENCH_DATA'
         remedy = f'; put there: {core.layout} (from {core.host}){hint}'
     if named is not None or simulated == 'no' or stand_in is None:
-        raise RequestError(f'task {task.name!r}: {absent}{remedy}')
+        raise RequestError(f'task {task.full_name!r}: {absent}{remedy}')
     return Choice(task, stand_in, False, absent)
 
 
@@ -272,7 +269,7 @@ def make_cells(
     cells = []
     for c in choices:
         plain, own = apply(c.task, c.dataset, ()), apply(c.task, c.dataset, user)
-        changed = tuple((p, v) for p, v in user if attrgetter(p)(plain) != attrgetter(p)(own))
+        changed = tuple((p, v) for p, v in user if p not in paths(plain) or attrgetter(p)(plain) != attrgetter(p)(own))
         task = apply(c.task, c.dataset, asked)
         cells += [
             Cell(task=task, dataset=c.dataset, spec=m.spec, overrides=changed, debug=debug)

@@ -9,6 +9,7 @@ import sys
 from typing import Any
 
 import jax
+import numpy as np
 
 from jbench import metrics, results
 from jbench.data import splits
@@ -33,11 +34,16 @@ def class_names(dataset: Dataset, data: PreparedSet) -> list[str]:
     return [names.get(c, c) for c in data.classes]
 
 
+def predictions(data: PreparedSet, rows: np.ndarray, outputs: np.ndarray) -> dict[str, Any]:
+    """What a result keeps of the answers to some windows."""
+    return {'id': data.ids[rows], 'outputs': outputs, 'y': data.y[rows], **data.about(rows)}
+
+
 def describe(cell: Cell, data: PreparedSet, seed: int, digest: str, outcome: dict[str, Any]) -> dict[str, Any]:
     """Everything that a result says, apart from its scores."""
     test, fitted_on = data.rows('test'), data.rows('train', 'valid')
-    baseline = metrics.dummy(data.kind, data.y[fitted_on], len(test), n_out=data.n_out)
-    floor = metrics.headline(metrics.evaluate(data.kind, baseline, data.y[test]), cell.task.metric)
+    baseline = metrics.dummy(data.kind, data.y[fitted_on], len(test), n_out=data.n_out, vectors=data.vectors)
+    floor, *_ = metrics.level_score(data.kind, cell.task.metric, predictions(data, test, baseline), cell.task.level)
     protocol = _protocol(cell, data)
     counts = {name: int((data.split == name).sum()) for name in ('train', 'valid', 'test')}
     scale = 1 / 1024 if sys.platform != 'darwin' else 1 / 1024**2
@@ -64,7 +70,7 @@ def describe(cell: Cell, data: PreparedSet, seed: int, digest: str, outcome: dic
         'config': {'task': cell.task, 'dataset': cell.dataset},
         'versions': results.versions(),
         'devices': devices(),
-        'classes': class_names(cell.dataset, data),
+        'classes': [] if data.kind == 'embedding' else class_names(cell.dataset, data),  # stimuli may be many
         'memory': {'peak_rss_mb': resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * scale},
         'warnings': [*_marks(cell, protocol), *data.warnings, *([outcome['failed']] if 'failed' in outcome else [])],
         'n_parameters': outcome.get('n_parameters', {'total': None, 'trainable': None}),
@@ -77,17 +83,20 @@ def describe(cell: Cell, data: PreparedSet, seed: int, digest: str, outcome: dic
 def _protocol(cell: Cell, data: PreparedSet) -> dict[str, Any]:
     """Which published protocol a result follows, and how it departs from it.
 
-    A suite is named where all of its choices were made: its version of the task on the Core dataset, the whole of it,
-    under the published recipe, nothing changed.
+    A suite is named where all of its choices were made: its version of the task on a dataset of its own, the whole of
+    it, under its recipe, nothing changed.
     """
-    name = cell.task.name if cell.task.device == 'eeg' else f'{cell.task.device}/{cell.task.name}'
-    pinned = (name, cell.task.version)
-    core = cell.dataset.name == cell.task.datasets[0] and cell.task.recipe.published
-    suite = next((s for s, names in SUITES.items() if pinned in names and core), None)
+    pinned = (cell.task.full_name, cell.task.version)
+    served, published = cell.task.datasets, cell.task.recipe.published
+    suites = [
+        s
+        for s, (names, full, choice) in SUITES.items()
+        if pinned in names and choice == published and cell.dataset.name in (served if full else served[:1])
+    ]
     custom = [f'{p}={v}' for p, v in cell.overrides]
     partial = _partial(cell.task, cell.dataset, data)
     return {
-        'suite': None if custom or cell.debug or partial else suite,
+        'suite': None if custom or cell.debug or partial or not suites else suites[0],
         'custom': custom,
         'partial': partial,
         'debug': cell.debug,

@@ -46,8 +46,9 @@ def write(folder: str | Path, result: Mapping[str, Any], predictions: Mapping[st
       folder: from `result_dir`.
       result: the fields of the schema. Those in `SCORES` are computed here from the predictions as stored, and so are
         `schema` and the digests; `dummy` is read.
-      predictions: `id` int [N], `outputs` float [N, K], `y` [N] or [N, K], `subject` text [N], in any order; None for
-        a failed seed (then the scores of `result` are kept, empty where it has none).
+      predictions: `id` int [N], `outputs` float [N, K], `y` [N] or [N, K], `subject` text [N], in any order; of
+        embeddings also `group` text [N] and `vectors` float [stimuli, K]; None for a failed seed (then the scores of
+        `result` are kept, empty where it has none).
 
     Returns: the result as written.
 
@@ -98,13 +99,14 @@ def read(path: str | Path) -> dict[str, Any]:
 
 
 def load_predictions(path: str | Path) -> dict[str, np.ndarray]:
-    """The arrays `id`, `outputs`, `y`, `subject` beside a result file, sorted by id (`read` checks their digest).
+    """The arrays `id`, `outputs`, `y`, `subject` beside a result file, sorted by id (`read` checks their digest); of
+    embeddings also `group`, and `vectors` of the stimuli that `y` counts.
 
     Raises: RequestError for a file that is no such archive.
     """
     npz = Path(path).with_suffix('.npz')
     arrays = fs.read_npz(npz)
-    if set(arrays) != {'id', 'outputs', 'y', 'subject'}:
+    if set(arrays) - {'group', 'vectors'} != {'id', 'outputs', 'y', 'subject'}:
         raise RequestError(f'{npz}: expected the arrays id, outputs, y, subject, found {sorted(arrays)}; {REMEDY}')
     return arrays
 
@@ -185,11 +187,17 @@ def arrange(predictions: Mapping[str, Any]) -> dict[str, np.ndarray]:
         'y': y.astype({'b': '<i8', 'i': '<i8', 'u': '<i8', 'f': f'<f{y.dtype.itemsize}'}[y.dtype.kind]),
         'subject': np.asarray([str(s) for s in predictions['subject']], dtype='<U'),
     }
+    if 'group' in predictions:
+        arrays['group'] = np.asarray([str(g) for g in predictions['group']], dtype='<U')
     if len({len(array) for array in arrays.values()}) != 1 or len(np.unique(ids)) != len(ids):
         shapes = {name: array.shape for name, array in arrays.items()}
         raise ValueError(f'predictions differ in length, or ids are repeated: {shapes}, {len(np.unique(ids))} ids')
     order = np.argsort(ids)
-    return {name: np.ascontiguousarray(array[order]) for name, array in arrays.items()}
+    arrays = {name: np.ascontiguousarray(array[order]) for name, array in arrays.items()}
+    if 'vectors' in predictions:  # those that occur
+        shown, number = np.unique(arrays['y'], return_inverse=True)
+        arrays |= {'y': number.astype('<i8'), 'vectors': np.asarray(predictions['vectors'])[shown].astype('<f4')}
+    return arrays
 
 
 def versions() -> dict[str, str]:
@@ -234,17 +242,16 @@ def schema() -> dict[str, Any]:
 def _score_arrays(result: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> dict[str, Any]:
     """`score` of arrays as stored, asked as the result's config says."""
     task = to_json(result['config'])['task']
-    dummy = result['dummy']
-    return metrics.score(
-        task['target']['kind'], task['metric'], arrays['outputs'], arrays['y'], arrays['subject'], dummy
-    )
+    level = task.get('level', 'window')  # older results say nothing
+    return metrics.score(task['target']['kind'], task['metric'], arrays, result['dummy'], level)
 
 
 def _no_scores(result: Mapping[str, Any]) -> dict[str, Any]:
     """The fields `SCORES` of a seed that gave no predictions."""
-    name = to_json(result['config'])['task']['metric']
+    task = to_json(result['config'])['task']
+    name = task['metric']
     empty = dict.fromkeys(('value', 'interval', 'chance_over_subjects', 'differs_from_chance'))
-    headline = {'name': name, 'better': metrics.BETTER[name], **empty}
+    headline = {'name': name, 'better': metrics.BETTER[name], 'level': task.get('level', 'window'), **empty}
     return {'headline': headline, 'normalised': None, 'chance': None, 'metrics': {}, 'per_subject': {}}
 
 

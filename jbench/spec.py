@@ -150,7 +150,7 @@ class Value:
 
 @dataclass(frozen=True, kw_only=True)
 class Keystrokes:
-    """The keys pressed inside the core of the window, in time order, padded with the blank (emg/typing)."""
+    """The keys pressed inside the core of the window, in time order; networks answer blank + 1 outputs a frame."""
 
     field: str = 'key'
     core: tuple[float, float] = (0.9, 4.9)  # s from the window's start
@@ -278,6 +278,11 @@ class Task:
     exclude: tuple[Exclusion, ...] = ()
     drop: tuple[Where, ...] = ()  # windows of these events are left out once the split is drawn
     level: typing.Literal['window', 'recording', 'subject'] = 'window'  # outputs are averaged over it for the headline
+
+    @property
+    def full_name(self) -> str:
+        """The name that `--task` takes: a bare one means EEG, as p3; others name their device, as meg/typing."""
+        return self.name if self.device == 'eeg' else f'{self.device}/{self.name}'
 
 
 @dataclass(frozen=True, kw_only=True)

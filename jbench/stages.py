@@ -16,12 +16,12 @@ import numpy as np
 import jbench
 from jbench import checkpoint, fit, optim, parallel, provenance, results
 from jbench.compiler import Compiler
-from jbench.data import cache, fs, loader
+from jbench.data import cache, encoders, fs, loader
 from jbench.fit import Interrupted
 from jbench.models import factory
 from jbench.models.baselines import Part, Training
 from jbench.progress import Progress, StopSignal
-from jbench.spec import Cell, RequestError
+from jbench.spec import Cell, RequestError, spec_hash
 
 DEBUG_WINDOWS = 256  # of each split, with --debug
 
@@ -67,6 +67,7 @@ def prepare(cell: Cell, context: Context) -> tuple[Path, float]:
     if not refs:
         context.progress.say(f'{cell.dataset.name}: no recordings here, the set prepared earlier serves: {folder}')
     cache.prepare(cell.task, cell.dataset, folder, refs, report)
+    encoders.provide(cell.task, cell.dataset, folder, context.data_dir, context.workdir, report)
     return folder, time.monotonic() - began
 
 
@@ -89,7 +90,8 @@ def _train(
 ) -> list[dict[str, Any]]:
     folder, prepare_seconds = prepared
     home = results.result_dir(context.workdir, cell)
-    digest = fs.sha256_file(folder / 'manifest.json')[:16]
+    digest = ''.join(fs.sha256_file(folder / name) for name in ('manifest.json', *encoders.files(folder)))
+    digest = digest[:16] if len(digest) == 64 else spec_hash(digest)
     done, refused = {}, ''
     if parallel.first():  # others could read files that it is about to write
         try:
@@ -203,9 +205,10 @@ def _train_network(
 ) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield (seed, outcome) of each trained seed."""
     recipe, name = cell.task.recipe, f'{cell.task.name}/{cell.dataset.name} {cell.model}'
-    train, valid, test = (loader.Loader(data, (s,), recipe.batch_size) for s in ('train', 'valid', 'test'))
+    valid, test = (loader.Loader(data, (s,), recipe.batch_size) for s in ('valid', 'test'))
+    train = loader.Loader(data, ('train',), recipe.batch_size, weigh=fit.SAMPLERS[recipe.sampler])
     began = time.monotonic()
-    programs = compiler.get(cell.spec, data.signal, data.n_out, recipe)
+    programs = compiler.get(cell.spec, data.signal, data.n_out, recipe, data.length)
     compiled = time.monotonic() - began
     steps = loader.n_batches(len(train), recipe.batch_size) * recipe.max_epochs
     tx = optim.adamw(recipe, steps)
@@ -215,7 +218,7 @@ def _train_network(
         began = time.monotonic()
         try:
             if cell.spec.trained:
-                fitted = fit.fit(programs, start, train, valid, recipe, cell.task.metric, watch)
+                fitted = fit.fit(programs, start, train, valid, recipe, fit.monitor_of(cell.task), watch)
             else:
                 fitted = fit.Fitted(fit.touch(programs, start, train), [], -1, time.monotonic() - began, 0)
         except fit.NonFinite as error:
@@ -234,7 +237,7 @@ def _train_network(
         yield (
             seed,
             {
-                'predictions': _predictions(test, outputs),
+                'predictions': provenance.predictions(data, test.rows, outputs) | {'y': test.y},
                 'history': fitted.history,
                 'resumes': fitted.resumes,
                 'n_parameters': {'total': total, 'trainable': total},
@@ -251,7 +254,7 @@ def _train_network(
 
 def _watch(cell: Cell, data: loader.PreparedSet, seed: int, name: str, context: Context) -> fit.Watch:
     """Progress, stop signal and checkpoints of one seed."""
-    metric, total = cell.task.metric, cell.task.recipe.max_epochs
+    metric, total = fit.monitor_of(cell.task), cell.task.recipe.max_epochs
 
     def progress(facts: dict[str, Any]) -> None:
         context.progress.update(
@@ -273,7 +276,7 @@ def _fit_estimator(
     rows = {'train': data.rows('train'), 'valid': data.rows('valid'), 'both': data.rows('train', 'valid')}
     test_rows = data.rows('test')
     given = Training(
-        **{k: Part(loader.View(data, r), data.y[r]) for k, r in rows.items()},
+        **{k: Part(loader.View(data, r), data.y[r], data.about(r)) for k, r in rows.items()},
         kind=data.kind,
         n_out=data.n_out,
         signal=data.signal,
@@ -288,6 +291,8 @@ def _fit_estimator(
     fitted = time.monotonic()
     context.guard()
     outputs, shape = np.asarray(predict(loader.View(data, test_rows))), (len(test_rows), data.n_out)
+    if data.kind == 'keystrokes' and outputs.ndim == 2:  # a path of any number of frames
+        shape = (len(test_rows), outputs.shape[1])
     if outputs.shape != shape or outputs.dtype.kind not in 'biuf' or not np.isfinite(outputs).all():
         raise RequestError(
             f'model {cell.model}: expected finite numbers {list(shape)} ([windows, n_out]) as its outputs on the test '
@@ -295,12 +300,7 @@ def _fit_estimator(
         )
     tested = time.monotonic()
     context.progress.update(what, 1, 1)
-    predictions = {
-        'id': data.ids[test_rows],
-        'outputs': outputs,
-        'y': data.y[test_rows],
-        'subject': data.subjects[test_rows],
-    }
+    predictions = provenance.predictions(data, test_rows, outputs)
     for seed in seeds:
         context.guard()
         yield (
@@ -311,8 +311,3 @@ def _fit_estimator(
             },
         )
         began = fitted = tested  # the other seeds took no time
-
-
-def _predictions(test: loader.Loader, outputs: np.ndarray) -> dict[str, Any]:
-    data = test.prepared
-    return {'id': data.ids[test.rows], 'outputs': outputs, 'y': test.y, 'subject': data.subjects[test.rows]}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import chex
@@ -10,40 +11,83 @@ import jax.numpy as jnp
 import optax
 
 from jbench.models.blocks import Model
+from jbench.spec import Recipe
 
 AXIS = 'data'  # the mapped axis over which batches are split
 State = dict[str, Any]  # {'params', 'state', 'opt', 'step', 'key'}
 
 
-def cross_entropy(logits: jax.Array, y: jax.Array, weights: jax.Array, smoothing: float) -> tuple[jax.Array, jax.Array]:
-    """Weighted cross-entropy with label smoothing, PyTorch's definition: (loss [B], weight [B]).
+Batch = Mapping[str, jax.Array]  # {'x' [B, C, T], 'y' [B, ...], 'mask' bool[B], ...}
+PerRow = tuple[jax.Array, jax.Array]  # loss [B], weight [B]: the mean over rows is sum(loss) / sum(weight)
 
-    logits [B, K], y int [B], weights [K]. The mean is sum(loss) / sum(weight); smoothing spreads over all classes,
-    each with its own weight.
+
+def cross_entropy(logits: jax.Array, batch: Batch, weights: jax.Array, smoothing: float) -> PerRow:
+    """Weighted cross-entropy with label smoothing, PyTorch's definition.
+
+    logits [B, K], y int [B], weights [K]. Smoothing spreads over all classes, each with its own weight.
     """
-    logp = jax.nn.log_softmax(logits)
+    logp, y = jax.nn.log_softmax(logits), batch['y']
     weight = weights[y]
     nll = -jnp.take_along_axis(logp, y[:, None], axis=1)[:, 0] * weight
     smooth = -(logp * weights).mean(1)
     return (1 - smoothing) * nll + smoothing * smooth, weight
 
 
-def binary_cross_entropy(
-    logits: jax.Array, y: jax.Array, weights: jax.Array, smoothing: float
-) -> tuple[jax.Array, jax.Array]:
-    """Binary cross-entropy of several labels with positive weights [K]: (loss [B], 1 [B]), the mean over labels."""
+def binary_cross_entropy(logits: jax.Array, batch: Batch, weights: jax.Array, smoothing: float) -> PerRow:
+    """Binary cross-entropy of several labels y [B, K] with positive weights [K], the mean over labels."""
+    y = batch['y']
     loss = -(weights * y * jax.nn.log_sigmoid(logits) + (1 - y) * jax.nn.log_sigmoid(-logits))
     return loss.mean(1), jnp.ones(len(y), logits.dtype)
 
 
-def squared_error(
-    outputs: jax.Array, y: jax.Array, weights: jax.Array, smoothing: float
-) -> tuple[jax.Array, jax.Array]:
-    """Squared error of values [B, K]: (loss [B], 1 [B]), the mean over values."""
-    return jnp.square(outputs - y).mean(1), jnp.ones(len(y), outputs.dtype)
+def squared_error(outputs: jax.Array, batch: Batch, weights: jax.Array, smoothing: float) -> PerRow:
+    """Squared error of values y [B, K], the mean over values."""
+    return jnp.square(outputs - batch['y']).mean(1), jnp.ones(len(outputs), outputs.dtype)
 
 
-LOSSES = {'cross_entropy': cross_entropy, 'binary_cross_entropy': binary_cross_entropy, 'squared_error': squared_error}
+def clip(outputs: jax.Array, batch: Batch, weights: jax.Array, smoothing: float) -> PerRow:
+    """Which row's target belongs to an output? Cross-entropy of logits x_i . y_j / (||y_j|| + 1e-15) to j = i.
+
+    outputs and y [B, D]. Candidates are the rows of the batch on ALL devices; those of padding are none. Equal targets
+    count as different ones (as published). After Radford et al. (2021), with one side normalised and no temperature.
+    """
+    y, mask = (jax.lax.all_gather(batch[name], AXIS, tiled=True) for name in ('y', 'mask'))
+    unit = y / (jnp.linalg.norm(y, axis=1, keepdims=True) + 1e-15)
+    logits = jnp.where(mask, jnp.matmul(outputs, unit.T, precision=jax.lax.Precision.HIGHEST), -jnp.inf)
+    own = jax.lax.axis_index(AXIS) * len(outputs) + jnp.arange(len(outputs))
+    logits = jnp.where(batch['mask'][:, None], logits, 0)  # of rows that do not count: no inf, so no nan
+    logp = jax.nn.log_softmax(logits)
+    return -jnp.take_along_axis(logp, own[:, None], axis=1)[:, 0], jnp.ones(len(outputs), outputs.dtype)
+
+
+def ctc(logits: jax.Array, batch: Batch, weights: jax.Array, smoothing: float) -> PerRow:
+    """Connectionist temporal classification (Graves et al. 2006), the last output being the blank.
+
+    logits [B, frames, K], y int [B, length], padded with -1. As torch's mean: a row's loss is divided by its number
+    of keys (1 for none); a row whose keys do not fit its frames costs 0 (zero_infinity).
+    """
+    y = batch['y']
+    padding = y < 0
+    loss = optax.ctc_loss(
+        logits,
+        jnp.zeros(logits.shape[:2]),
+        jnp.maximum(y, 0),
+        padding.astype(jnp.float32),
+        blank_id=logits.shape[-1] - 1,
+    )
+    n = (~padding).sum(1)
+    twice = ((y[:, 1:] == y[:, :-1]) & ~padding[:, 1:]).sum(1)  # a blank must stand between equal keys
+    loss = jnp.where(n + twice <= logits.shape[1], loss, 0) / jnp.maximum(n, 1)
+    return loss, jnp.ones(len(y), logits.dtype)
+
+
+LOSSES = {
+    'cross_entropy': cross_entropy,
+    'binary_cross_entropy': binary_cross_entropy,
+    'squared_error': squared_error,
+    'clip': clip,
+    'ctc': ctc,
+}
 
 
 def train_step(
@@ -52,13 +96,13 @@ def train_step(
     *,
     model: Model,
     tx: optax.GradientTransformation,
-    loss: str,
-    smoothing: float,
+    recipe: Recipe,
 ) -> tuple[State, dict[str, jax.Array]]:
     """One step of gradient descent on this device's rows of a batch.
 
-    The loss is the weighted mean over the rows of ALL devices whose mask is True: each device differentiates its share
-    of the sum, and gradients are summed. Call it with the axis `AXIS` bound (parallel.py does).
+    The loss is recipe.loss_scale times the weighted mean over the rows of ALL devices whose mask is True: each
+    device differentiates its share of the sum, and gradients are summed. Call it with the axis `AXIS` bound
+    (parallel.py does).
 
     Returns: the next state, and {'loss', 'grad_norm'} of the whole batch.
     """
@@ -67,9 +111,9 @@ def train_step(
 
     def share(params: Any) -> tuple[jax.Array, Any]:
         logits, new = model.apply({'params': params, 'state': state['state']}, batch, train=True, key=key)
-        values, weight = LOSSES[loss](logits, batch['y'], state['loss_weights'], smoothing)
+        values, weight = LOSSES[recipe.loss](logits, batch, state['loss_weights'], recipe.label_smoothing)
         total = jax.lax.psum(jnp.sum(jnp.where(batch['mask'], weight, 0)), AXIS)
-        return jnp.sum(jnp.where(batch['mask'], values, 0)) / total, new
+        return recipe.loss_scale * jnp.sum(jnp.where(batch['mask'], values, 0)) / total, new
 
     (value, new), grads = jax.value_and_grad(share, has_aux=True)(state['params'])
     grads, value = jax.lax.psum((grads, value), AXIS)
@@ -80,6 +124,6 @@ def train_step(
 
 
 def predict_step(variables: dict[str, Any], batch: dict[str, jax.Array], *, model: Model) -> jax.Array:
-    """Outputs [B, K] of a batch in evaluation mode."""
+    """Outputs [B, K], or [B, frames, K], of a batch in evaluation mode."""
     logits, _ = model.apply(variables, batch, train=False, key=None)
     return logits

@@ -1,4 +1,4 @@
-"""Write the published facts of the tasks that jbench holds, as the tests compare them.
+"""Write the published facts of NeuralBench's tasks, as the tests compare them.
 
 Command: python tests/make_task_fixtures.py tasks.yaml > tests/fixtures/tasks_v1.json
 
@@ -13,9 +13,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-TASKS = ('cvep', 'mental_arithmetic', 'mental_imagery', 'motor_execution', 'motor_imagery', 'p3', 'ssvep')
-KEPT = ('class_weights', 'monitor', 'patience', 'max_epochs', 'grad_clip_norm', 'batch_size')
-SIGNAL = ('picks', 'frequency', 'filter', 'notch_filter', 'baseline', 'scaler', 'clamp')
+KEPT = ('target', 'class_weights', 'sampler', 'target_scaler', 'patience', 'max_epochs', 'grad_clip_norm', 'batch_size')
+KEPT += ('monitor', 'mode', 'headline_metric', 'n_outputs')
 
 
 def facts(entry: dict[str, Any], base: dict[str, Any] | None = None) -> dict[str, Any]:
@@ -24,17 +23,18 @@ def facts(entry: dict[str, Any], base: dict[str, Any] | None = None) -> dict[str
     window, span = dict(merged['window']), entry.get('effective_window_from_true_onset_s')
     if span:
         window |= {'start': span[0], 'duration': round(span[1] - span[0], 6)}
-    optimizer = merged['optimizer']
+    steps = merged['pipeline_steps']
+    split = [s['step'] for s in steps].index('split')
     out = {
-        'window': window,
-        'target': {k: merged['target'][k] for k in ('event_types', 'event_field')},
+        'query': merged['source_query'],
+        'steps': steps[:split],
         'split': merged['split'],
-        'steps': [s for s in merged['pipeline_steps'] if s['step'] != 'split'],
-        'signal': {k: merged['neuro'][k] for k in SIGNAL},
-        'loss': {'name': merged['loss']['name'], **merged['loss'].get('kwargs', {})},
-        'lr': optimizer['lr'],
-        'weight_decay': optimizer['kwargs']['weight_decay'],
-        'max_lr': merged['scheduler']['kwargs']['max_lr'],
+        'later_steps': steps[split + 1 :],
+        'window': window,
+        'signal': {k: v for k, v in merged['neuro'].items() if k != 'mne_cpus'},
+        'loss': {k: v for k, v in merged['loss'].items() if k != 'kwargs'} | merged['loss'].get('kwargs', {}),
+        'optimizer': {k: merged['optimizer'][k] for k in ('name', 'lr')} | merged['optimizer']['kwargs'],
+        'scheduler': {'name': merged['scheduler']['name'], **merged['scheduler']['kwargs']},
         **{k: merged[k] for k in KEPT},
     }
     if base is None:
@@ -44,20 +44,22 @@ def facts(entry: dict[str, Any], base: dict[str, Any] | None = None) -> dict[str
 
 
 def main(path: str) -> None:
-    """Print the fixture as JSON."""
+    """Print the fixture as JSON, one fact a line."""
     import yaml
 
-    entries = {e['task']: e for e in yaml.safe_load(Path(path).read_text())['tasks'] if e['modality'] == 'eeg'}
-    out = {}
-    for name in TASKS:
-        entry = entries[name]
+    tasks = []
+    for entry in sorted(yaml.safe_load(Path(path).read_text())['tasks'], key=lambda e: e['id']):
         own = {o['study']: facts(o, entry) for o in entry['dataset_overrides']}
-        out[name] = {
-            'datasets': [entry['default_dataset'], *entry['other_datasets']],
+        found = {
+            'category': entry['category'],
+            'core': entry['core_eeg36'],
+            'datasets': list(dict.fromkeys([entry['default_dataset'], *entry['other_datasets']])),
             **facts(entry),
             'dataset_overrides': {study: changed for study, changed in own.items() if changed},
         }
-    print(json.dumps(out, indent=1, sort_keys=True))
+        lines = [f'  {json.dumps(k)}: {json.dumps(v, sort_keys=True)}' for k, v in sorted(found.items())]
+        tasks.append(f' {json.dumps(entry["id"].removeprefix("eeg/"))}: {{\n' + ',\n'.join(lines) + '\n }')
+    print('{\n' + ',\n'.join(tasks) + '\n}')
 
 
 if __name__ == '__main__':

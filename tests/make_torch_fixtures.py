@@ -16,25 +16,29 @@ import torch
 FIXTURES = Path(__file__).parent / 'fixtures'
 
 
-def torch_cycle(params: list[torch.nn.Parameter], lr_max: float, total: int, decay: float) -> tuple:
+TYPING = {'pct_start': 0.4, 'div_factor': 1e5, 'final_div_factor': 1e3}  # the cycle of emg/typing
+
+
+def torch_cycle(params: list[torch.nn.Parameter], lr_max: float, total: int, decay: float, **cycle: float) -> tuple:
     """AdamW and OneCycleLR as the reference sets them."""
     optimiser = torch.optim.AdamW(params, lr=lr_max, weight_decay=decay)
-    cycle = torch.optim.lr_scheduler.OneCycleLR(optimiser, max_lr=lr_max, total_steps=total, pct_start=0.1)
-    return optimiser, cycle
+    settings = {'pct_start': 0.1} | cycle
+    return optimiser, torch.optim.lr_scheduler.OneCycleLR(optimiser, max_lr=lr_max, total_steps=total, **settings)
 
 
 def record_cycles() -> dict[str, np.ndarray]:
     """Learning rate and beta1 of every step."""
     out = {}
-    for total in (1, 2, 7, 9, 11, 40, 100, 1237):
-        optimiser, cycle = torch_cycle([torch.nn.Parameter(torch.zeros(3))], 3e-3, total, 0.05)
+    for name, total in [*(('cycle', n) for n in (1, 2, 7, 9, 11, 40, 100, 1237)), ('typing', 40), ('typing', 1237)]:
+        settings = TYPING if name == 'typing' else {}
+        optimiser, cycle = torch_cycle([torch.nn.Parameter(torch.zeros(3))], 3e-3, total, 0.05, **settings)
         rows = []
         for step in range(total):
             rows.append((optimiser.param_groups[0]['lr'], optimiser.param_groups[0]['betas'][0]))
             optimiser.step()
             if step < total - 1:
                 cycle.step()
-        out[f'cycle/{total}'] = np.array(rows)
+        out[f'{name}/{total}'] = np.array(rows)
     return out
 
 
@@ -76,12 +80,38 @@ def record_losses() -> dict[str, np.ndarray]:
     return out
 
 
+def record_sequences() -> dict[str, np.ndarray]:
+    """CTC of rows that fit, are empty, or do not fit their frames; CLIP as neuraltrain writes it (norm_kind y)."""
+    rng = np.random.default_rng(6)
+    logits = rng.standard_normal((6, 12, 7)).astype(np.float32) * 2
+    keys = [[0, 1, 2], [3, 3, 3, 1], [], [5] * 7, [1, 2, 3, 4, 5, 0, 1, 2, 3, 4, 5, 0], [4]]  # [5] * 7 needs 13 frames
+    y = np.full((6, 13), -1)
+    for row, pressed in zip(y, keys, strict=True):
+        row[: len(pressed)] = pressed
+    out: dict[str, np.ndarray] = {'ctc/logits': logits, 'ctc/y': y}
+    x = torch.tensor(logits, requires_grad=True)
+    lengths = torch.tensor([len(k) for k in keys])
+    value = torch.nn.CTCLoss(blank=6, zero_infinity=True)(
+        x.log_softmax(-1).transpose(0, 1), torch.tensor(np.where(y < 0, 6, y)), torch.full((6,), 12), lengths
+    )
+    value.backward()
+    out |= {'ctc/value': value.detach().numpy(), 'ctc/grad': x.grad.numpy()}
+    outputs, targets = (rng.standard_normal((8, 5)).astype(np.float32) * 3 for _ in range(2))
+    x = torch.tensor(outputs, requires_grad=True)
+    candidates = torch.tensor(targets)
+    scores = torch.einsum('bd,od,o->bo', x, candidates, 1 / (1e-15 + candidates.norm(dim=1)))
+    value = torch.nn.functional.cross_entropy(scores, torch.arange(8))
+    value.backward()
+    out |= {'clip/outputs': outputs, 'clip/y': targets}
+    return out | {'clip/value': value.detach().numpy(), 'clip/grad': x.grad.numpy()}
+
+
 def main() -> None:
     """Writes all files."""
     FIXTURES.mkdir(exist_ok=True)
     torch.set_num_threads(1)
     np.savez_compressed(FIXTURES / 'onecycle_adamw_torch.npz', **record_cycles(), **record_trajectory())
-    np.savez_compressed(FIXTURES / 'losses_torch.npz', **record_losses())
+    np.savez_compressed(FIXTURES / 'losses_torch.npz', **record_losses(), **record_sequences())
     for file in sorted(FIXTURES.glob('*_torch.npz')):
         print(file.name, file.stat().st_size, 'bytes')
 

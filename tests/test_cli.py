@@ -84,8 +84,8 @@ RECIPE = "def get():\n    return {'recipe.lr': 1e-3, 'recipe.patience': 3}\n"
 FLAGS: dict[str, tuple[tuple[str, ...], int, str]] = {  # flag -> (arguments, exit status, words on stdout or stderr)
     '-h': (('-h',), 0, 'example: python -m jbench.run --task=bci --model=eegnet'),
     '--help': (('--help',), 0, '--if_exists'),
-    '--task': (('--task', 'p3', '--dry_run'), 0, 'p3@1/SimulatedP3 eegnet'),
-    '--model': (('--task=p3', '--model=dummy,cov_ts_lr', '--dry_run'), 0, 'p3@1/SimulatedP3 cov_ts_lr'),
+    '--task': (('--task', 'p3', '--dry_run'), 0, 'p3@2/SimulatedP3 eegnet'),
+    '--model': (('--task=p3', '--model=dummy,cov_ts_lr', '--dry_run'), 0, 'p3@2/SimulatedP3 cov_ts_lr'),
     '--seeds': (('--task=p3', '--seeds=1,2', '--dry_run'), 0, 'seeds          1, 2'),
     '--stage': ((*BASE, '--stage=report'), 0, 'SimulatedP3 (simulated)'),
     '--download': (
@@ -105,7 +105,7 @@ FLAGS: dict[str, tuple[tuple[str, ...], int, str]] = {  # flag -> (arguments, ex
     '--dry_run': ((*BASE, '--dry_run'), 0, 'finished       33'),
     '--debug': (BASE, 0, 'debug: a try, not a score'),
     '--device': (('--task=p3', '--device=abacus'), 2, "invalid choice: 'abacus'"),
-    '--distributed': (('--task=p3', '--distributed', '--dry_run'), 0, 'p3@1/SimulatedP3 eegnet'),
+    '--distributed': (('--task=p3', '--distributed', '--dry_run'), 0, 'p3@2/SimulatedP3 eegnet'),
     '--format': (('--list', '--format=json'), 0, '"suites": ['),
 }
 
@@ -149,7 +149,7 @@ WRONG = {
     'stray word': (('--task=p3', 'eegnet'), "unknown argument 'eegnet'"),
     'flag without a value': (('--task',), 'argument --task: expected one argument'),
     'task': (('--task=p33',), "unknown task 'p33'; did you mean 'p3'"),
-    'version': (('--task=p3@9',), "task 'p3' has no version '9'; it has 1"),
+    'version': (('--task=p3@9',), "task 'p3' has no version '9'; it has 1, 2"),
     'dataset': (('--task=ssvep/Kalunga2015',), "did you mean 'Kalunga2016Online'"),
     'dataset of another task': (('--task=p3/Kalunga2016Online',), 'does not serve task p3'),
     'model': (('--task=p3', '--model=egnet'), "unknown model 'egnet'; did you mean 'eegnet'"),
@@ -181,8 +181,8 @@ WRONG = {
         'no reader for Riccio2013Attention yet; --info=p3',
     ),
     'no stand-in wanted': (('--task=p3', '--simulated=no'), 'no reader for Schreuder2010New yet'),
-    'no stand-in there': (('--task=mental_arithmetic',), 'name the folder by --data_dir=DIR or JBENCH_DATA'),
-    'no stand-in to ask for': (('--task=mental_arithmetic', '--simulated=yes'), 'has no embedded simulation'),
+    'no stand-in there': (('--task=zyma_arithmetic',), 'name the folder by --data_dir=DIR or JBENCH_DATA'),
+    'no stand-in to ask for': (('--task=zyma_arithmetic', '--simulated=yes'), 'has no embedded simulation'),
     'unused recipe': (
         ('--task=p3', '--model=dummy,cov_ts_lr', '--set=recipe.lr=1'),
         'unused, because dummy, cov_ts_lr',
@@ -190,7 +190,7 @@ WRONG = {
     'unused recipe file': (('--task=p3', '--model=dummy', '--config={tmp}/recipe.py'), 'unused, because dummy'),
     'unused --simulated': (('--task=p3/SimulatedP3,ssvep/Kalunga2016Online', '--simulated=yes'), '<data_dir>/Kalunga'),
     'unused --simulated=yes': (('--task=ssvep/Kalunga2016Online', '--simulated=yes'), 'a named one is never replaced'),
-    'suite': (('--task=eeg-core-1.0',), '29 of its 36 tasks are not in this version of jbench'),
+    'suite': (('--task=eeg-core-1.0/sleep_onset',), "unknown task of suite 'eeg-core-1.0' 'sleep_onset'"),
     'info': (('--info=egnet',), "unknown task, dataset or model 'egnet'; did you mean 'eegnet'"),
     'trigger that no event has': (
         (*BASE, '--set=window.trigger=Foo'),
@@ -298,7 +298,7 @@ def test_a_device_that_is_not_there(workdir):
 def stored(workdir: Path) -> tuple[Path, dict[str, Any]]:
     """The result of the run of the fixture."""
     (path,) = [
-        p for p in workdir.glob('results/p3@1/SimulatedP3/eegnet/*/seed33.json') if results.read(p)['status'] == 'debug'
+        p for p in workdir.glob('results/p3@2/SimulatedP3/eegnet/*/seed33.json') if results.read(p)['status'] == 'debug'
     ]
     return path, results.read(path)
 
@@ -379,7 +379,7 @@ def test_the_list_as_json(ask):
     }
     assert {kind: list(rows[0]) for kind, rows in found.items()} == fields
     p3 = next(t for t in found['tasks'] if t['name'] == 'p3')
-    assert p3['versions'] == [1] and p3['datasets'][0] == 'Schreuder2010New' and p3['datasets'][-1] == 'SimulatedP3'
+    assert p3['versions'] == [1, 2] and p3['datasets'][0] == 'Schreuder2010New' and p3['datasets'][-1] == 'SimulatedP3'
     assert {d['access'] for d in found['datasets'] if d['name'].startswith('Simulated')} == {'embedded'}
 
 

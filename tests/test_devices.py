@@ -133,7 +133,7 @@ def test_the_whole_command_on_two_processes(tmp_path):
         (other / 'prepared').symlink_to(one / 'prepared')
     (status, out, err), (status_2, out_2, err_2) = end(whole(two, 2))
     assert (status, status_2) == (0, 0), err + err_2
-    assert 'p3@1' in out and 'p3@1' not in out_2  # (gloo prints a line of its own on stdout)
+    assert 'p3@2' in out and 'p3@2' not in out_2  # (gloo prints a line of its own on stdout)
     assert 'process 1' not in err_2, err_2
     for model in MODELS:
         (a, _), (b, _) = outcome(one, model), outcome(two, model)

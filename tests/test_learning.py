@@ -33,8 +33,8 @@ def test_above_chance_with_labels_and_at_chance_with_shuffled_ones(context, name
     rng = np.random.default_rng(0)
 
     class Shuffled(loader.Loader):
-        def __init__(self, *args):
-            super().__init__(*args)
+        def __init__(self, *args, **settings):
+            super().__init__(*args, **settings)
             self.y = rng.permutation(self.y)
 
     monkeypatch.setattr(stages.loader, 'Loader', Shuffled)

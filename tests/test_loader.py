@@ -277,3 +277,50 @@ def test_a_damaged_index_is_refused(tmp_path):
     path.write_bytes(damaged)
     with pytest.raises(RequestError, match=r'index\.npz'):
         loader.open_set(data.folder, small.cell().task)
+
+
+# ---- samplers ----
+
+
+def test_a_weighted_order_draws_in_proportion_and_depends_on_seed_and_epoch_alone():
+    weights = np.array([1.0, 0.0, 3.0, 6.0])
+    n = np.zeros(4)
+    big = np.tile(weights, 5000)
+    drawn = loader.order(len(big), 3, weights=big)
+    n = np.bincount(drawn % 4, minlength=4) / len(big)
+    assert len(drawn) == len(big) and np.abs(n - weights / 10).max() < 0.01 and n[1] == 0
+    assert (drawn == loader.order(len(big), 3, weights=big)).all()
+    assert (drawn != loader.order(len(big), 4, weights=big)).any()
+    assert list(loader.order(4, None, weights=weights)) == [0, 1, 2, 3]
+
+
+@WAYS
+def test_balanced_windows_come_as_often_from_every_class(data, kept):
+    from jbench import fit
+
+    made = loader.Loader(data, ('train',), 64, **kept, weigh=fit.SAMPLERS['balanced'])
+    share = [np.concatenate([c.y[c.mask] for c in made.chunks(epoch)]) for epoch in range(20)]
+    assert {len(y) for y in share} == {len(made)}
+    assert data.y[data.rows('train')].mean() > 0.8 and abs(np.concatenate(share).mean() - 0.5) < 0.02
+    ids = [np.concatenate([c.id[c.mask] for c in made.chunks(5)]) for _ in range(2)]
+    again = loader.Loader(data, ('train',), 32, **kept, weigh=fit.SAMPLERS['balanced'])
+    ids.append(np.concatenate([c.id[c.mask] for c in again.chunks(5)]))
+    assert all((i == ids[0]).all() for i in ids), 'whatever came before, and however they are batched'
+
+
+def test_bins_of_values_come_alike():
+    from jbench import fit
+
+    y = np.array([[0.0], [39.9], [40.0], [89], [89], [300], [600]])
+    assert fit.SAMPLERS['bins'](y).tolist() == [1 / 2, 1 / 2, 1 / 3, 1 / 3, 1 / 3, 1 / 2, 1 / 2]
+
+
+def test_values_are_learnt_scaled_by_the_training_part_and_answered_in_their_unit(data):
+    y = np.random.default_rng(0).normal(40, 9, (len(data.y), 1)).astype(np.float32)
+    valued = dataclasses.replace(data, kind='value', y=y, classes=(), scaled=True)
+    made = loader.Loader(valued, ('train',), 64)
+    learnt = np.concatenate([c.y[c.mask] for c in made.chunks()])
+    assert learnt.dtype == np.float32 and abs(learnt.mean()) < 1e-5 and abs(learnt.std() - 1) < 1e-5
+    np.testing.assert_allclose(valued.unscaled(learnt), made.y, rtol=1e-6)
+    tested = np.concatenate([c.y[c.mask] for c in loader.Loader(valued, ('test',), 64).chunks()])
+    np.testing.assert_allclose(tested, (y[data.rows('test')] - made.y.mean()) / made.y.std(), rtol=1e-4, atol=1e-6)

@@ -77,6 +77,13 @@ def test_value_equals_scikit_learn_and_scipy(seed: int, n: int, scale: float, sh
     assert found['normalized_rmse'] == pytest.approx(rmse / b.std())
 
 
+ABOUT = {  # of twelve windows
+    'subject': np.array(['s0', 's1'] * 6),
+    'group': np.array(['a', 'b', 'c'] * 4),
+    'vectors': np.random.default_rng(0).normal(size=(3, 3)),
+}
+
+
 # --- where torchmetrics and scikit-learn differ ---------------------------------------------------------------------
 
 
@@ -128,13 +135,65 @@ def test_binned_mae() -> None:
     assert metrics.binned_mae(y, y - 1000) is None
 
 
+# --- levels ---
+
+
+def one_class_a_recording(n: int = 120) -> dict[str, np.ndarray]:
+    """Twelve recordings of six subjects, ten windows each, whose outputs say the class of the recording faintly."""
+    rng, recording = np.random.default_rng(0), np.repeat(np.arange(12), n // 12)
+    y = recording // 2 % 2
+    outputs = rng.normal(size=(n, 2)) + 0.8 * np.eye(2)[y]
+    y = np.where(np.arange(n) % (n // 12) == 0, 1 - y, y)  # the first window says otherwise
+    ids = (recording << metrics.SHIFT) + np.tile(np.arange(n // 12), 12)
+    return {'id': ids, 'outputs': outputs, 'y': y, 'subject': np.array([f's{r // 2}' for r in recording])}
+
+
+@pytest.mark.parametrize(('level', 'n'), [('recording', 12), ('subject', 6)])
+def test_the_headline_of_recordings_averages_probabilities_and_takes_the_commonest_class(level: str, n: int) -> None:
+    data = one_class_a_recording()
+    order = np.random.default_rng(1).permutation(len(data['id']))
+    outputs, y, subjects = metrics.pooled('classes', {k: v[order] for k, v in data.items()}, level)
+    owner = data['id'] >> metrics.SHIFT if level == 'recording' else data['subject']
+    p = softmax(data['outputs'], axis=1)
+    expected = np.array([p[owner == o].mean(0) for o in np.unique(owner)])
+    np.testing.assert_allclose(softmax(outputs, axis=1), expected)
+    assert len(y) == n and y.tolist() == [np.bincount(data['y'][owner == o]).argmax() for o in np.unique(owner)]
+    found = metrics.score('classes', 'bal_acc', data, 0.5, level)
+    assert found['headline']['level'] == level and found['headline']['value'] == 1.0 > found['metrics']['bal_acc']
+    assert found['metrics'] == metrics.evaluate('classes', data['outputs'], data['y']), 'of windows still'
+    assert found['per_subject'] == dict.fromkeys(np.unique(subjects).tolist(), 1.0)
+    assert found['headline']['interval'] == (1.0, 1.0)
+
+
+def test_values_of_subjects_are_means() -> None:
+    data = one_class_a_recording()
+    age = np.repeat([20.0, 30, 40, 50, 60, 70], 20)[:, None]
+    data |= {'outputs': age + np.random.default_rng(2).normal(size=age.shape) * 30, 'y': age}
+    outputs, y, subjects = metrics.pooled('value', data, 'subject')
+    assert y[:, 0].tolist() == [20, 30, 40, 50, 60, 70] and subjects.tolist() == [f's{k}' for k in range(6)]
+    np.testing.assert_allclose(outputs, data['outputs'].reshape(6, 20).mean(1)[:, None])
+    found = metrics.score('value', 'mae', data, 15.0, 'subject')
+    assert found['headline']['value'] < found['metrics']['mae'] / 2 and len(found['per_subject']) == 6
+
+
+def test_a_window_is_its_own_level() -> None:
+    data = one_class_a_recording()
+    found = metrics.score('classes', 'bal_acc', data, 0.5)
+    assert found['headline']['value'] == found['metrics']['bal_acc'] and found['headline']['level'] == 'window'
+    with pytest.raises(ValueError, match='not averaged over a subject'):
+        metrics.pooled('labels', data, 'subject')
+
+
 # --- the rest -------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ('kind', 'outputs', 'y', 'words'),
     [
-        ('keystrokes', np.zeros((2, 2)), np.zeros(2, int), "kind 'keystrokes'"),
+        ('words', np.zeros((2, 2)), np.zeros(2, int), "kind 'words'"),
+        ('embedding', np.zeros((2, 2)), np.zeros((2, 2)), 'do not fit'),
+        ('keystrokes', np.zeros((2, 9)), np.zeros((3, 4), int), 'do not fit'),
+        ('keystrokes', np.full((2, 9), np.nan), np.zeros((2, 4), int), '2 of 2 outputs are not finite'),
         ('classes', np.zeros((2, 2)), np.zeros(3, int), 'do not fit'),
         ('classes', np.zeros((0, 2)), np.zeros(0, int), 'no window'),
         ('classes', np.zeros((2, 2)), np.array([0, 2]), r'0\.\.1, got 0\.\.2'),
@@ -155,6 +214,8 @@ def test_every_metric_has_a_direction_and_a_best_value() -> None:
         *metrics.evaluate('classes', outputs, y),
         *metrics.evaluate('labels', outputs, np.eye(3)[y]),
         *metrics.evaluate('value', outputs[:, :1], outputs[:, :1]),
+        *metrics.evaluate('embedding', outputs[:12], y[:12], ABOUT),
+        *metrics.evaluate('keystrokes', outputs, np.zeros((20, 1), int)),
     }
     assert names == set(metrics.BETTER) == set(metrics.PERFECT) == set(metrics.BOUNDS)
     for name in names:
@@ -171,8 +232,10 @@ def test_perfect_outputs_have_the_perfect_score() -> None:
         ('classes', np.eye(3)[y], y),
         ('labels', np.eye(3)[y] - 0.5, np.eye(3)[y]),
         ('value', value, value),
+        ('embedding', ABOUT['vectors'][y], y),
+        ('keystrokes', np.tile([0.0, 1, 1, -1, 1], (12, 1)), np.tile([0, 1, 1, -1], (12, 1))),
     ):
-        for name, score in metrics.evaluate(kind, outputs, truth).items():
+        for name, score in metrics.evaluate(kind, outputs, truth, ABOUT).items():
             assert score == pytest.approx(metrics.PERFECT[name]), name
 
 
@@ -186,8 +249,13 @@ def test_dummy() -> None:
     assert set(np.unique(drawn)) == {-1.0, 1.0}
     assert np.abs((drawn > 0).mean(0) - y.mean(0)).max() < 0.03 and (drawn[:, 2] > 0).all()
     assert (drawn == metrics.dummy('labels', y, 4000)).all()
-    with pytest.raises(ValueError, match='keystrokes'):
-        metrics.dummy('keystrokes', y, 2)
+    with pytest.raises(ValueError, match='words'):
+        metrics.dummy('words', y, 2)
+    vectors = np.array([[1.0, 0], [0, 4]], np.float32)
+    assert metrics.dummy('embedding', np.array([0, 0, 0, 1]), 2, vectors=vectors).tolist() == [[0.75, 1.0]] * 2
+    keys = np.array([[2, 2, 1, -1], [2, -1, -1, -1], [1, 0, -1, -1]])
+    assert metrics.dummy('keystrokes', keys, 2).tolist() == [[2, -1, 2, -1]] * 2, 'the modal key, twice'
+    assert metrics.evaluate('keystrokes', metrics.dummy('keystrokes', keys, 3), keys)['cer'] == 4 / 6
 
 
 def test_normalised() -> None:

@@ -33,6 +33,23 @@ def test_table_equals_torch(total: int) -> None:
     np.testing.assert_allclose(beta1, FIXTURE[f'cycle/{total}'][:, 1], rtol=1e-12)
 
 
+@pytest.mark.parametrize('total', [40, 1237])
+def test_another_cycle_equals_torch(total: int) -> None:
+    """That of emg/typing, in the table and in the compiled schedule."""
+    typing = Recipe(lr=LR, warmup=0.4, start_div=1e5, end_div=1e3)
+    want = FIXTURE[f'typing/{total}']
+    lr, beta1 = onecycle(LR, total, warm_up=typing.warmup, div=typing.start_div, final_div=typing.end_div)
+    np.testing.assert_allclose(np.stack([lr, beta1], 1), want, rtol=1e-12, atol=1e-18)
+    state = adamw(typing, total).init({})[1]
+    at = jax.vmap(lambda step: schedule(state._replace(step=step), typing.start_div, typing.end_div))
+    got, gain = at(jnp.arange(total, dtype=jnp.int32))
+    np.testing.assert_allclose(got, want[:, 0], rtol=0, atol=1e-6 * LR)
+    np.testing.assert_allclose(gain, 1 - want[:, 1], rtol=0, atol=1e-6)
+    tx, one = adamw(typing, total), {'a': jnp.ones(1)}
+    update, _ = tx.update(one, tx.init(one), one)  # the first step moves by the first rate
+    np.testing.assert_allclose(update['a'], -want[0, 0] * (0.05 + 1), rtol=1e-5)
+
+
 @pytest.mark.parametrize('total', [*TOTALS, 10, 123_457])
 def test_compiled_schedule_equals_the_table(total: int) -> None:
     lr, beta1 = onecycle(LR, total)

@@ -18,7 +18,8 @@ from preparing import KALUNGA, SCHALK, ZYMA, Said, content, manifest, pick, prep
 from jbench import plan
 from jbench.data import cache, fs, loader, parts, recording, records, windows
 from jbench.data.signal import process
-from jbench.spec import RequestError, Target, Task
+from jbench.overrides import override
+from jbench.spec import Classes, Crop, Keystrokes, RequestError, Target, Task, Trim, Value, Where, Window
 
 
 def test_windows_are_those_of_the_signal_and_the_clamp_is_not_stored(small: Path, reference: Path) -> None:
@@ -47,8 +48,6 @@ def test_windows_are_those_of_the_signal_and_the_clamp_is_not_stored(small: Path
 
 def test_baseline_is_taken_after_scaling(small: Path, tmp_path: Path) -> None:
     from array_record.python.array_record_module import ArrayRecordReader
-
-    from jbench.overrides import override
 
     task, dataset = override(task_of(KALUNGA), 'signal.baseline', (0.0, 0.2)), plan.datasets()[KALUNGA]
     folder, refs = cache.locate(task, dataset, small, tmp_path)
@@ -173,6 +172,117 @@ def test_a_set_takes_half_of_what_its_windows_do_and_little_more(tmp_path: Path)
     assert len(records.encode_window(x, 0, {'subject': '01', 'target': '"13"'})) < x.nbytes * 0.53
 
 
+# ---- parts of a recording ----
+
+
+def plain(window: Window, crop: Crop | None, **signal: object) -> Task:
+    """A task on the signal as it was recorded."""
+    task = make_prepared_fixture.task()
+    asked = {'band': None, 'notch': (), 'scaler': 'none', 'sfreq': tiny.SFREQ, 'baseline': None, 'crop': crop, **signal}
+    return dataclasses.replace(task, window=window, signal=dataclasses.replace(task.signal, **asked))
+
+
+WHOLE = Window(trigger='Eeg', duration=2.0, stride=2.0)
+BY_SUBJECT = Classes(field='subject')
+
+
+@pytest.mark.parametrize(
+    ('crop', 'seconds', 'first', 'kept'),
+    [
+        (Crop(start=0.0, skip=60.0, longest=120.0), 250, 0, 120),  # as published: the first minute is read
+        (Crop(start=0.0, skip=60.0, longest=120.0), 151, 0, 91),
+        (Crop(start=60.0, skip=60.0, longest=120.0), 250, 60, 120),  # as meant
+        (Crop(), 151, 60, 91),
+        (Crop(start=60.0, skip=60.0, longest=1200.0), 65, 60, 5),
+        (Crop(start=30.0, skip=10.0, longest=120.0), 100, 30, 70),  # the file ends first
+    ],
+)
+def test_a_crop_keeps_one_part_of_a_recording(
+    crop: Crop, seconds: int, first: int, kept: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The windows of the covering event are those of that part, whether the recording is preloaded or not."""
+    task, ref = dataclasses.replace(plain(WHOLE, crop), target=BY_SUBJECT), tiny.ref(4, seconds=seconds)
+    found = []
+    for size in (recording.BLOCK, 1):
+        monkeypatch.setattr(recording, 'BLOCK', size)
+        (folder := tmp_path / str(size)).mkdir()
+        part = parts.make(task, tiny.DATASET, ref, folder)
+        assert part['findings'] == [] and part['windows']['onset'] == [2.0 * k for k in range(kept // 2)]
+        found.append(stored_windows(folder))
+    x = tiny.read(ref).raw.get_data()[:, int(first * tiny.SFREQ) :]
+    want = np.stack([x[:, int(512 * k) : int(512 * (k + 1))] for k in range(kept // 2)])
+    np.testing.assert_allclose(found[0], want, atol=np.abs(want).max() * records.ERROR)
+    np.testing.assert_array_equal(*found)
+    covering = part['events']['type'].index('Eeg')
+    assert (part['events']['onset'][covering], part['events']['duration'][covering]) == (0.0, kept)
+    assert part['native']['seconds'] == seconds  # what the contract compares is the file
+
+
+def stored_windows(folder: Path) -> np.ndarray:
+    """The windows of the one shard of a folder, [N, C, T]."""
+    from array_record.python.array_record_module import ArrayRecordReader
+
+    (shard,) = folder.glob('*.array_record')
+    return np.stack([records.decode_window(r)[0] for r in ArrayRecordReader(str(shard)).read_all()])
+
+
+def test_filters_and_scaling_see_the_kept_part_alone(tmp_path: Path) -> None:
+    crop = Crop(start=5.0, skip=5.0, longest=20.0)
+    task, ref = make_prepared_fixture.task(), tiny.ref(4, seconds=60)
+    raw = tiny.read(ref).raw
+    want = process(raw.copy().crop(5.0, 25.0, include_tmax=False), task.signal)[0]
+    table = recording.crop(raw, recording.event_table(tiny.read(ref), ref, tiny.DATASET), crop)
+    np.testing.assert_array_equal(process(raw, task.signal)[0], want)
+    assert table['duration'][table['type'] == 'Eeg'] == [20.0]
+
+
+def test_events_lie_relative_to_the_kept_part(tmp_path: Path) -> None:
+    """Events 1.0013 s + 2.7 s k; a state lasts over the border, and still labels the windows that it overlaps."""
+    raw, events = tiny.read(tiny.ref(4, seconds=40))
+    onset = events['onset']
+    table = {
+        'onset': np.array([0.0, 2.0, 3.0, *onset, 24.5]),
+        'duration': np.array([40.0, 5.0, 1.0, *np.ones(len(onset)), 9.0]),
+        'type': np.array(['Eeg', 'Seizure', 'Seizure', *events['type'], 'Seizure']),
+    }
+    kept = recording.crop(raw, table, Crop(start=5.0, skip=5.0, longest=20.0))
+    np.testing.assert_allclose(kept['onset'][kept['type'] == 'Stimulus'], [t - 5.0 for t in onset if 4.0 < t < 25.0])
+    assert kept['onset'][kept['type'] == 'Seizure'].tolist() == [-3.0, 19.5]
+    assert raw.n_times == 20 * tiny.SFREQ
+    task = plain(Window(), Crop(start=5.0, skip=5.0, longest=20.0))
+    part = parts.make(task, tiny.DATASET, tiny.ref(4, seconds=40), tmp_path)
+    np.testing.assert_allclose(part['windows']['onset'], [t - 5.0 for t in onset if 5.0 <= t < 25.0])
+    assert part['windows']['target'] == [f'"{c}"' for c, t in zip(events['code'], onset, strict=True) if 5 <= t < 25]
+
+
+def test_a_recording_of_which_nothing_is_left_is_one_finding(tmp_path: Path) -> None:
+    for seconds, crop in ((20, Crop(skip=20.0, start=0.0)), (20, Crop(skip=0.0, start=20.0))):
+        part = parts.make(plain(WHOLE, crop), tiny.DATASET, tiny.ref(1, seconds=seconds), tmp_path)
+        (finding,) = part['findings']
+        assert finding.level == 'fatal' and 'nothing is left of its 20.0 s after signal.crop' in str(finding)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_conditions_are_on_the_whole_recording_and_come_before_the_crop(tmp_path: Path) -> None:
+    """A recording that is too short for the crop, and not asked for, is no fault."""
+    asked = dataclasses.replace(WHOLE, where=(Where(field='duration', least=40.0),))
+    task = dataclasses.replace(plain(asked, Crop(start=0.0, skip=30.0, longest=10.0)), target=BY_SUBJECT)
+    refs = [tiny.ref(0, seconds=60), tiny.ref(1, seconds=20), tiny.ref(2, seconds=40)]
+    cache.prepare(task, tiny.DATASET, tmp_path / 'set-0', refs, lambda *facts: None)
+    facts = manifest(tmp_path / 'set-0')
+    assert [(r['subject'], r['n_windows']) for r in facts['recordings']] == [('00', 5), ('02', 5)]
+
+
+def test_conditions_choose_triggers(tmp_path: Path) -> None:
+    task = plain(Window(where=(Where(field='code', values=('2',)),)), None)
+    part = parts.make(task, tiny.DATASET, tiny.ref(1), tmp_path)
+    assert part['windows']['target'] == ['"2"'] * 3 and part['findings'] == []
+    assert part['events']['code'] == ['', '2', '2', '2']
+    task = plain(Window(where=(Where(field='cod', values=('2',)),)), None)
+    (finding,) = parts.make(task, tiny.DATASET, tiny.ref(2), tmp_path)['findings']
+    assert "unknown column of the event table 'cod'; did you mean 'code'" in str(finding)
+
+
 OTHER = {
     'picks': ('Oz',),
     'sfreq': 100.0,
@@ -194,14 +304,24 @@ OTHER = {
     'core': (0.0, 1.0),
     'blank': 9,
     'length': 9,
+    'crop': Crop(start=1.0),
+    'where': (Where(field='code'),),
+    'last': 1.0,
+    'trim': Trim(),
+    'mapping': (('1', 0),),
+    'encoder': 'gpt2',
+    'group': 'other',
+    'scaled': True,
 }
+
+
+AT_LOAD = {'clamp', 'mapping', 'clip', 'scaled', 'blank', 'length'}  # fields that act on stored windows
 
 
 @pytest.mark.parametrize('target', typing.get_args(Target), ids=lambda t: t.__name__)
 def test_every_field_that_decides_what_is_stored_names_the_folder(
     target: type, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """All but the clamp, which is applied to stored windows."""
     task = dataclasses.replace(make_prepared_fixture.task(), target=target())
     (tmp_path / 'Tiny').mkdir()
 
@@ -216,10 +336,32 @@ def test_every_field_that_decides_what_is_stored_names_the_folder(
                 continue
             assert getattr(spec, field.name) != OTHER[field.name]
             changed = dataclasses.replace(task, **{part: dataclasses.replace(spec, **{field.name: OTHER[field.name]})})
-            assert (folder(changed) in names) == (field.name == 'clamp'), field.name
+            assert (folder(changed) in names) == (field.name in AT_LOAD), field.name
             names.add(folder(changed))
+    assert folder(dataclasses.replace(task, drop=(Where(field='code'),), level='recording')) in names
+    plain, trained = (override(task, 'signal.scaler', s) for s in ('none', 'train'))
+    assert folder(plain) == folder(trained) not in names
     monkeypatch.setattr(cache, 'PREPARATION', cache.PREPARATION + 1)
     assert folder(task) not in names
+
+
+@pytest.mark.parametrize(
+    ('target', 'other'),
+    [
+        (Classes(), Classes(mapping=(('1', 0), ('2', 0)))),
+        (Value(field='code'), Value(field='code', clip=(0.0, 1.0), scaled=True)),
+        (Keystrokes(field='code'), Keystrokes(field='code', blank=9, length=9)),
+    ],
+    ids=lambda t: t.kind,
+)
+def test_fields_that_act_at_load_leave_what_is_stored_as_it_is(target: Target, other: Target, tmp_path: Path) -> None:
+    task, found = make_prepared_fixture.task(), []
+    for k, (asked, clamp, scaler) in enumerate(((target, 20.0, 'none'), (other, 5.0, 'train'))):
+        signal = dataclasses.replace(task.signal, clamp=clamp, scaler=scaler)
+        made = dataclasses.replace(task, target=asked, signal=signal)
+        (folder := tmp_path / str(k)).mkdir()
+        found.append((parts.make(made, tiny.DATASET, tiny.ref(1), folder), content(folder), cache.stored_spec(made)))
+    assert found[0] == found[1] and found[0][0]['n_windows'] == 6
 
 
 def test_channels_are_matched_by_name(tmp_path: Path) -> None:

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from sklearn.preprocessing import RobustScaler, StandardScaler
 
-from jbench.data import recording, signal
+from jbench.data import contract, recording, signal
 from jbench.data.recording import Recording
-from jbench.spec import RequestError, SignalSpec
+from jbench.spec import Dataset, RequestError, SignalSpec
 
 
 def made(sfreq: float, seconds: float = 40.0, kinds: tuple[str, ...] = ('eeg',) * 3, seed: int = 0) -> mne.io.RawArray:
@@ -113,7 +113,7 @@ def test_scalers_are_those_of_scikit_learn() -> None:
     want = StandardScaler().fit_transform(x[rows].T).T
     np.testing.assert_allclose(signal.scale(x[rows], 'standard'), want, rtol=1e-9)
     assert np.all(np.abs(signal.scale(x, 'standard')[1]) < 1e-12)
-    assert signal.scale(x, 'none') is x
+    assert signal.scale(x, 'none') is x and signal.scale(x, 'train') is x
     with pytest.raises(RequestError, match=r"signal\.scaler: 'max' is not one of"):
         signal.scale(x, 'max')
 
@@ -149,6 +149,78 @@ def test_bad_channels_are_kept() -> None:
 def test_absent_channels_are_refused(picks: tuple[str, ...]) -> None:
     with pytest.raises(RequestError, match=f'no channel {picks[-1]} in the recording, which has types eeg; names eeg0'):
         signal.process(made(120.0), SignalSpec(picks=picks))
+
+
+MEG = {'kit/test.sqd': (157, 157), 'fif/test_ctf_comp_raw.fif': (274, 303)}  # magnetometers, and with references
+MEG_SET = Dataset(
+    name='Meg',
+    title='',
+    source=None,
+    device='meg',
+    n_subjects=1,
+    n_recordings=1,
+    n_chans=1,
+    sfreq=(1000.0,),
+    amplitude=(5e-15, 5e-10),
+    licence='',
+    citation='',
+    host='',
+    layout='',
+)
+
+
+def meg(data_dir: Path, name: str) -> mne.io.BaseRaw:
+    """A recording of real magnetometers, T, not preloaded."""
+    return mne.io.read_raw(data_dir / 'MNE_formats' / name, verbose='ERROR')
+
+
+@pytest.mark.parametrize('name', MEG)
+def test_real_meg_passes_the_chain(name: str, data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """KIT and CTF: scaled as scikit-learn does, whole or in blocks, each word for its channels, MNE's choice of them.
+
+    As in NeuralBench, 'meg' takes the reference sensors of a compensated file too (THINGS-MEG has 300 channels so).
+    """
+    n_mag, n_meg = MEG[name]
+    for picks, n in ((('meg',), n_meg), (('mag',), n_mag), (('mag', 'grad'), n_mag)):
+        spec, found = SignalSpec(picks=picks, band=(1.0, 40.0)), []
+        for size in (1 << 40, 50 * 8 * 241):
+            monkeypatch.setattr(recording, 'BLOCK', size)
+            found.append(signal.process(meg(data_dir, name), spec))
+        (got, names), (blockwise, _) = found
+        assert got.shape == (n, round(meg(data_dir, name).n_times * 120 / meg(data_dir, name).info['sfreq']))
+        np.testing.assert_array_equal(got, blockwise)
+        low, middle, high = np.percentile(got, [25, 50, 75], axis=1)
+        np.testing.assert_allclose(middle, 0, atol=1e-5)
+        np.testing.assert_allclose(high - low, 1, atol=1e-5)
+        assert len(names) == n and set(names) <= set(meg(data_dir, name).ch_names)
+    with pytest.raises(RequestError, match='no channel grad in the recording, which has types mag, meg, misc'):
+        signal.process(meg(data_dir, name), SignalSpec(picks=('grad',)))
+    plain, _ = signal.process(meg(data_dir, name), SignalSpec(picks=('mag',), band=None, notch=(), scaler='none'))
+    assert 1e-14 < np.median(plain.std(1)) < 1e-11  # T, kept by float32
+
+
+def test_of_both_kinds_of_meg_sensors_each_is_scaled_by_itself() -> None:
+    raw = made(250.0, kinds=('mag', 'grad', 'eeg', 'grad'))
+    raw.apply_function(lambda x: x * 1e-7)
+    got, names = signal.process(raw, SignalSpec(picks=('meg',)))
+    assert names == ('mag0', 'grad1', 'grad3')
+    np.testing.assert_allclose(np.subtract(*np.percentile(got, [75, 25], axis=1)), 1, atol=1e-5)
+
+
+@pytest.mark.parametrize('name', MEG)
+def test_the_unit_of_meg_is_checked(name: str, data_dir: Path) -> None:
+    raw = meg(data_dir, name).load_data()
+    events = {'onset': np.zeros(1), 'duration': np.ones(1), 'type': np.array(['Stimulus'])}
+    assert len(recording.data_channels(raw, MEG_SET)) == MEG[name][1]
+    for factor, n in ((1.0, 0), (1e15, 1), (1e6, 1)):
+        scaled = raw.copy().apply_function(lambda x, f=factor: x * f, picks='meg')
+        if raw.n_times < raw.info['sfreq']:  # the CTF file lasts half a second
+            scaled = mne.concatenate_raws([scaled, scaled.copy(), scaled.copy()], verbose='ERROR')
+        found = [f for f in contract.check(Recording(scaled, events), MEG_SET, 'x') if f.level == 'fatal']
+        assert len(found) == n
+        if found:
+            assert 'the unit must be tesla (of gradiometers tesla per metre)' in str(found[0])
+            assert '5.0e-15 to 5.0e-10 T' in str(found[0])
 
 
 def test_of_several_types_one_is_enough() -> None:

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jbench import plan
-from jbench.data import splits
+from jbench.data import division, splits
 from jbench.spec import (
     ByGroup,
     BySimilarity,
@@ -25,8 +25,6 @@ from jbench.spec import (
     Predefined,
     RequestError,
     Split,
-    cell_key,
-    to_json,
 )
 
 FIXTURE = Path(__file__).parent / 'fixtures' / 'splits.json'
@@ -282,15 +280,6 @@ def test_folds_are_not_stratified() -> None:
         splits.assign(events, dataclasses.replace(STRATIFIED, fold='1/4'))
 
 
-def test_a_cell_without_folds_keeps_the_key_it_had_before_there_were_any() -> None:
-    task, dataset = plan.tasks()['p3'][-1], plan.datasets()['SimulatedP3']
-    plain = to_json(plan.apply(task, dataset, ()))
-    before = plain | {'split': {k: v for k, v in plain['split'].items() if k != 'fold'}}
-    folded = to_json(plan.apply(task, dataset, (('split.fold', '1/3'),)))
-    keys = [cell_key(t, dataset.name, 'eegnet', False) for t in (before, plain, folded)]
-    assert keys[0] == keys[1] != keys[2]
-
-
 # --- similarity -----------------------------------------------------------------------------------------------------
 
 WORDS = ('fox', 'whale', 'keyboard', 'train', 'bread', 'moon', 'river', 'violin', 'copper', 'window')
@@ -376,7 +365,7 @@ def test_overlaps_equal_a_comparison_of_all_pairs(seed: int, m: int) -> None:
     start, stop = windows['onset'], windows['onset'] + windows['duration']
     clash = (start[:, None] < stop) & (stop[:, None] > start) & (who[:, None] == who) & (own[:, None] != own)
     clash &= (own != '') & (own != '')[:, None]
-    found = splits.check(events, windows, part, ByGroup(by='_index'))
+    found = division.check(events, windows, own, ByGroup(by='_index'))
     assert len(found) == bool(clash.any())
     if found:
         assert found[0].startswith(f'{int(clash.any(1).sum())} of {int((own != "").sum())} windows')
@@ -387,16 +376,16 @@ def test_touching_windows_do_not_overlap_despite_rounding() -> None:
     assert (onset[:-1] + 0.1 > onset[1:]).any()
     events = table(['s'] * 30) | {'recording': np.zeros(30, int)}
     windows = {'event': np.arange(30), 'onset': onset, 'duration': np.full(30, 0.1)}
-    assert splits.check(events, windows, np.array(['train', 'test'] * 15)) == []
+    assert division.check(events, windows, np.array(['train', 'test'] * 15)) == []
 
 
 def test_shared_subjects() -> None:
     events, part = table(['a', 'a', 'b']), np.array(['train', 'test', 'valid'])
     windows = {'event': np.arange(3), 'onset': np.zeros(3), 'duration': np.ones(3)}
     with pytest.raises(RuntimeError, match="'a' are in several splits"):
-        splits.check(events, windows, part, ByGroup())
-    assert splits.check(events, windows, part, Predefined()) == ["1 subjects are in several splits: 'a'"]
-    assert splits.check(events, windows, part, ByGroup(by='run')) == []
+        division.check(events, windows, part, ByGroup())
+    assert division.check(events, windows, part, Predefined()) == ["1 subjects are in several splits: 'a'"]
+    assert division.check(events, windows, part, ByGroup(by='run')) == []
 
 
 def test_split_hash_sees_membership_and_nothing_else() -> None:

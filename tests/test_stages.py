@@ -62,8 +62,8 @@ def test_a_cell_that_breaks_is_named_and_the_others_run(few, tmp_path, monkeypat
 
 
 def test_a_task_without_data_does_not_keep_others_from_running(few, tmp_path, capsys):
-    assert run.main(['--task=mental_arithmetic,p3', '--debug', '--model=dummy', f'--workdir={tmp_path}']) == 1
-    assert "not run: task 'mental_arithmetic'" in capsys.readouterr().err
+    assert run.main(['--task=zyma_arithmetic,p3', '--debug', '--model=dummy', f'--workdir={tmp_path}']) == 1
+    assert "not run: task 'zyma_arithmetic'" in capsys.readouterr().err
     assert {r['task'] for r in stored(tmp_path)} == {'p3'}
 
 
@@ -110,7 +110,11 @@ def test_partial_is_what_misses_of_the_subjects_that_count(data, subjects, parti
     protocol = provenance._protocol(as_published, found)
     assert protocol['partial'] == partial
     assert protocol['suite'] == (None if partial else 'eeg-core-1.0')
-    assert provenance._protocol(cell, found) == {**protocol, 'suite': None}, 'our own choices are not the suite'
+    ours = None if partial else 'jbench-core'  # without the choices of the reference
+    assert provenance._protocol(cell, found) == {**protocol, 'suite': ours}
+    more = dataclasses.replace(as_published, dataset=dataclasses.replace(cell.dataset, name=cell.task.datasets[1]))
+    full = 'eeg-full-1.0' if len(subjects) == cell.dataset.n_subjects else None  # here nobody is excluded
+    assert provenance._protocol(more, found)['suite'] == full
 
 
 def test_a_view_reads_what_is_asked(data):

@@ -10,8 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jbench.data.targets import as_text, class_weights, collect, encode, overlapping, present, unique_sorted
-from jbench.spec import Classes, Keystrokes, Labels, RequestError, StateClasses, Target, Value
+from jbench.data.encoders import split_name
+from jbench.data.targets import as_text, class_weights, collect, encode, overlapping, present, scaling, unique_sorted
+from jbench.sequences import NONE
+from jbench.spec import Classes, Embedding, Keystrokes, Labels, RequestError, StateClasses, Target, Value
 
 EVENTS = {
     'recording': np.zeros(6, int),
@@ -105,9 +107,9 @@ def test_a_code_reads_alike_in_every_kind_of_column() -> None:
 
 
 def test_encode_classes() -> None:
-    y, classes = encode(Classes(), ['10', '2', '9', '2'])
+    y, classes, _ = encode(Classes(), ['10', '2', '9', '2'])
     assert classes == ('2', '9', '10') and y.tolist() == [2, 0, 1, 0] and y.dtype == np.int64
-    y, classes = encode(Classes(), ['b', 'a'], classes=('b', 'c', 'a'))
+    y, classes, _ = encode(Classes(), ['b', 'a'], classes=('b', 'c', 'a'))
     assert classes == ('b', 'c', 'a') and y.tolist() == [0, 2]
     with pytest.raises(RequestError, match='available: a, b'):
         encode(Classes(), ['c'], classes=('a', 'b'))
@@ -117,24 +119,24 @@ def test_encode_classes() -> None:
 
 def test_encode_state_puts_no_event_last() -> None:
     raw = [[], ['seiz'], ['seiz', 'seiz'], []]
-    y, classes = encode(StateClasses(), raw)
+    y, classes, _ = encode(StateClasses(), raw)
     assert classes == ('seiz', '(none)') and y.tolist() == [1, 0, 0, 1]
 
 
 def test_encode_state_takes_the_class_with_most_events_the_first_of_equals() -> None:
-    y, classes = encode(StateClasses(), [['b', 'a'], ['b', 'b', 'a'], [], ['a']])
+    y, classes, _ = encode(StateClasses(), [['b', 'a'], ['b', 'b', 'a'], [], ['a']])
     assert classes == ('a', 'b', '(none)') and y.tolist() == [0, 1, 2, 0]
 
 
 def test_encode_labels() -> None:
-    y, classes = encode(LABELS, [['musc', 'eyem'], [], ['musc', 'musc']])
+    y, classes, _ = encode(LABELS, [['musc', 'eyem'], [], ['musc', 'musc']])
     assert classes == ('eyem', 'musc') and y.dtype == np.float32
     assert y.tolist() == [[1, 1], [0, 0], [0, 1]]
 
 
 def test_encode_value_clips() -> None:
     target = Value(field='n2', until=True, clip=(0.0, 600.0))
-    y, classes = encode(target, [5.0, -1.0, 700.0])
+    y, classes, _ = encode(target, [5.0, -1.0, 700.0])
     assert y.tolist() == [[5], [0], [600]] and y.dtype == np.float32 and classes == ()
     assert encode(Value(), [5.0, -1.0]).y.tolist() == [[5], [-1]]
     with pytest.raises(RequestError, match='1 of 2 windows'):
@@ -143,16 +145,66 @@ def test_encode_value_clips() -> None:
 
 def test_encode_keystrokes() -> None:
     target = Keystrokes(length=4, blank=3)
-    y, classes = encode(target, [['b', 'a', 'b'], []], classes=('a', 'b'))
-    assert y.tolist() == [[1, 0, 1, 3], [3, 3, 3, 3]] and y.dtype == np.int32 and classes == ('a', 'b')
+    y, classes, _ = encode(target, [['b', 'a', 'b'], []])
+    assert y.tolist() == [[1, 0, 1, NONE], [NONE] * 4] and y.dtype == np.int32
+    assert classes == ('a', 'b', '', '(blank)'), 'as many as there are outputs'
     for raw, keys, words in (
-        ([['a'] * 5], ('a',), '5 keystrokes'),
+        ([['a'] * 5], None, '5 keystrokes'),
         ([['z']], ('a',), "'z'"),
-        ([['a']], None, 'fixed list'),
-        ([['a']], tuple('abcd'), 'at most 3 keys'),
+        ([list('abcd')], None, 'at most 3 keys'),
     ):
         with pytest.raises(RequestError, match=words):
             encode(target, raw, classes=keys)
+
+
+def test_encode_classes_by_a_mapping() -> None:
+    target = Classes(mapping=(('a', 1), ('b', 0), ('!', 2), ('?', 2)))
+    y, classes, _ = encode(target, ['a', '?', 'b', '!'])
+    assert y.tolist() == [1, 2, 0, 2] and y.dtype == np.int64 and classes == ('b', 'a', '!|?')
+    with pytest.raises(RequestError, match="value of 'code' 'c'"):
+        encode(target, ['c'])
+
+
+SHOWN = {
+    'onset': np.array([10.0, 10.0, 12.0, 20.0]),
+    'duration': np.array([30.0, 1.0, 1.0, 1.0]),
+    'type': np.array(['Audio', 'Word', 'Word', 'Word']),
+    'filepath': np.array(['a.wav', '', '', 'b.jpg']),
+    'text': np.array(['', 'so', 'it', 'so']),
+}
+
+
+def test_a_stimulus_is_that_of_the_trigger_or_of_the_event_that_overlaps() -> None:
+    image = Embedding(encoder='dinov2_giant')
+    assert collect(image, SHOWN, 3, 19.8, 1.0) == ['b.jpg', 'b.jpg']
+    speech = Embedding(encoder='wav2vec2_xlsr', event='Audio', group='text')
+    assert collect(speech, SHOWN, 2, 11.5, 3.0) == ['a.wav@1.500+3.000', 'it']
+    assert collect(speech, SHOWN, 1, 9.5, 3.0) == ['a.wav@-0.500+3.000', 'so'], 'it may begin before the sound'
+    assert split_name('a@b.wav@-0.500+3.000') == ('a@b.wav', (-0.5, 3.0))
+    for target, row, onset, words in (
+        (image, 1, 9.8, "no 'filepath'"),
+        (speech, 1, 45.0, 'no Audio event'),
+        (Embedding(encoder='gpt2', field='text', group='filepath'), 1, 10.0, "no 'filepath'"),
+        (Embedding(encoder='gtp2', field='text', group='text'), 1, 10.0, "did you mean 'gpt2'"),
+    ):
+        with pytest.raises(RequestError, match=words):
+            collect(target, SHOWN, row, onset, 1.0)
+
+
+def test_encode_stimuli() -> None:
+    y, names, groups = encode(Embedding(), [['b.jpg', 'g'], ['a.jpg', 'h'], ['b.jpg', 'g']])
+    assert y.tolist() == [1, 0, 1] and y.dtype == np.int64 and names == ('a.jpg', 'b.jpg') and groups == ('g', 'h', 'g')
+
+
+def test_scaling_is_by_mean_and_sd_of_what_occurs() -> None:
+    y = np.random.default_rng(0).normal(5, 3, (50, 2))
+    y[:, 1] = 7
+    mean, sd = scaling(y)
+    np.testing.assert_allclose(mean, y.mean(0))
+    np.testing.assert_allclose(sd, [y[:, 0].std(), 1])
+    counts = np.random.default_rng(1).integers(0, 4, 50)
+    for found, expected in zip(scaling(y, counts), scaling(y[np.repeat(np.arange(50), counts)]), strict=True):
+        np.testing.assert_allclose(found, expected)
 
 
 @settings(deadline=None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from fractions import Fraction
 
 import numpy as np
@@ -10,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jbench.data import windows
-from jbench.spec import Classes, RequestError, Value, Window
+from jbench.spec import Classes, RequestError, Trim, Value, Where, Window
 
 EVENTS = {
     'onset': np.array([0.0, 1.0, 2.0, 2.0]),
@@ -44,6 +45,94 @@ def test_two_events_of_one_type_at_one_time_are_refused() -> None:
     assert windows.triggers(events, Window(trigger='Action'), Classes(field='label')) == [3]
 
 
+def test_an_event_that_began_before_its_recording_makes_no_window() -> None:
+    events = {**EVENTS, 'onset': np.array([0.0, -0.2, 2.0, 2.0])}
+    assert windows.triggers(events, Window(), Classes(field='label')) == [2]
+
+
+FACTS = {
+    'onset': np.arange(5.0),
+    'duration': np.array([170.0, 180.0, 200.5, 179.9, 300.0]),
+    'type': np.array(['Eeg', 'Eeg', 'Eeg', 'Stimulus', 'Stimulus']),
+    'task': np.array(['rest', 'film', 'rest', '', 'rest']),
+    'age': np.array([7.0, np.nan, 10.0, 9.5, 8.0]),
+    'grade': np.array(['2', '', '10', '9.5', '-1']),
+}
+
+
+@pytest.mark.parametrize(
+    ('where', 'want'),
+    [
+        (Where(field='task', values=('rest',)), [0, 2, 4]),
+        (Where(field='task', values=('rest', 'film')), [0, 1, 2, 4]),
+        (Where(field='task', values=('rest',), keep=False), [1, 3]),
+        (Where(field='task'), [0, 1, 2, 4]),  # any value
+        (Where(field='task', keep=False), [3]),
+        (Where(field='age'), [0, 2, 3, 4]),
+        (Where(field='age', values=('7', '9.5')), [0, 3]),  # 7.0 as text is '7', as everywhere
+        (Where(field='age', least=8.0), [2, 3, 4]),
+        (Where(field='age', least=8.0, keep=False), [0, 1]),
+        (Where(field='grade', least=9.0), [2, 3]),  # numbers, though the column is text
+        (Where(field='duration', least=180.0), [1, 2, 4]),
+        (Where(field='task', values=('rest',), least=1.0), None),
+    ],
+)
+def test_a_condition_names_events(where: Where, want: list[int] | None) -> None:
+    if want is None:
+        with pytest.raises(RequestError, match=r"events with 'task' of at least 1: could not .*'rest'"):
+            windows.fitting(FACTS, where)
+    else:
+        assert np.flatnonzero(windows.fitting(FACTS, where)).tolist() == want
+
+
+def test_a_condition_on_a_column_that_is_not_there_names_those_that_are() -> None:
+    with pytest.raises(RequestError, match="unknown column of the event table 'aeg'; did you mean 'age'"):
+        windows.fitting(FACTS, Where(field='aeg'))
+
+
+def test_triggers_that_do_not_fit_every_condition_leave_the_table_and_nothing_else_does() -> None:
+    asked = Window(trigger='Eeg', where=(Where(field='task', values=('rest',)), Where(field='duration', least=180.0)))
+    table = windows.chosen(FACTS, asked)
+    assert table['onset'].tolist() == [2.0, 3.0, 4.0] and set(table) == set(FACTS)
+    assert windows.triggers(table, asked, Value()) == [0]
+    np.testing.assert_array_equal(windows.chosen(FACTS, Window())['onset'], FACTS['onset'])
+
+
+def night(*stages: tuple[str, float]) -> dict[str, np.ndarray]:
+    """Sleep stages one after the other: (stage, seconds), and a recording that is longer."""
+    seconds = np.array([s for _, s in stages])
+    return {
+        'onset': np.concatenate([[0.0], seconds.cumsum() - seconds]),
+        'duration': np.concatenate([[seconds.sum() + 9], seconds]),
+        'type': np.array(['Eeg'] + ['SleepStage'] * len(stages)),
+        'stage': np.array(['', *(s for s, _ in stages)]),
+    }
+
+
+@pytest.mark.parametrize(
+    ('stages', 'trim', 'want'),
+    [  # (onset, duration) of what was cut
+        ([('W', 9000), ('N1', 60), ('W', 90), ('N2', 30), ('W', 8000)], Trim(), {0: (7200, 1800), 4: (9180, 1800)}),
+        ([('W', 9000), ('N1', 60), ('W', 8000)], Trim(both=False), {0: (7200, 1800)}),
+        ([('W', 9000), ('N1', 60), ('W', 8000)], Trim(longest=600.0), {0: (8400, 600), 2: (9060, 600)}),
+        ([('W', 900), ('N1', 60), ('W', 1800)], Trim(), {}),  # short enough
+        ([('W', 9000)], Trim(), {}),  # nobody slept
+        ([('N1', 60), ('W', 9000), ('N2', 60)], Trim(), {}),  # wake inside of a night stays
+        ([('W', 30), ('W', 9000), ('N2', 60), ('W', 9000), ('W', 9000)], Trim(), {1: (7230, 1800), 3: (9090, 1800)}),
+        ([*[('W', 30)] * 99, ('N2', 60), *[('W', 30)] * 99], Trim(), {}),  # scored by epochs: nothing, as published
+    ],
+)
+def test_long_events_at_the_edges_are_trimmed(stages: list, trim: Trim, want: dict[int, tuple[float, float]]) -> None:
+    """Only the neighbour of the first, and of the last, event of another value (NeuralBench's CropSleepRecordings)."""
+    before = night(*stages)
+    untouched = {k: v.copy() for k, v in before.items()}
+    after = windows.chosen(before, Window(trigger='SleepStage', trim=trim))
+    changed = np.flatnonzero((after['onset'] != before['onset']) | (after['duration'] != before['duration']))
+    assert {int(i) - 1: (after['onset'][i], after['duration'][i]) for i in changed} == want
+    for k in before:
+        np.testing.assert_array_equal(before[k], untouched[k])
+
+
 @pytest.mark.parametrize(
     ('duration', 'window', 'want'),
     [
@@ -58,6 +147,10 @@ def test_two_events_of_one_type_at_one_time_are_refused() -> None:
         (10.0, Window(start=1.0, duration=5.0, stride=2.0), [11, 13, 15]),  # the block ends with the event
         (10.0, Window(start=-1.0, duration=5.0, stride=5.0), [9, 14]),
         (3.0, Window(duration=5.0, stride=5.0, keep_incomplete=True), [10]),
+        (34.5, Window(duration=5.0, stride=5.0, last=30.0), [14.5, 19.5, 24.5, 29.5, 34.5, 39.5]),
+        (30.0, Window(duration=15.0, stride=15.0, last=30.0), [10, 25]),
+        (12.0, Window(duration=5.0, stride=5.0, last=30.0), [10, 15]),  # a shorter event: all of it, and no more
+        (34.0, Window(start=-0.5, duration=1.0, last=30.0), [13.5]),
     ],
 )
 def test_window_starts(duration: float, window: Window, want: list[float]) -> None:
@@ -80,6 +173,8 @@ def test_a_block_of_whole_windows_is_full_in_floats_too() -> None:
 def test_an_event_shorter_than_its_window_is_refused(window: Window) -> None:
     with pytest.raises(RequestError, match=r'an event of 4\.90 s, shorter than one window'):
         windows.starts(0.0, 4.9, window)
+    with pytest.raises(RequestError, match=r'an event of 4\.90 s, shorter than one window'):
+        windows.starts(0.0, 60.0, dataclasses.replace(window, last=4.9))
 
 
 @pytest.mark.parametrize(

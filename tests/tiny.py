@@ -1,6 +1,7 @@
 """A source of tiny recordings for tests: noise of whole numbers, the same bits anywhere.
 
-The run of a reference says what is odd: 'permuted' (channels in another order), 'twice' (a name that occurs twice).
+The run of a reference says what is odd: 'permuted' (channels in another order), 'twice' (a name that occurs twice),
+'loud' (fifty times as large in the second that follows an event of code 2), 'weak' (of the size of MEG, in T).
 """
 
 from __future__ import annotations
@@ -45,8 +46,12 @@ def read(ref: RecordingRef) -> Recording:
         names, x = names[::-1], x[::-1]
     if ref.run == 'twice':
         names[1] = names[0]
-    info = mne.create_info([f'{n}-{k}' if names.count(n) > 1 else n for k, n in enumerate(names)], SFREQ, 'eeg')
     onset = np.arange(1.0013, seconds - 3, 2.7)
+    for start in onset[1::2] if ref.run == 'loud' else ():
+        x[:, round(start * SFREQ) : round((start + 1) * SFREQ)] *= 50
+    if ref.run == 'weak':
+        x *= 1e-8
+    info = mne.create_info([f'{n}-{k}' if names.count(n) > 1 else n for k, n in enumerate(names)], SFREQ, 'eeg')
     return Recording(
         mne.io.RawArray(x, info, verbose='ERROR'),
         {

@@ -26,18 +26,31 @@ from jbench.data.recording import RecordingRef
 from jbench.data.tfds import SPLIT, write_metadata
 from jbench.data.windows import index
 from jbench.data.workers import sheltered, workers
+from jbench.overrides import override
 from jbench.spec import Dataset, RequestError, Task, spec_hash, to_json
 
 PREPARATION = 1  # raise when parts.py, signal.py, windows.py or records.py change what is stored
+AT_LOAD = (  # fields that act when windows are loaded; so does signal.scaler='train', on a signal stored as by 'none'
+    'signal.clamp',
+    'target.mapping',
+    'target.clip',
+    'target.scaled',
+    'target.blank',
+    'target.length',
+)
 EVERY = 0.5  # s between looks at the stop flag
 MEMORY = 300 << 20  # bytes that a worker needs beside its file's fivefold (some readers make float64 of int16)
 Progress = Callable[[str, int, int], None]  # (what, done, total); what it raises ends the preparation
 
 
 def stored_spec(task: Task) -> dict[str, Any]:
-    """The part of a task that decides what is stored (the clamp is applied when windows are loaded)."""
-    signal = {k: v for k, v in to_json(task.signal).items() if k != 'clamp'}
-    return {'signal': signal, 'window': to_json(task.window), 'target': to_json(task.target), 'code': PREPARATION}
+    """The part of a task that decides what is stored."""
+    task = override(task, 'signal.scaler', 'none') if task.signal.scaler == 'train' else task
+    spec: dict[str, Any] = {
+        part: {k: v for k, v in to_json(getattr(task, part)).items() if f'{part}.{k}' not in AT_LOAD}
+        for part in ('signal', 'window', 'target')
+    }
+    return spec | {'code': PREPARATION}
 
 
 def fingerprint(refs: list[RecordingRef]) -> str:

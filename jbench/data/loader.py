@@ -17,12 +17,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jbench.data import cache, fs, splits, targets
-from jbench.data.recording import EVENT_TYPE
-from jbench.data.shards import Shards
+from jbench.data import cache, encoders, fs, targets
+from jbench.data.division import divide
+from jbench.data.shards import Scale, Shards, scale_by_training_part
 from jbench.data.windows import n_samples
 from jbench.data.workers import free_memory
-from jbench.spec import RequestError, Signal, Task
+from jbench.spec import Signal, Task
 
 Compute = Callable[
     [np.ndarray], Mapping[str, Any]
@@ -41,12 +41,20 @@ class PreparedSet:
     signal: Signal
     clamp: float | None
     kind: str  # of the target
-    y: np.ndarray  # [N] int classes, [N, K] labels, or [N, 1] values
-    classes: tuple[str, ...]
+    y: np.ndarray  # [N] int classes or stimuli, [N, K] labels, [N, 1] values, or int [N, length] keys
+    classes: tuple[str, ...]  # or the stimuli
     ids: np.ndarray  # [N] int64, stable
     subjects: np.ndarray  # [N] text
     split: np.ndarray  # [N] 'train' | 'valid' | 'test' | ''
     warnings: tuple[str, ...]
+    scale: Scale | None = None  # of signal.scaler='train'
+    scaled: bool = False  # values are learnt centred and scaled by the training part
+    groups: np.ndarray | None = None  # [N] text: what is to be retrieved
+    vectors: np.ndarray | None = None  # f32 [stimuli, D], scaled where the task says so
+
+    def shards(self, clamp: float | None) -> Shards:
+        """Its windows as they are read, clamped if a clamp is given."""
+        return Shards(self.folder, self.manifest, clamp, self.scale)
 
     def rows(self, *names: str) -> np.ndarray:
         """Window numbers of the named splits, one after the other, each in canonical order."""
@@ -55,7 +63,37 @@ class PreparedSet:
     @property
     def n_out(self) -> int:
         """Width of the output layer."""
-        return len(self.classes) if self.kind in ('classes', 'state') else self.y.shape[1]
+        if self.vectors is not None:
+            return int(self.vectors.shape[1])
+        return len(self.classes) if self.kind in ('classes', 'state', 'keystrokes') else self.y.shape[1]
+
+    @property
+    def length(self) -> int:
+        """Of a sequence of keys; 0 for other targets."""
+        return int(self.y.shape[1]) if self.kind == 'keystrokes' else 0
+
+    def learnt(self, y: np.ndarray) -> np.ndarray:
+        """What a network learns of targets y: int32 or float32 [N, ...]."""
+        if self.vectors is not None:
+            return self.vectors[y]
+        if self.scaled:
+            y = (y - self._scaling[0]) / self._scaling[1]
+        return y.astype(np.int32 if y.dtype.kind == 'i' else np.float32)
+
+    def unscaled(self, outputs: np.ndarray) -> np.ndarray:
+        """Outputs of a network in the unit of the targets."""
+        return (outputs * self._scaling[1] + self._scaling[0]).astype(np.float32) if self.scaled else outputs
+
+    def about(self, rows: np.ndarray) -> dict[str, np.ndarray]:
+        """What scores need to know of windows beside their targets."""
+        known = {'subject': self.subjects[rows]}
+        if self.groups is not None and self.vectors is not None:
+            known |= {'group': self.groups[rows], 'vectors': self.vectors}
+        return known
+
+    @functools.cached_property
+    def _scaling(self) -> tuple[np.ndarray, np.ndarray]:
+        return targets.scaling(self.y[self.rows('train')])
 
 
 class Chunk(NamedTuple):
@@ -72,15 +110,6 @@ class Chunk(NamedTuple):
     extra: dict[str, np.ndarray]
 
 
-def _overhang(events: dict[str, np.ndarray], windows: dict[str, np.ndarray], duration: float) -> list[str]:
-    """A warning where windows run off their recording: what misses is zero."""
-    whole = np.isin(events['type'], list(EVENT_TYPE.values()))
-    ends = dict(zip(events['recording'][whole].tolist(), events['duration'][whole].tolist(), strict=True))
-    last = np.array([ends.get(r, np.inf) for r in events['recording'][windows['event']].tolist()])
-    n = int(((windows['onset'] < 0) | (windows['onset'] + duration > last + 1e-6)).sum())
-    return [f'{n} of {len(last)} windows run off their recording; what misses is filled with zeros'] if n else []
-
-
 @functools.cache
 def _verify_once(folder: Path, digest: str) -> None:
     """Compare every file with the manifest, once in a process for each manifest."""
@@ -94,36 +123,15 @@ def open_set(folder: Path, task: Task) -> PreparedSet:
     index = fs.read_npz(folder / 'index.npz')
     events = {k[len('event.') :]: v for k, v in index.items() if k.startswith('event.')}
     windows = {k[len('window.') :]: v for k, v in index.items() if k.startswith('window.')}
-    encoded = targets.encode(task.target, [json.loads(t) for t in windows['target']])
-    excluded = {
-        after: [e.subject for e in task.exclude if e.dataset == manifest['dataset'] and e.after_split is after]
-        for after in (False, True)
-    }
-    used = ~np.isin(events['subject'], excluded[False])
-    of_event = np.full(len(used), '', dtype='U5')
-    of_event[used] = splits.assign({k: v[used] for k, v in events.items()}, task.split)
-    of_event[np.isin(events['subject'], excluded[True])] = ''
-    split = of_event[windows['event']]
-    windows['duration'] = np.full(len(split), task.window.duration)
-    for name in ('train', 'valid', 'test'):
-        if not (split == name).any():
-            raise RequestError(
-                f'{manifest["dataset"]}: the {name} part holds no window; its groups have no event that makes one'
-            )
-    warnings = [
-        *manifest['notes'],
-        *_overhang(events, windows, task.window.duration),
-        *splits.check(events, windows, of_event, task.split),
-    ]
-    warnings += [
-        f'excluded: subject {e.subject}: {e.reason}'
-        for e in task.exclude
-        if e.dataset == manifest['dataset'] and e.subject in set(events['subject'])
-    ]
+    split, counted, said = divide(events, windows, task, manifest['dataset'])
+    encoded = targets.encode(task.target, [json.loads(t) for t in windows['target'][counted]])
+    y = np.zeros((len(split), *encoded.y.shape[1:]), encoded.y.dtype)
+    y[counted] = encoded.y
+    warnings = [*manifest['notes'], *said]
     kind = 'classes' if task.target.kind == 'state' else task.target.kind
     if kind == 'classes':
         for name in ('train', 'valid', 'test'):
-            absent = sorted(set(range(len(encoded.classes))) - set(encoded.y[split == name].tolist()))
+            absent = sorted(set(range(len(encoded.classes))) - set(y[split == name].tolist()))
             if absent:
                 warnings.append(f'{name} holds no window of class {", ".join(encoded.classes[k] for k in absent)}')
     signal = Signal(
@@ -138,18 +146,35 @@ def open_set(folder: Path, task: Task) -> PreparedSet:
         signal,
         task.signal.clamp,
         kind,
-        encoded.y,
+        y,
         encoded.classes,
         windows['id'],
         events['subject'][windows['event']],
         split,
         tuple(warnings),
+        scale_by_training_part(folder, manifest, split, signal.n_times) if task.signal.scaler == 'train' else None,
+        **_taught(folder, task, encoded, y[split == 'train'], counted),
     )
+
+
+def _taught(
+    folder: Path, task: Task, encoded: targets.Encoded, train: np.ndarray, counted: np.ndarray
+) -> dict[str, Any]:
+    """What a set says of its targets beside y; a scaled embedding is so in every part."""
+    scaled = bool(getattr(task.target, 'scaled', False))
+    if task.target.kind != 'embedding':
+        return {'scaled': scaled}
+    vectors, groups = encoders.stored(folder, encoded.classes), np.full(len(counted), '', object)
+    groups[counted] = encoded.groups
+    if scaled:
+        mean, sd = targets.scaling(vectors, np.bincount(train, minlength=len(vectors)))
+        vectors = ((vectors - mean) / sd).astype(np.float32)
+    return {'groups': groups.astype(str), 'vectors': vectors}
 
 
 def read(prepared: PreparedSet, rows: np.ndarray, clamp: float | None) -> np.ndarray:
     """Windows of the given numbers, f32 [N, C, T]. Raises RequestError that names a damaged shard."""
-    return _read(Shards(prepared.folder, prepared.manifest, clamp), prepared.signal, rows)
+    return _read(prepared.shards(clamp), prepared.signal, rows)
 
 
 def _read(shards: Shards, signal: Signal, rows: np.ndarray) -> np.ndarray:
@@ -173,15 +198,21 @@ class View:
 
     @functools.cached_property
     def _shards(self) -> Shards:
-        return Shards(self.prepared.folder, self.prepared.manifest, None)
+        return self.prepared.shards(None)
 
 
-@functools.lru_cache(maxsize=4)
-def order(n: int, epoch: int | None, seed: int = DATA_SEED) -> np.ndarray:
-    """Order of n training windows in an epoch: a function of (seed, epoch) alone. None: as they lie."""
+def order(n: int, epoch: int | None, seed: int = DATA_SEED, weights: np.ndarray | None = None) -> np.ndarray:
+    """Order of n training windows in an epoch: a function of (seed, epoch) alone. None: as they lie.
+
+    With weights [n], n of them are drawn with replacement, each in proportion to its weight.
+    """
     if epoch is None:
         return np.arange(n)
-    return np.random.Generator(np.random.Philox(key=[seed, epoch])).permutation(n)
+    rng = np.random.Generator(np.random.Philox(key=[seed, epoch]))
+    if weights is None:
+        return rng.permutation(n)
+    edges = np.cumsum(weights, dtype=np.float64)
+    return np.searchsorted(edges, rng.random(n) * edges[-1], side='right')
 
 
 def n_batches(n: int, batch_size: int) -> int:
@@ -208,16 +239,24 @@ class Loader:
     Held in memory if that takes at most `resident_bytes` (by default a quarter of the memory that is free), else read
     from the shards: the same batches. A thread makes the next chunk, of this epoch or the one after it, while the
     caller computes. `y` may be replaced before that (shuffled labels in tests).
+
+    `weigh` (y -> weights) makes an epoch a draw with replacement.
     """
 
     def __init__(
-        self, prepared: PreparedSet, names: tuple[str, ...], batch_size: int, resident_bytes: int | None = None
+        self,
+        prepared: PreparedSet,
+        names: tuple[str, ...],
+        batch_size: int,
+        resident_bytes: int | None = None,
+        weigh: Callable[[np.ndarray], np.ndarray] | None = None,
     ) -> None:
-        self.prepared, self.batch_size = prepared, batch_size
+        self.prepared, self.batch_size, self._weigh = prepared, batch_size, weigh
         self.rows = prepared.rows(*names)
-        self.y = prepared.y[self.rows].astype(np.int32 if prepared.y.dtype.kind == 'i' else np.float32)
+        self.y = prepared.y[self.rows]
+        self._order: tuple[int | None, np.ndarray] | None = None  # of the epoch that came last
         self.chunk = chunk_batches(prepared.signal, batch_size)
-        self._shards = Shards(prepared.folder, prepared.manifest, prepared.clamp)
+        self._shards = prepared.shards(prepared.clamp)
         window, size = (prepared.signal.n_chans, prepared.signal.n_times), self.chunk * batch_size
         fits = 4 * len(self) * math.prod(window) <= (free_memory() // 4 if resident_bytes is None else resident_bytes)
         self._x = _aligned(self.n_chunks() * size, *window) if fits else None  # whole chunks, as they lie
@@ -267,7 +306,7 @@ class Loader:
         """Chunk k of an epoch in the buffer x, of which what follows the last batch is never looked at."""
         shape = (self.chunk, self.batch_size)
         first, size = k * len(x), len(x)
-        take = order(len(self), epoch)[first : first + size]
+        take = self._taken(epoch)[first : first + size]
         numbers = np.concatenate([take, np.zeros(size - len(take), int)])
         n = n_batches(len(take), self.batch_size)
         used = numbers[: n * self.batch_size]
@@ -277,15 +316,21 @@ class Loader:
             x = self._x[first : first + size]
         else:
             np.take(self._x, used, axis=0, out=x[: len(used)], mode='clip')  # 'raise' would copy once more
-        extra = self._carried(x[: len(used)], used)
+        extra, y = self._carried(x[: len(used)], used), self.prepared.learnt(self.y[numbers])
         return Chunk(
             x.reshape(shape + x.shape[1:]),
-            self.y[numbers].reshape(shape + self.y.shape[1:]),
+            y.reshape(shape + y.shape[1:]),
             (np.arange(size) < len(take)).reshape(shape),
             self.prepared.ids[self.rows[numbers]].reshape(shape),
             n,
             {k: _padded(v, size).reshape(shape + v.shape[1:]) for k, v in extra.items()},
         )
+
+    def _taken(self, epoch: int | None) -> np.ndarray:
+        if self._order is None or self._order[0] != epoch:
+            weights = None if self._weigh is None or epoch is None else self._weigh(self.y)
+            self._order = (epoch, order(len(self), epoch, weights=weights))
+        return self._order[1]
 
     def _carried(self, x: np.ndarray, numbers: np.ndarray) -> dict[str, np.ndarray]:
         """The computed arrays of whole batches x; kept if those of all windows take a quarter of the free memory."""

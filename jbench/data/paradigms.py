@@ -1,69 +1,26 @@
-"""Paradigms of the simulated recordings: what is recorded, which sources answer, and when.
+"""What paradigms of the simulated recordings are made of; the paradigms themselves stand in `paradigms_*.py`.
 
-Tables first (a paradigm is changed by editing them), then one signature per paradigm: a function of the trials and
-the subject that returns the envelopes of rhythms (1 = as at rest) and the time courses of evoked sources (uV).
-Everything here is a stated assumption about EEG, with amplitudes in uV at the electrode where a source is strongest.
+A paradigm is one row: electrodes, labels, times, sources, and a signature, which is a function of the trials and the
+subject that returns the envelopes of rhythms (1 = as at rest) and the time courses of further sources (uV). Signatures
+are made from tables where possible: `states` (which rhythms a label pulls, and how far), `responses` (which bumps
+follow an event), `waves` (which patterns of waves fill it). Everything in the tables is a stated assumption about EEG,
+with amplitudes in uV at the electrode where a source is strongest.
 """
 
 from __future__ import annotations
 
-import functools
+import hashlib
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import numpy as np
+from scipy import fft
 
-CODE_BITS, CODE_HZ = 126, 60.0  # one c-VEP code cycle: 126 frames at 60 Hz, 2.1 s
-FLICKER_START = 0.5  # s after the event: the SSVEP trial begins with a cue, as in Wang2017Benchmark
-
-MOTOR = tuple('Fp1 Fp2 F3 Fz F4 FC3 FCz FC4 C5 C3 Cz C4 C6 CP3 CPz CP4 P3 Pz P4 Oz'.split())
-MENTAL = tuple('AFz F7 F3 Fz F4 F8 FC3 FC4 T7 C3 Cz C4 T8 CP3 CP4 P3 Pz P4 O1 O2'.split())
-ERP = ('Fp1', 'Fp2', 'F3', 'Fz', 'F4', 'FCz', 'T7', 'C3', 'Cz', 'C4', 'T8', 'CPz', 'P3', 'Pz', 'P4', 'Oz')
-VISUAL = ('Fz', 'Cz', 'P3', 'Pz', 'P4', 'PO5', 'PO3', 'POz', 'PO4', 'PO6', 'O1', 'Oz', 'O2')
-CVEP = ('Fz', 'T7', 'O1', 'POz', 'Oz', 'Iz', 'O2', 'T8')
-SYMBOLS = tuple(f'symbol_{k}' for k in range(20))
-IMAGERY = ('math', 'letter', 'rotation', 'count', 'baseline')
-HANDS = ('right_hand', 'left_hand', 'both_hand', 'rest')
-REACHES = tuple(
-    f'{way}_{speed}_{reach}'
-    for way in ('up', 'down', 'left', 'right')
-    for speed in ('slow', 'fast')
-    for reach in ('near', 'far')
-)
-SSVEP_HZ = tuple(round(hz + 0.2 * step, 1) for step in range(5) for hz in range(8, 16))  # order of the real codes
-FLICKERS = tuple(f'{f:g}' for f in SSVEP_HZ)
-
-
-class Paradigm(NamedTuple):
-    """What is fixed for a paradigm. Times in seconds."""
-
-    name: str
-    chans: tuple[str, ...]
-    sfreq: float  # Hz
-    labels: tuple[str, ...]
-    counts: tuple[tuple[int, ...], ...]  # trials of each label, a row for each session
-    soa: float  # from one trial to the next, at least
-    jitter: float  # uniform extra of up to this
-    window: tuple[float, float]  # (start after the event, duration) that the task reads
-    cycles: int = 1  # events a trial (c-VEP: one a code cycle)
-    first_code: int = 1
-
-
-PARADIGMS = {
-    p.name: p
-    for p in (
-        Paradigm('cvep', CVEP, 256.0, SYMBOLS, ((1,) * 20,), 9.4, 0.2, (0.0, 4.0), 4, 0),
-        Paradigm('mental_imagery', MENTAL, 256.0, IMAGERY, ((11,) * 5, (5,) * 5), 5.0, 0.3, (3.0, 4.0)),
-        Paradigm('motor_execution', MOTOR, 250.0, REACHES, ((2,) * 16,), 3.8, 0.4, (0.0, 3.0)),
-        Paradigm('motor_imagery', MOTOR, 250.0, HANDS, ((10,) * 4,), 4.8, 0.3, (0.0, 4.0)),
-        Paradigm('p3', ERP, 250.0, ('Target', 'NonTarget'), ((16, 80),), 0.28, 0.04, (-0.2, 1.0)),
-        Paradigm('ssvep', VISUAL, 250.0, FLICKERS, ((1,) * 40,), 4.7, 0.2, (FLICKER_START, 4.0)),
-    )
-}
+LEAD_IN, LEAD_OUT = 2.0, 4.0  # s before the first trial and after the last
 
 
 class Rhythm(NamedTuple):
-    """An oscillation that every brain has: Gaussian in frequency around `alpha_factor` * alpha peak + `offset`."""
+    """An oscillation: Gaussian in frequency around `alpha_factor` * alpha peak + `offset`."""
 
     electrode: str  # the source lies under it
     depth: float  # mm below the inner skull
@@ -73,7 +30,7 @@ class Rhythm(NamedTuple):
     uv: float
 
 
-RHYTHMS = {
+RHYTHMS = {  # of every brain
     'alpha_l': Rhythm('PO3', 18, 1, 0.0, 0.7, 7.0),
     'alpha_r': Rhythm('PO4', 18, 1, 0.0, 0.7, 7.0),
     'mu_l': Rhythm('C3', 14, 1, 1.0, 0.8, 7.0),
@@ -84,33 +41,6 @@ RHYTHMS = {
     'par_l': Rhythm('P3', 14, 1, 0.0, 0.8, 6.0),
     'par_r': Rhythm('P4', 14, 1, 0.0, 0.8, 6.0),
     'lang_l': Rhythm('FC5', 14, 2, 1.0, 2.0, 4.0),
-}
-# Amplitude of the rhythms during the task, relative to rest; what is not named stays at 1.
-MODULATION: dict[str, dict[str, dict[str, float]]] = {
-    'motor_imagery': {
-        'right_hand': {'mu_l': 0.3, 'beta_l': 0.4, 'mu_r': 0.9},
-        'left_hand': {'mu_r': 0.3, 'beta_r': 0.4, 'mu_l': 0.9},
-        'both_hand': {'mu_l': 0.35, 'beta_l': 0.45, 'mu_r': 0.35, 'beta_r': 0.45},
-        'rest': {'mu_l': 1.15, 'mu_r': 1.15},
-    },
-    'mental_imagery': {
-        'math': {'theta_f': 1.9, 'par_l': 0.5},
-        'letter': {'lang_l': 2.2, 'mu_l': 0.7},
-        'rotation': {'par_r': 0.4, 'alpha_r': 0.45, 'alpha_l': 0.6},
-        'count': {'theta_f': 1.5, 'mu_l': 0.5, 'mu_r': 0.5},
-        'baseline': {'alpha_l': 1.5, 'alpha_r': 1.5},
-    },
-    'motor_execution': {label: {'mu_l': 0.2, 'beta_l': 0.3, 'mu_r': 0.6, 'beta_r': 0.65} for label in REACHES},
-}
-# Sources of evoked responses: name -> (electrode, depth mm).
-VISUAL_SOURCES: dict[str, tuple[str, float]] = {'v1': ('Oz', 14), 'v1_l': ('O1', 16), 'v1_r': ('O2', 16)}
-EVOKED: dict[str, dict[str, tuple[str, float]]] = {
-    'cvep': VISUAL_SOURCES,
-    'ssvep': VISUAL_SOURCES,
-    'p3': {'pz': ('Pz', 25), 'fcz': ('FCz', 25), 'a1_l': ('T7', 18), 'a1_r': ('T8', 18)},
-    'motor_execution': {'m1_l': ('C3', 14), 'sma': ('FCz', 18), 'ppc': ('P3', 16), 'm1_r': ('C4', 14)},
-    'motor_imagery': {},
-    'mental_imagery': {},
 }
 
 
@@ -132,6 +62,40 @@ class Traits(NamedTuple):
     sensor: float  # uV rms
 
 
+class Person(NamedTuple):
+    """What the subject's number alone decides, whatever the population."""
+
+    fields: Mapping[str, str] = {}  # of the recording, as a diagnosis
+    # how it shows: Hz added to 'alpha', exponent added to 'slope', a factor on each named rhythm
+    change: Mapping[str, float] = {}
+
+
+Source = tuple[str, float]  # (electrode, depth mm)
+Tracks = dict[str, np.ndarray]  # name -> f32[T]
+
+
+class Paradigm(NamedTuple):
+    """What is fixed for a paradigm. Times in seconds."""
+
+    name: str
+    chans: tuple[str, ...]
+    sfreq: float  # Hz
+    labels: tuple[str, ...]
+    counts: tuple[tuple[int, ...], ...]  # trials of each label, a row for each session
+    soa: float  # from one trial to the next, at least
+    jitter: float  # uniform extra of up to this
+    window: tuple[float, float]  # (start after the event, duration) that the task reads
+    signature: Signature
+    sources: Mapping[str, Source] = {}  # of the signature's time courses
+    rhythms: Mapping[str, Rhythm] = {}  # beyond those of every brain
+    cycles: int = 1  # events a trial (c-VEP: one a code cycle)
+    cycle: float = 0.0  # from one of them to the next
+    first_code: int = 1
+    lasts: float = 0.0  # how long an event is; 0: as the window
+    trial: Callable[[Paradigm, int, np.random.Generator], Trials] | None = None  # None: `shuffled`
+    person: Callable[[int, int], Person] = lambda subject, session: Person()
+
+
 class Trials(NamedTuple):
     """The events of one recording: `onset` s [E], `label` index [E]; `t` s [T] is the time axis of the recording."""
 
@@ -139,10 +103,53 @@ class Trials(NamedTuple):
     onset: np.ndarray
     label: np.ndarray
     t: np.ndarray
+    duration: np.ndarray  # s [E]
+    events: Mapping[str, np.ndarray]  # the table that the source hands over
 
 
-Tracks = dict[str, np.ndarray]  # name -> f32[T]
 Signature = Callable[[Trials, Traits, np.random.Generator], tuple[Tracks, Tracks]]
+
+
+def stream(*key: object) -> np.random.Generator:
+    """A Philox generator of this key: same key, same numbers, on every machine and in any order of calls."""
+    digest = hashlib.sha256(repr(key).encode()).digest()
+    return np.random.Generator(np.random.Philox(key=int.from_bytes(digest[:16], 'little')))
+
+
+# ---- when ----
+
+
+def shuffled(p: Paradigm, session: int, rng: np.random.Generator) -> Trials:
+    """Trials of all labels in random order. An oddball comes once a block, never first in it: never twice in a row."""
+    counts = p.counts[session]
+    if len(counts) == 2 and 0 < counts[0] * 2 < counts[1]:
+        rare, size = counts[0], sum(counts) // counts[0]
+        label = np.ones(size * rare, int)
+        label[np.arange(rare) * size + rng.integers(1, size, rare)] = 0
+    else:
+        label = rng.permutation(np.repeat(np.arange(len(counts)), counts))
+    onset = LEAD_IN + np.cumsum(p.soa + rng.uniform(0, p.jitter, len(label)))
+    if p.cycles > 1:
+        onset, label = (onset[:, None] + p.cycle * np.arange(p.cycles)).ravel(), np.repeat(label, p.cycles)
+    onset = np.round(onset * p.sfreq) / p.sfreq
+    return plain(p, onset, label, onset[-1] + p.soa / p.cycles + LEAD_OUT)
+
+
+def plain(p: Paradigm, onset: np.ndarray, label: np.ndarray, seconds: float, **columns: np.ndarray) -> Trials:
+    """Trials as events of type Stimulus, with code and label, unless `columns` say otherwise."""
+    duration = columns.get('duration', np.full(len(onset), p.lasts or p.window[1]))
+    events = {
+        'onset': onset,
+        'duration': duration,
+        'type': np.full(len(onset), 'Stimulus'),
+        'code': (label + p.first_code).astype(np.int64),
+        'label': np.array(p.labels)[label],
+    }
+    t = np.arange(int(seconds * p.sfreq)) / p.sfreq
+    return Trials(p, onset, label, t, duration, events | columns)
+
+
+# ---- shapes ----
 
 
 def gaussian(t: np.ndarray, at: float, sd: float) -> np.ndarray:
@@ -157,130 +164,79 @@ def box(t: np.ndarray, start: float, stop: float, ramp: float) -> np.ndarray:
     return 1 / rise / fall
 
 
-def _silent(names: Mapping[str, object], n: int) -> Tracks:
+def noise(
+    rng: np.random.Generator, shape: tuple[int, int], sfreq: float, amplitude: Callable[[np.ndarray], np.ndarray]
+) -> np.ndarray:
+    """Gaussian noise f32[rows, T] of unit variance, without DC, whose amplitude spectrum is `amplitude(Hz)`."""
+    rows, n = shape
+    nfft = fft.next_fast_len(n, real=True)
+    f = fft.rfftfreq(nfft, 1 / sfreq)
+    a = np.r_[0, amplitude(f[1:])].astype(np.float32)
+    z = rng.standard_normal((rows, len(f), 2), dtype=np.float32).view(np.complex64)[..., 0]
+    unit = nfft / 2 / np.sqrt((a.astype(float) ** 2).sum())
+    return fft.irfft(z * (a * unit).astype(np.float32), nfft)[:, :n]
+
+
+def silent(names: Mapping[str, object], n: int) -> Tracks:
+    """A time course of zeros for each name."""
     return {name: np.zeros(n, np.float32) for name in names}
 
 
-def _envelopes(trials: Trials, who: Traits, rng: np.random.Generator, span: tuple[float, float]) -> Tracks:
-    """Each trial pulls the rhythms towards its label's row of MODULATION, in some trials more than in others."""
-    start, stop = span
-    table = MODULATION[trials.paradigm.name]
-    out = {name: np.ones(len(trials.t), np.float32) for name in sorted({n for row in table.values() for n in row})}
-    for onset, label in zip(trials.onset, trials.label, strict=True):
-        i, j = np.searchsorted(trials.t, (onset + start - 0.6, onset + stop + 0.6))
-        shape = box(trials.t[i:j] - onset, start + who.slow_delay + rng.normal(0, 0.05), stop, 0.3)
-        depth = who.depth * np.clip(rng.normal(1, 0.2), 0.3, 1.4)
-        for name, level in table[trials.paradigm.labels[label]].items():
-            out[name][i:j] *= np.maximum(1 + depth * (level - 1) * shape, 0.1)
-    return out
+# ---- signatures made of tables ----
 
 
-def motor_imagery(trials: Trials, who: Traits, rng: np.random.Generator) -> tuple[Tracks, Tracks]:
-    """Contralateral desynchronisation of mu and beta, from 0.5 s to 4.3 s."""
-    return _envelopes(trials, who, rng, (0.5, 4.3)), {}
+def states(
+    table: Mapping[str, Mapping[str, float]], span: tuple[float, float] | None = None, spread: float = 0.2
+) -> Signature:
+    """Each trial pulls rhythms towards its label's row (amplitude relative to rest), in some trials more than others.
 
-
-def mental_imagery(trials: Trials, who: Traits, rng: np.random.Generator) -> tuple[Tracks, Tracks]:
-    """Each mental task has its own pattern of theta, alpha, mu and beta, from 3.3 s to 7.2 s."""
-    return _envelopes(trials, who, rng, (3.3, 7.2)), {}
-
-
-def motor_execution(trials: Trials, who: Traits, rng: np.random.Generator) -> tuple[Tracks, Tracks]:
-    """Right-arm reaches with a bell-shaped velocity from 0.5 s on.
-
-    Direction tunes motor and parietal cortex, speed sets the duration, distance the amplitude; the supplementary motor
-    area leads; mu and beta desynchronise alike for all reaches, so the classes differ below 6 Hz alone.
+    `span` is when after an event (s), None: for as long as it lasts; `spread` the sd of the pull between trials.
     """
-    tracks = _silent(EVOKED['motor_execution'], len(trials.t))
-    for onset, label in zip(trials.onset, trials.label, strict=True):
-        way, speed, reach = trials.paradigm.labels[label].split('_')
-        x, y = {'up': (0, 1), 'down': (0, -1), 'left': (-1, 0), 'right': (1, 0)}[way]
-        width = {'slow': 0.35, 'fast': 0.18}[speed]
-        size = {'near': 0.7, 'far': 1.3}[reach] * who.evoked * rng.normal(1, 0.1)
-        i, j = np.searchsorted(trials.t, (onset, onset + 3.0))
-        u = trials.t[i:j] - onset - 0.5 - who.slow_delay - rng.normal(0, 0.04)
-        bell = gaussian(u, 2.2 * width, width) * size
-        tracks['m1_l'][i:j] += (-4 + 6 * x) * bell
-        tracks['ppc'][i:j] += (2 + 6 * y) * bell
-        tracks['sma'][i:j] += -6 * gaussian(u, 0.1, 0.25) * size**0.5
-        tracks['m1_r'][i:j] += (-2 - 2 * x) * bell
-    return _envelopes(trials, who, rng, (0.5, 2.2)), tracks
+
+    def signature(trials: Trials, who: Traits, rng: np.random.Generator) -> tuple[Tracks, Tracks]:
+        names = sorted({n for row in table.values() for n in row})
+        out = {name: np.ones(len(trials.t), np.float32) for name in names}
+        for onset, label, lasts in zip(trials.onset, trials.label, trials.duration, strict=True):
+            start, stop = span or (-who.slow_delay, lasts)
+            i, j = np.searchsorted(trials.t, (onset + start - 0.6, onset + stop + 0.6))
+            shape = box(trials.t[i:j] - onset, start + who.slow_delay + rng.normal(0, 0.05), stop, 0.3)
+            depth = who.depth * np.clip(rng.normal(1, spread), 0.3, 1.4)
+            for name, level in table[trials.paradigm.labels[label]].items():
+                out[name][i:j] *= np.maximum(1 + depth * (level - 1) * shape, 0.1)
+        return out, {}
+
+    return signature
 
 
-def p3(trials: Trials, who: Traits, rng: np.random.Generator) -> tuple[Tracks, Tracks]:
-    """Every tone: auditory N1 and P2. Targets also: a frontal N2 and a parietal P3 around 0.38 s."""
-    tracks = _silent(EVOKED['p3'], len(trials.t))
-
-    def bump(u: np.ndarray, at: float, sd: float) -> np.ndarray:
-        return gaussian(u, at + who.slow_delay * at / 0.38, sd)  # a slow subject is slow in proportion
-
-    for onset, label in zip(trials.onset, trials.label, strict=True):
-        i, j = np.searchsorted(trials.t, (onset, onset + 0.9))
-        u, size = trials.t[i:j] - onset, who.evoked * rng.normal(1, 0.15)
-        tone = (-2.0 * bump(u, 0.1, 0.02) + 1.2 * bump(u, 0.18, 0.03)) * size
-        tracks['a1_l'][i:j] += tone
-        tracks['a1_r'][i:j] += tone
-        if trials.paradigm.labels[label] == 'Target':
-            tracks['pz'][i:j] += 8 * bump(u, 0.38 + rng.normal(0, 0.02), 0.07) * size
-            tracks['fcz'][i:j] += -3 * bump(u, 0.22, 0.03) * size
-    return {}, tracks
+Bump = tuple[str, float, float, float]  # (source, uV, s after the event, sd in s)
 
 
-def ssvep(trials: Trials, who: Traits, rng: np.random.Generator) -> tuple[Tracks, Tracks]:
-    """Flicker at f for 4 s after the cue, pi/2 more phase every 0.2 Hz, three harmonics, weaker towards high f."""
-    tracks = _silent(EVOKED['ssvep'], len(trials.t))
-    for onset, label in zip(trials.onset, trials.label, strict=True):
-        f, begin = SSVEP_HZ[label], onset + FLICKER_START
-        i, j = np.searchsorted(trials.t, (begin, begin + 4.2))
-        u = trials.t[i:j] - begin - 0.12 - who.delay  # 0.12 s from the eye to the cortex
-        lit = box(u, 0.05, 4.05, 0.1) * who.evoked * rng.normal(1, 0.1) * 11 / (3 + f)
-        phase = round((f - 8) / 0.2) * np.pi / 2
-        for harmonic, uv in ((1, 6.0), (2, 3.0), (3, 1.5)):
-            w = 2 * np.pi * harmonic * f
-            side = 0.5 * uv * lit * np.sin(w * (u - 0.01) + harmonic * phase)
-            tracks['v1'][i:j] += uv * lit * np.sin(w * u + harmonic * phase)
-            tracks['v1_l'][i:j] += side
-            tracks['v1_r'][i:j] += side
-    return {}, tracks
+def responses(table: Mapping[str, tuple[Bump, ...]]) -> Signature:
+    """Each trial adds the bumps of its label, and those of the label ''. A slow subject is slow in proportion."""
+
+    def signature(trials: Trials, who: Traits, rng: np.random.Generator) -> tuple[Tracks, Tracks]:
+        tracks = silent(trials.paradigm.sources, len(trials.t))
+        for onset, label in zip(trials.onset, trials.label, strict=True):
+            size = who.evoked * rng.normal(1, 0.15)
+            for source, uv, at, sd in (*table.get('', ()), *table.get(trials.paradigm.labels[label], ())):
+                at = at * (1 + who.slow_delay / 0.38)
+                i, j = np.searchsorted(trials.t, (onset + at - 4 * sd, onset + at + 4 * sd))
+                tracks[source][i:j] += uv * size * gaussian(trials.t[i:j] - onset, at, sd)
+        return {}, tracks
+
+    return signature
 
 
-@functools.lru_cache(1)
-def gold_codes(n: int = 20) -> np.ndarray:
-    """`n` Gold codes of 63 bits (x^6+x+1, x^6+x^5+x^2+x+1) modulated by the bit clock: i64[n, 126], runs of 1 or 2."""
+def both(*signatures: Signature) -> Signature:
+    """Several signatures at once."""
 
-    def msequence(taps: tuple[int, ...]) -> np.ndarray:
-        bits = [1, 0, 0, 0, 0, 0]
-        while len(bits) < 63:
-            bits.append(sum(bits[len(bits) - 6 + k] for k in taps) % 2)
-        return np.array(bits)
+    def signature(trials: Trials, who: Traits, rng: np.random.Generator) -> tuple[Tracks, Tracks]:
+        envelopes: Tracks = {}
+        tracks = silent(trials.paradigm.sources, len(trials.t))
+        for part in signatures:
+            more, waves = part(trials, who, rng)
+            envelopes |= {k: v * envelopes.get(k, np.float32(1)) for k, v in more.items()}
+            tracks |= {k: v + tracks[k] for k, v in waves.items()}
+        return envelopes, tracks
 
-    a, b = msequence((0, 1)), msequence((0, 1, 2, 5))
-    gold = np.array([a ^ np.roll(b, k) for k in range(n)])
-    return np.repeat(gold, 2, axis=1) ^ np.tile([1, 0], 63)
-
-
-def cvep(trials: Trials, who: Traits, rng: np.random.Generator) -> tuple[Tracks, Tracks]:
-    """Every flash (one or two lit frames) starts the same visual response; codes differ in when they flash."""
-    sfreq, n = trials.paradigm.sfreq, len(trials.t)
-    u = np.arange(int(0.35 * sfreq)) / sfreq - who.delay
-    drive = np.zeros(n + len(u))
-    for onset, label in zip(trials.onset, trials.label, strict=True):
-        bits = gold_codes()[label]
-        flash = np.flatnonzero(bits & ~np.roll(bits, 1))
-        weight = np.where(np.roll(bits, -1)[flash], 1.0, 0.75) * rng.normal(1, 0.1)  # a short flash is weaker
-        drive[np.round((onset + flash / CODE_HZ) * sfreq).astype(int)] += weight
-    tracks = {}
-    for name, uv, at in (('v1', 6.0, 0.075), ('v1_l', 3.0, 0.085), ('v1_r', 3.0, 0.085)):
-        response = (u > 0) * (gaussian(u, at, 0.016) - 0.9 * gaussian(u, at + 0.045, 1.3 * 0.016))
-        tracks[name] = np.convolve(drive, uv * who.evoked * response)[:n].astype(np.float32)
-    return {}, tracks
-
-
-SIGNATURES: dict[str, Signature] = {
-    'cvep': cvep,
-    'mental_imagery': mental_imagery,
-    'motor_execution': motor_execution,
-    'motor_imagery': motor_imagery,
-    'p3': p3,
-    'ssvep': ssvep,
-}
+    return signature

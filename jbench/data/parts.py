@@ -20,7 +20,7 @@ from jbench.data.contract import Part
 from jbench.data.recording import Finding, Recording, RecordingRef
 from jbench.data.signal import process
 from jbench.data.targets import collect
-from jbench.data.windows import n_samples, starts, triggers, windows
+from jbench.data.windows import chosen, n_samples, starts, triggers, windows
 from jbench.spec import Dataset, RequestError, Task
 
 
@@ -103,16 +103,18 @@ def _process(task: Task, dataset: Dataset, ref: RecordingRef, read: Recording) -
         'n_chans': len(channels),
         'digest': recording.digest(read),
     }
-    table = recording.event_table(read, ref, dataset)
+    table = chosen(recording.event_table(read, ref, dataset), task.window)  # by what the whole recording is
+    if task.signal.crop is not None and task.window.trigger in table['type']:
+        table = recording.crop(raw, table, task.signal.crop)
     rows = [
         (i, t)
         for i in triggers(table, task.window, task.target)
         for t in starts(float(table['onset'][i]), float(table['duration'][i]), task.window)
     ]
-    if rows and task.window.duration > native['seconds']:
+    if rows and task.window.duration > raw.n_times / native['sfreq']:
         raise RequestError(f'a window of {task.window.duration:g} s is longer than the recording')
     targets = [json.dumps(collect(task.target, table, i, t, task.window.duration)) for i, t in rows]
-    data, ch_names = process(raw, task.signal)
+    data, ch_names = process(raw, task.signal) if rows else (np.zeros((0, 0), np.float32), ())
     part = {
         'native': native,
         'channels': channels,

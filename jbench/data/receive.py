@@ -6,12 +6,15 @@ its checksum says, elsewhere. A certificate that is not trusted is an error, and
 
 from __future__ import annotations
 
+import contextlib
 import email.utils
 import re
 import shutil
+import socket
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 from urllib.parse import urljoin, urlsplit
 
 import requests
@@ -189,3 +192,27 @@ def _wait(text: str) -> float:
         return max(0.0, email.utils.parsedate_to_datetime(text).timestamp() - time.time())
     except ValueError:
         return 0.0
+
+
+@contextlib.contextmanager
+def offline(refused: list[str]) -> Iterator[None]:
+    """Whatever this process would ask of other machines fails inside, and the host is added to `refused`.
+
+    For packages that fetch what they do not find, where only what is there may be read.
+    """
+    look_up, plain = socket.getaddrinfo, socket.socket.connect
+
+    def refuse(host: object, *args: object, **options: object) -> Any:
+        refused.append(host.decode() if isinstance(host, bytes) else str(host))
+        raise OSError(f'{refused[-1]} is not asked: jbench reads what is there')
+
+    def connect(self: socket.socket, address: Any) -> None:
+        if self.family != socket.AF_UNIX:
+            refuse(address[0])
+        plain(self, address)
+
+    socket.getaddrinfo, socket.socket.connect = refuse, connect  # type: ignore[assignment, method-assign]
+    try:
+        yield
+    finally:
+        socket.getaddrinfo, socket.socket.connect = look_up, plain  # type: ignore[method-assign]

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from jbench.spec import Dataset
+from jbench.spec import Crop, Dataset, RequestError
 
 if TYPE_CHECKING:
     import mne
@@ -16,7 +16,11 @@ if TYPE_CHECKING:
 EVENT_TYPE = {'eeg': 'Eeg', 'meg': 'Meg', 'emg': 'Emg', 'fmri': 'Fmri', 'fnirs': 'Fnirs'}
 DATA_TYPES = ('eeg', 'mag', 'grad', 'seeg', 'ecog', 'hbo', 'hbr')
 OWN_TYPES = {'emg': ('emg',), 'fmri': ('misc',)}  # of a device whose channels are of other types (MNE has no voxels)
-UNIT = {'fnirs': ('mol/l', 'mol/l'), 'fmri': ('scanner units', 'units')}  # name and symbol, where it is not the volt
+UNIT = {  # name and symbol, where it is not the volt
+    'meg': ('tesla (of gradiometers tesla per metre)', 'T'),
+    'fnirs': ('mol/l', 'mol/l'),
+    'fmri': ('scanner units', 'units'),
+}
 BLOCK = 1 << 26  # bytes of samples (float64) that are read and processed at once
 
 
@@ -68,7 +72,14 @@ class Finding(NamedTuple):
 
 
 def data_channels(raw: mne.io.BaseRaw, dataset: Dataset) -> list[str]:
-    """Names of the channels that carry the measurement, bad ones included, in the order of the file."""
+    """Names of the channels that carry the measurement, bad ones included, in the order of the file.
+
+    Of MEG, as MNE and the published channel counts have it: the reference sensors of a compensated file count.
+    """
+    if dataset.device == 'meg':
+        import mne
+
+        return [raw.ch_names[k] for k in mne.pick_types(raw.info, meg=True, exclude=())]
     kinds = OWN_TYPES.get(dataset.device, DATA_TYPES)
     return [c for c, kind in zip(raw.ch_names, raw.get_channel_types(), strict=True) if kind in kinds]
 
@@ -118,3 +129,27 @@ def event_table(recording: Recording, ref: RecordingRef, dataset: Dataset) -> di
         table[name] = np.where(own == '', value, own).astype(str)
     order = np.lexsort((-duration, onset))
     return {k: v[order] for k, v in table.items()}
+
+
+def crop(raw: mne.io.BaseRaw, events: dict[str, np.ndarray], spec: Crop) -> dict[str, np.ndarray]:
+    """Cut a recording to the part that is kept (in place), and return its events as they lie in that part.
+
+    Onsets count from the start of the part, and what lasts only outside of it is dropped; an event that begins before
+    it and lasts into it keeps its true, negative onset. The event that covers the recording covers the part.
+
+    Raises: RequestError where nothing is left.
+    """
+    import numpy as np
+
+    sfreq = float(raw.info['sfreq'])
+    seconds = raw.n_times / sfreq
+    kept = min(seconds - spec.skip, seconds - spec.start, spec.longest)
+    first, n = round(spec.start * sfreq), round(kept * sfreq)
+    if n < 1:
+        raise RequestError(f'nothing is left of its {seconds:.1f} s after signal.crop ({spec})')
+    raw.crop(first / sfreq, (min(first + n, raw.n_times) - 1) / sfreq)
+    onset, duration = events['onset'] - spec.start, events['duration']
+    whole = np.isin(events['type'], list(EVENT_TYPE.values()))
+    inside = (onset < kept) & ((onset + duration > 0) | (onset >= 0)) | whole
+    table = events | {'onset': np.where(whole, 0.0, onset), 'duration': np.where(whole, kept, duration)}
+    return {k: v[inside] for k, v in table.items()}

@@ -22,14 +22,15 @@ def process(raw: mne.io.BaseRaw, spec: SignalSpec) -> tuple[np.ndarray, tuple[st
     """Pick, filter, resample and scale one recording (`raw` loses the channels that are not picked).
 
     Args:
-        raw: a recording, V; one that is not preloaded is read block by block.
+        raw: a recording, V (MEG: T, T/m); one that is not preloaded is read block by block.
         spec: the steps; `baseline` and `clamp` belong to windows and are not applied here.
 
-    Returns: float32 [C, T] at `spec.sfreq` (unit-free after a scaler, else V), and the channel names.
+    Returns: float32 [C, T] at `spec.sfreq` (unit-free after a scaler, else as `raw`), and the channel names.
     """
     import numpy as np
 
     kinds, picks = set(raw.get_channel_types()), list(spec.picks)
+    kinds |= {'meg'} if kinds & {'mag', 'grad'} else set()  # MNE's word for both, and for references that compensate
     absent = [p for p in picks if p not in raw.ch_names and p not in kinds]
     if absent and not kinds & set(picks):  # of several types, one is enough
         has = f'types {", ".join(sorted(kinds))}; names {", ".join(raw.ch_names)}'
@@ -65,23 +66,31 @@ def notch_frequencies(bases: tuple[float, ...], sfreq: float) -> list[float]:
 
 
 def scale(data: np.ndarray, scaler: str) -> np.ndarray:
-    """Centre and scale each channel [C, T] by statistics of the whole recording; one without spread is not divided.
+    """Centre and scale each channel [C, T] by `statistics` of the whole recording.
 
-    'robust': median and 25-75 % range (scikit-learn's RobustScaler); 'standard': mean and standard deviation (ddof 0);
-    'micro': nothing is centred, and V become microvolts (mol/l micromoles), so that levels can be compared.
+    'micro': nothing is centred, and V become microvolts (mol/l micromoles), so that levels can be compared;
+    'train': nothing yet, since windows are scaled when they are read (shards.py).
     """
-    import numpy as np
-
-    if scaler == 'none':
+    if scaler in ('none', 'train'):
         return data
     if scaler == 'micro':
         return data * 1e6
+    if scaler not in ('robust', 'standard'):
+        raise RequestError(f"signal.scaler: {scaler!r} is not one of 'robust', 'standard', 'micro', 'train', 'none'")
+    centre, spread = statistics(data, scaler)
+    return (data - centre) / spread
+
+
+def statistics(data: np.ndarray, scaler: str) -> tuple[np.ndarray, np.ndarray]:
+    """Centre and spread [C, 1] of each channel [C, T]; the spread is 1 where there is none.
+
+    'robust': median and 25-75 % range (scikit-learn's RobustScaler); 'standard': mean and standard deviation (ddof 0).
+    """
+    import numpy as np
+
     if scaler == 'robust':
         low, centre, high = np.percentile(data, [25, 50, 75], axis=1, keepdims=True)
         spread = high - low
-    elif scaler == 'standard':
-        centre, spread = data.mean(1, keepdims=True), data.std(1, keepdims=True)
     else:
-        raise RequestError(f"signal.scaler: {scaler!r} is not one of 'robust', 'standard', 'micro', 'none'")
-    spread = np.where(spread < 10 * np.finfo(data.dtype).eps, 1.0, spread)
-    return (data - centre) / spread
+        centre, spread = data.mean(1, keepdims=True), data.std(1, keepdims=True)
+    return centre, np.where(spread < 10 * np.finfo(data.dtype).eps, 1.0, spread)

@@ -3,7 +3,8 @@
 Physics: current dipoles in a three-shell sphere (MNE's forward solution, nothing to download), read by the electrodes
 of the paradigm against linked mastoids. Background: 1/f activity of many random cortical dipoles, rhythms with the
 subject's own peak frequency, 50 Hz line, blinks, electrode drift, amplifier noise. On top lies the signature of the
-paradigm (`paradigms.py`). `effect` scales the signature alone: at `effect=0` the labels mean nothing.
+paradigm (`paradigms_*.py`), or what its subject's traits change. `effect` scales these alone: at `effect=0` the labels
+mean nothing.
 
 Random numbers come from Philox streams keyed by (paradigm, subject, seed[, session], purpose): any order of calls gives
 the same recording. Anatomy and traits belong to the subject, trials and noise to the session.
@@ -12,29 +13,36 @@ the same recording. Anatomy and traits belong to the subject, trials and noise t
 from __future__ import annotations
 
 import functools
-import hashlib
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import mne
 import numpy as np
-from scipy import fft
 
-from jbench.data.paradigms import CODE_BITS, CODE_HZ, EVOKED, PARADIGMS, RHYTHMS, SIGNATURES, Paradigm, Traits, Trials
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from jbench.data import (
+    paradigms_bci,
+    paradigms_clinical,
+    paradigms_evoked,
+    paradigms_people,
+    paradigms_sleep,
+    paradigms_states,
+    paradigms_stimuli,
+)
+from jbench.data.paradigms import RHYTHMS, Paradigm, Traits, Trials, gaussian, noise, shuffled, stream
 
 REFERENCE = ('TP9', 'TP10')
 LINE_HZ = 50.0
 N_BACKGROUND = 150  # dipoles of the background
-LEAD_IN, LEAD_OUT = 2.0, 4.0  # s before the first trial and after the last
-
-
-def stream(*key: object) -> np.random.Generator:
-    """A Philox generator of this key: same key, same numbers, on every machine and in any order of calls."""
-    digest = hashlib.sha256(repr(key).encode()).digest()
-    return np.random.Generator(np.random.Philox(key=int.from_bytes(digest[:16], 'little')))
+MODULES = (
+    paradigms_bci,
+    paradigms_clinical,
+    paradigms_evoked,
+    paradigms_people,
+    paradigms_sleep,
+    paradigms_states,
+    paradigms_stimuli,
+)
+PARADIGMS: dict[str, Paradigm] = {p.name: p for module in MODULES for p in module.PARADIGMS}
 
 
 def simulate(
@@ -51,33 +59,27 @@ def simulate(
 
     Returns:
         The recording (V, with electrode positions) and its events: equally long arrays `onset` (s from the start),
-        `duration` (s, of the task's window), `type` ('Stimulus'), `code` (int64) and `label`.
+        `duration` (s), `type`, and what the paradigm tells of each, as `code` (int64) and `label`.
     """
     p, key = PARADIGMS[paradigm], (paradigm, int(subject), int(seed))
-    who, rng = _traits(stream(*key, 'subject')), stream(*key, int(session), 'signal')
-    onset, label = _timeline(p, p.counts[session], stream(*key, int(session), 'trials'))
-    n = int((onset[-1] + p.soa / p.cycles + LEAD_OUT) * p.sfreq)
-    trials = Trials(p, onset, label, np.arange(n) / p.sfreq)
+    who, rng = _traits(p, stream(*key, 'subject')), stream(*key, int(session), 'signal')
+    who = _changed(p, who, p.person(int(subject), int(session)).change, effect)
+    trials = (p.trial or shuffled)(p, int(session), stream(*key, int(session), 'trials'))
     gain, background = _gain(p, stream(*key, 'anatomy'))
     data = gain.astype(np.float32) @ _tracks(trials, who, rng, effect)
-    pink = _noise(rng, (len(p.chans), n), p.sfreq, lambda f: np.maximum(f, 0.3) ** (-who.slope / 2))
+    shape = (len(p.chans), len(trials.t))
+    pink = noise(rng, shape, p.sfreq, lambda f: np.maximum(f, 0.3) ** (-who.slope / 2))
     data += background.astype(np.float32) @ pink * np.float32(who.background)
     data += _artefacts(p, who, rng, trials.t)
     raw = mne.io.RawArray(data * 1e-6, _info(p.chans, p.sfreq), verbose='ERROR')
-    return raw, {
-        'onset': onset,
-        'duration': np.full(len(onset), p.window[1]),
-        'type': np.full(len(onset), 'Stimulus'),
-        'code': (label + p.first_code).astype(np.int64),
-        'label': np.array(p.labels)[label],
-    }
+    return raw, dict(trials.events)
 
 
-def _traits(rng: np.random.Generator) -> Traits:
+def _traits(p: Paradigm, rng: np.random.Generator) -> Traits:
     def factor(sd: float, size: int | None = None) -> Any:
         return np.exp(rng.normal(0, sd, size))
 
-    return Traits(
+    who = Traits(
         alpha=rng.normal(10.0, 0.6),
         rhythm=factor(0.25, len(RHYTHMS)),
         evoked=factor(0.2),
@@ -92,54 +94,33 @@ def _traits(rng: np.random.Generator) -> Traits:
         drift=15 * factor(0.3),
         sensor=0.7 * factor(0.2),
     )
+    return who._replace(rhythm=np.r_[who.rhythm, factor(0.25, len(p.rhythms))])
 
 
-def _timeline(p: Paradigm, counts: Sequence[int], rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Event onsets (s) and label indices. An oddball comes once a block, never first in it: never twice in a row."""
-    if len(counts) == 2 and counts[0] * 2 < counts[1]:
-        rare, size = counts[0], sum(counts) // counts[0]
-        label = np.ones(size * rare, int)
-        label[np.arange(rare) * size + rng.integers(1, size, rare)] = 0
-    else:
-        label = rng.permutation(np.repeat(np.arange(len(counts)), counts))
-    onset = LEAD_IN + np.cumsum(p.soa + rng.uniform(0, p.jitter, len(label)))
-    if p.cycles > 1:
-        cycle = CODE_BITS / CODE_HZ
-        onset, label = (onset[:, None] + cycle * np.arange(p.cycles)).ravel(), np.repeat(label, p.cycles)
-    return np.round(onset * p.sfreq) / p.sfreq, label
+def _changed(p: Paradigm, who: Traits, change: Mapping[str, float], effect: float) -> Traits:
+    """A subject with some traits changed: Hz and exponents are added, amplitudes of rhythms multiplied."""
+    factors = [change.get(name, 1.0) ** effect for name in (*RHYTHMS, *p.rhythms)]
+    return who._replace(
+        alpha=who.alpha + effect * change.get('alpha', 0.0),
+        slope=who.slope + effect * change.get('slope', 0.0),
+        rhythm=who.rhythm * factors,
+    )
 
 
 def _tracks(trials: Trials, who: Traits, rng: np.random.Generator, effect: float) -> np.ndarray:
-    """Time courses of the rhythms and of the evoked sources, f32[R + S, T] in uV."""
+    """Time courses of the rhythms and of the signature's sources, f32[R + S, T] in uV."""
     p = trials.paradigm
-    envelope, evoked = SIGNATURES[p.name](trials, who, rng)
-    out = np.empty((len(RHYTHMS) + len(EVOKED[p.name]), len(trials.t)), np.float32)
-    for k, (name, r) in enumerate(RHYTHMS.items()):
-        hz = r.alpha_factor * who.alpha + r.offset
-        band = functools.partial(_gauss, centre=hz, sd=r.sd)
-        out[k] = _noise(rng, (1, len(trials.t)), p.sfreq, band)[0] * r.uv * who.rhythm[k]
+    rhythms = {**RHYTHMS, **p.rhythms}
+    envelope, evoked = p.signature(trials, who, rng)
+    out = np.empty((len(rhythms) + len(p.sources), len(trials.t)), np.float32)
+    for k, (name, r) in enumerate(rhythms.items()):
+        band = functools.partial(gaussian, at=r.alpha_factor * who.alpha + r.offset, sd=r.sd)
+        out[k] = noise(rng, (1, len(trials.t)), p.sfreq, band)[0] * r.uv * who.rhythm[k]
         if name in envelope:
             out[k] *= 1 + effect * (envelope[name] - 1)
-    for k, name in enumerate(EVOKED[p.name], len(RHYTHMS)):
+    for k, name in enumerate(p.sources, len(rhythms)):
         out[k] = effect * evoked[name]
     return out
-
-
-def _gauss(f: np.ndarray, centre: float, sd: float) -> np.ndarray:
-    return np.exp(-0.5 * ((f - centre) / sd) ** 2)
-
-
-def _noise(
-    rng: np.random.Generator, shape: tuple[int, int], sfreq: float, amplitude: Callable[[np.ndarray], np.ndarray]
-) -> np.ndarray:
-    """Gaussian noise f32[rows, T] of unit variance, without DC, whose amplitude spectrum is `amplitude(Hz)`."""
-    rows, n = shape
-    nfft = fft.next_fast_len(n, real=True)
-    f = fft.rfftfreq(nfft, 1 / sfreq)
-    a = np.r_[0, amplitude(f[1:])].astype(np.float32)
-    z = rng.standard_normal((rows, len(f), 2), dtype=np.float32).view(np.complex64)[..., 0]
-    unit = nfft / 2 / np.sqrt((a.astype(float) ** 2).sum())
-    return fft.irfft(z * (a * unit).astype(np.float32), nfft)[:, :n]
 
 
 @functools.lru_cache(1)
@@ -168,7 +149,7 @@ def _gain(p: Paradigm, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray
     background, 1 uV rms on average (dipoles that share a spectrum need no more than that).
     """
     sphere, place = _head()
-    sources = [(r.electrode, r.depth) for r in RHYTHMS.values()] + list(EVOKED[p.name].values())
+    sources = [(r.electrode, r.depth) for r in (RHYTHMS | dict(p.rhythms)).values()] + list(p.sources.values())
     names = list(dict.fromkeys((*p.chans, *REFERENCE, *(name for name, _ in sources))))
     centre, radius, k = sphere['r0'], sphere['layers'][0]['rad'], len(sources)
     out = _unit(np.array([place[name] for name, _ in sources]) - centre)
@@ -203,5 +184,5 @@ def _artefacts(p: Paradigm, who: Traits, rng: np.random.Generator, t: np.ndarray
         blink[i : i + len(pulse)] += pulse * rng.normal(1, 0.15)
     line = np.sin(2 * np.pi * LINE_HZ * t + rng.uniform(0, 6.28))
     out = np.outer(front * who.blink, blink) + np.outer(who.line * np.exp(rng.normal(0, 0.4, c)), line)
-    out += _noise(rng, shape, p.sfreq, lambda f: np.exp(-f / 0.05)) * who.drift
+    out += noise(rng, shape, p.sfreq, lambda f: np.exp(-f / 0.05)) * who.drift
     return (out + rng.standard_normal(shape, dtype=np.float32) * who.sensor).astype(np.float32)

@@ -14,15 +14,14 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from jbench.data.targets import Table, as_text, column, present, unique_sorted
-from jbench.spec import ByGroup, BySimilarity, MissingExtraError, Predefined, RequestError, Split
+from jbench.spec import ByBlock, ByGroup, BySimilarity, MissingExtraError, Predefined, RequestError
 
 SPLITS = ('train', 'valid', 'test')
 MAX_TERMS = 5000
 TIE_DECIMALS = 9
-TOUCH = 1e-6  # s: windows that share less than this do not overlap
 
 
-def assign(events: Table, split: Split) -> np.ndarray:
+def assign(events: Table, split: ByGroup | Predefined | BySimilarity) -> np.ndarray:
     """The split of every event.
 
     Args:
@@ -42,8 +41,7 @@ def assign(events: Table, split: Split) -> np.ndarray:
     """
     if isinstance(split, Predefined):
         return _predefined(events, split)
-    if not (split.valid > 0 and split.test > 0 and split.valid + split.test < 1):
-        raise RequestError(f'split.valid={split.valid:g}, split.test={split.test:g}: above 0, with a rest to train on')
+    check_shares(split)
     group_of = _groups(events, split.by)
     if isinstance(split, ByGroup) and split.fold:
         return _fold(events, group_of, split)
@@ -111,41 +109,6 @@ def similar_texts(texts: Sequence[str], threshold: float) -> np.ndarray:
     return np.asarray(tree.fit_predict(np.round(1 - cosine_similarity(x), TIE_DECIMALS)))
 
 
-def check(events: Table, windows: Table, assigned: np.ndarray, split: Split | None = None) -> list[str]:
-    """What makes this split less than independent, one sentence a finding.
-
-    Args:
-        events: the event table, [n] rows.
-        windows: columns 'event' (row of the trigger), 'onset' and 'duration' (s, in its recording), [m] rows.
-        assigned: what `assign` gave, [n].
-        split: how; with it, a subject in several splits is looked for.
-    Raises:
-        RuntimeError: the split is by subject, yet a subject is in several splits: a fault of the program.
-    """
-    rows = np.asarray(windows['event'])
-    part = assigned[rows]
-    found = []
-    by = split.by if isinstance(split, ByGroup) else split.valid_by if isinstance(split, Predefined) else ''
-    if by == 'subject':
-        owners: dict[str, set[str]] = {}
-        for subject, name in {(str(s), str(p)) for s, p in zip(events['subject'][rows], part, strict=True) if p}:
-            owners.setdefault(subject, set()).add(name)
-        shared = sorted(s for s, names in owners.items() if len(names) > 1)
-        if shared and isinstance(split, ByGroup):
-            raise RuntimeError(f'split by subject, but {_listed(shared)} are in several splits')
-        if shared:
-            found.append(f'{len(shared)} subjects are in several splits: {_listed(shared)}')
-    clash = _overlaps(np.asarray(events['recording'])[rows], windows, part)
-    if clash.any():
-        recordings = len(np.unique(np.asarray(events['recording'])[rows[clash]]))
-        tests = int((clash & (part == 'test')).sum())
-        found.append(
-            f'{int(clash.sum())} of {int((part != "").sum())} windows ({tests} of them test) overlap in time with a '
-            f'window of another split, in {recordings} recording{"s" * (recordings != 1)}'
-        )
-    return found
-
-
 def split_hash(ids: Mapping[str, np.ndarray]) -> str:
     """16 hex digits that change when any record (int64 id) changes its split; the order of records does not count."""
     digest = hashlib.sha256()
@@ -165,9 +128,9 @@ def _predefined(events: Table, split: Predefined) -> np.ndarray:
         values[np.isin(values, ['val', 'validation'])] = 'valid'
         out = np.where(np.isin(values, SPLITS), values, '')
     if 'test' not in out:
-        wanted = _listed(sorted(split.test or ('test',)))
+        wanted = listed(sorted(split.test or ('test',)))
         raise RequestError(
-            f'no event has {wanted} in column {field!r}, which holds {_listed(unique_sorted(values.tolist()))}'
+            f'no event has {wanted} in column {field!r}, which holds {listed(unique_sorted(values.tolist()))}'
         )
     if not 0 < split.valid < 1:
         raise RequestError(f'split.valid={split.valid:g} must lie between 0 and 1')
@@ -217,11 +180,17 @@ def _fold(events: Table, group_of: np.ndarray, split: ByGroup) -> np.ndarray:
     n_groups = int(group_of.max(initial=-1)) + 1
     if n > n_groups:
         first = _first_rows(group_of)
-        names = _listed([as_text(v) for v in column(events, split.by)[first]]) if split.by in events else 'rows'
+        names = listed([as_text(v) for v in column(events, split.by)[first]]) if split.by in events else 'rows'
         raise RequestError(f'--set split.fold: {n} folds, but {split.by!r} has {n_groups} groups: {names}')
     dealt = group_of % n + 1
     parts = [group_of < 0, dealt == k, dealt == k % n + 1]
     return np.select(parts, ['', 'test', 'valid'], 'train').astype('<U5')
+
+
+def check_shares(split: ByGroup | BySimilarity | ByBlock) -> None:
+    """Raises: RequestError for shares of the groups (blocks) that leave no part for one of the three."""
+    if not (split.valid > 0 and split.test > 0 and split.valid + split.test < 1):
+        raise RequestError(f'split.valid={split.valid:g}, split.test={split.test:g}: above 0, with a rest to train on')
 
 
 def _held_out(
@@ -248,7 +217,7 @@ def _strata(group_of: np.ndarray, strata: np.ndarray, first: np.ndarray, what: s
     used = present(labels) & (group_of >= 0)
     for group, label in set(zip(group_of[used].tolist(), labels[used].tolist(), strict=True)):
         if own[group] != label:
-            pair = _listed(sorted((own[group], label)))
+            pair = listed(sorted((own[group], label)))
             raise RequestError(f'one {what!r} is in two strata ({pair}), but needs one; set split.stratify=none')
     order = {label: i for i, label in enumerate(unique_sorted(own.values()))}
     return np.array([order[label] for label in labels[first].tolist()])
@@ -293,25 +262,8 @@ def _approximate_mode(counts: np.ndarray, n_draws: int, rng: np.random.RandomSta
     return drawn
 
 
-def _overlaps(recording: np.ndarray, windows: Table, part: np.ndarray) -> np.ndarray:
-    """Which windows share time with a window of another split: bool [m]."""
-    start = np.asarray(windows['onset'], np.float64)
-    stop = start + np.asarray(windows['duration'], np.float64)
-    clash = np.zeros(len(part), bool)
-    order = np.argsort(recording, kind='stable')
-    for here in np.split(order, np.flatnonzero(np.diff(recording[order])) + 1):
-        here = here[part[here] != '']
-        for name in np.unique(part[here]):
-            others, rest = here[part[here] == name], here[part[here] != name]
-            others = others[np.argsort(start[others], kind='stable')]
-            reach = np.append(-np.inf, np.maximum.accumulate(stop[others]))
-            begun = np.searchsorted(start[others], stop[rest] - TOUCH)  # windows of `name` that start before the stop
-            clash[rest] |= reach[begun] > start[rest] + TOUCH
-    return clash
-
-
 def _too_few(what: str, names: Sequence[str]) -> RequestError:
-    there = f'there {"is" if len(names) == 1 else "are"} {len(names)}' + (f': {_listed(names)}' if names else '')
+    there = f'there {"is" if len(names) == 1 else "are"} {len(names)}' + (f': {listed(names)}' if names else '')
     return RequestError(
         f'a split by {what!r} needs at least 3 groups, one each for train, valid and test; {there}. '
         f'Split by something else (for instance --set split.by={"run" if what == "subject" else "subject"}), '
@@ -319,5 +271,6 @@ def _too_few(what: str, names: Sequence[str]) -> RequestError:
     )
 
 
-def _listed(names: Sequence[str], limit: int = 8) -> str:
+def listed(names: Sequence[str], limit: int = 8) -> str:
+    """Names as they stand in a message, the first few of many."""
     return ', '.join(map(repr, names[:limit])) + (f', ... ({len(names)})' if len(names) > limit else '')

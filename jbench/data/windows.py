@@ -8,15 +8,62 @@ from typing import Any
 
 import numpy as np
 
-from jbench.data.targets import column
-from jbench.spec import Classes, RequestError, Target, Window
+from jbench.data.targets import Table, as_text, column, present
+from jbench.spec import Classes, RequestError, Target, Trim, Where, Window
 
 SHIFT = 20  # id of a window = recording << 20 | window
 
 
-def triggers(events: Mapping[str, np.ndarray], window: Window, target: Target) -> list[int]:
-    """Rows of the event table that make windows. Raises RequestError if two of one type start at the same time."""
-    rows = [int(i) for i in np.flatnonzero(events['type'] == window.trigger)]
+def fitting(events: Table, where: Where) -> np.ndarray:
+    """Which events a condition names: bool [n]. Values are compared as text; what is missing has none of them.
+
+    Raises: RequestError for an unknown column, or for `least` of what is no number.
+    """
+    values = column(events, where.field)
+    good = present(values)
+    texts = np.array([as_text(v) for v in values], dtype=str)
+    if where.values:
+        good = good & np.isin(texts, where.values)
+    if where.least is not None:
+        try:
+            good[good] = texts[good].astype(float) >= where.least
+        except ValueError as error:
+            raise RequestError(f'events with {where.field!r} of at least {where.least:g}: {error}') from None
+    return good if where.keep else ~good
+
+
+def chosen(events: Table, window: Window) -> dict[str, np.ndarray]:
+    """The event table without the triggers that do not fit `window.where`, the others trimmed by `window.trim`."""
+    out = np.zeros(len(events['onset']), bool)
+    for where in window.where:
+        out |= ~fitting(events, where)
+    kept = ~(out & (events['type'] == window.trigger))
+    table = {k: v[kept] for k, v in events.items()}
+    return _trimmed(table, window.trigger, window.trim) if window.trim else table
+
+
+def _trimmed(events: dict[str, np.ndarray], trigger: str, trim: Trim) -> dict[str, np.ndarray]:
+    """The trigger just before the first one of another value keeps its last `longest` s, the one just after the last
+    one of another value its first. Neighbours further out stay as they are, as in NeuralBench."""
+    rows = np.flatnonzero(events['type'] == trigger)
+    other = np.flatnonzero([as_text(v) != trim.value for v in column(events, trim.field)[rows]])
+    onset, duration = events['onset'].copy(), events['duration'].copy()
+    if len(other) and other[0] > 0:
+        i = rows[other[0] - 1]
+        onset[i] += max(0.0, duration[i] - trim.longest)
+        duration[i] = min(duration[i], trim.longest)
+    if len(other) and trim.both and other[-1] + 1 < len(rows):
+        i = rows[other[-1] + 1]
+        duration[i] = min(duration[i], trim.longest)
+    return events | {'onset': onset, 'duration': duration}
+
+
+def triggers(events: Table, window: Window, target: Target) -> list[int]:
+    """Rows of the event table that make windows: not those that begin before the recording (where it was cropped).
+
+    Raises: RequestError if two of one type start at the same time.
+    """
+    rows = [int(i) for i in np.flatnonzero((events['type'] == window.trigger) & (events['onset'] >= 0))]
     onsets = [float(events['onset'][i]) for i in rows]
     if len(set(onsets)) < len(onsets):
         twice = next(t for t in onsets if onsets.count(t) > 1)
@@ -28,20 +75,22 @@ def triggers(events: Mapping[str, np.ndarray], window: Window, target: Target) -
 
 
 def starts(onset: float, duration: float, window: Window) -> list[float]:
-    """Window starts (s) for an event at `onset` lasting `duration` s.
+    """Window starts (s) for an event at `onset` lasting `duration` s, or for its last `window.last` s.
 
     Raises RequestError where windows are strided and the event is shorter than one of them.
     """
+    stop = onset + duration
+    if window.last is not None:
+        onset = max(onset, stop - window.last)
     first = onset + window.start
     if window.stride is None:
         return [first]
-    stop = onset + duration
     if window.keep_incomplete:
         n = math.ceil((stop - first) / window.stride - 1e-9)
     else:
         n = math.floor((stop - window.duration - first) / window.stride + 1e-9) + 1
     if n < 1:
-        raise RequestError(f'an event of {duration:.2f} s, shorter than one window of {window.duration:g} s')
+        raise RequestError(f'an event of {stop - onset:.2f} s, shorter than one window of {window.duration:g} s')
     return [first + k * window.stride for k in range(n)]
 
 

@@ -20,6 +20,7 @@ def factory(model: ModelSpec) -> Callable[..., Any]:
 
 
 CLASSES = ('classes', 'state')
+ONE_ANSWER = (*CLASSES, 'labels', 'value', 'embedding')  # a window; keystrokes ask for one a frame
 OVER_TIME = ('imagery', 'ssvep', 'cvep', 'p300', 'erp', 'rstate', 'sleep', 'emg')  # not single volumes
 
 
@@ -53,6 +54,7 @@ MODELS = {
             title='EEGNet',
             family='classic',
             target='jbench.models.eegnet:eegnet',
+            targets=ONE_ANSWER,
             published=(('polluted', True),),
             n_parameters=1456,
             citation='Lawhern et al. (2018), J. Neural Eng. 15, 056013',
@@ -62,6 +64,7 @@ MODELS = {
             title='ShallowFBCSPNet',
             family='classic',
             target='jbench.models.shallow_fbcsp_net:shallow_fbcsp_net',
+            targets=ONE_ANSWER,
             n_parameters=36320,
             citation='Schirrmeister et al. (2017), Hum. Brain Mapp. 38, 5391-5420',
         ),
@@ -70,6 +73,7 @@ MODELS = {
             title='Deep4Net',
             family='classic',
             target='jbench.models.deep4net:deep4net',
+            targets=ONE_ANSWER,
             n_parameters=146025,
             citation='Schirrmeister et al. (2017), Hum. Brain Mapp. 38, 5391-5420',
         ),
@@ -78,6 +82,7 @@ MODELS = {
             title='EEG Conformer',
             family='classic',
             target='jbench.models.eegconformer:eegconformer',
+            targets=ONE_ANSWER,
             published=(('polluted', True),),
             n_parameters=277440,
             citation='Song et al. (2023), IEEE Trans. Neural Syst. Rehabil. Eng. 31, 710-719',
@@ -87,6 +92,7 @@ MODELS = {
             title='BDTCN',
             family='classic',
             target='jbench.models.bdtcn:bdtcn',
+            targets=ONE_ANSWER,
             n_parameters=26974,
             citation='Gemein et al. (2020), NeuroImage 220, 117021',
         ),
@@ -95,6 +101,7 @@ MODELS = {
             title='ATCNet',
             family='classic',
             target='jbench.models.atcnet:atcnet',
+            targets=ONE_ANSWER,
             n_parameters=28960,
             citation='Altaheri et al. (2022), IEEE Trans. Ind. Inform. 19, 2249-2258',
         ),
@@ -103,6 +110,7 @@ MODELS = {
             title='CTNet',
             family='classic',
             target='jbench.models.ctnet:ctnet',
+            targets=ONE_ANSWER,
             n_parameters=150280,
             citation='Zhao et al. (2024), Sci. Rep. 14, 20237',
         ),
@@ -111,6 +119,7 @@ MODELS = {
             title='SimpleConvTimeAgg',
             family='classic',
             target='jbench.models.simpleconv_time_agg:simpleconv_time_agg',
+            targets=ONE_ANSWER,
             positions=True,
             n_parameters=4170867,
             citation='Defossez et al. (2023), Nat. Mach. Intell. 5, 1097-1107',
@@ -120,6 +129,7 @@ MODELS = {
             title='EEGNeX',
             family='classic',
             target='jbench.models.eegnex:eegnex',
+            targets=ONE_ANSWER,
             citation='Chen et al. (2024), Biomed. Signal Process. Control 87, 105475',
         ),
         _classical(
@@ -140,7 +150,7 @@ MODELS = {
             'cov_ts_ridge',
             'Covariance, tangent space, ridge regression',
             'Sabbagh et al. (2020), NeuroImage 222, 116893',
-            ('value',),
+            ('value', 'embedding'),
             OVER_TIME,
         ),
         _classical(
@@ -233,7 +243,7 @@ MODELS = {
             'ridge',
             'Log band powers, ridge regression',
             'Hoerl and Kennard (1970), Technometrics 12, 55-67',
-            ('value',),
+            ('value', 'embedding'),
             OVER_TIME,
         ),
         ModelSpec(
@@ -250,6 +260,7 @@ MODELS = {
             family='baselines',
             target='jbench.models.eegnet:eegnet',
             citation='NeuralBench',
+            targets=ONE_ANSWER,
             trained=False,
             published=(('polluted', True),),
         ),

@@ -11,6 +11,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -37,10 +38,11 @@ Predict = Callable[[Windows], np.ndarray]  # windows -> outputs f64 [N, n_out]
 
 
 class Part(NamedTuple):
-    """Windows with their targets: int [N] classes, or float [N, K] labels or values."""
+    """Windows with their targets: int [N] classes or stimuli, float [N, K] labels or values, int [N, L] keys."""
 
     x: Windows
     y: np.ndarray
+    about: metrics.About = MappingProxyType({})  # subject, group and vectors, where scores need them
 
 
 class Training(NamedTuple):
@@ -49,7 +51,7 @@ class Training(NamedTuple):
     train: Part
     valid: Part  # to tune on
     both: Part  # train, then valid: what the published protocol fits on
-    kind: str  # of the target: 'classes' | 'labels' | 'value'
+    kind: str  # of the target: 'classes' | 'labels' | 'value' | 'embedding' | 'keystrokes'
     n_out: int
     signal: Signal
     metric: str  # the headline
@@ -61,7 +63,7 @@ class Method(NamedTuple):
     """A baseline: how a window is described, what is learnt of the descriptions, which estimators are tried.
 
     `steps` and `candidates` are made for the targets y of the windows they are fitted on. The outputs of an estimator
-    are `predict_proba` of classes, `decision_function` of labels, `predict` of values.
+    are `predict_proba` of classes, `decision_function` of labels, `predict` of values and embeddings.
     """
 
     name: str
@@ -71,11 +73,13 @@ class Method(NamedTuple):
 
 
 def dummy(data: Training) -> Predict:
-    """The rule that looks at no signal: most frequent class, prevalence of labels, mean of values (metrics.dummy).
+    """The rule that looks at no signal: most frequent class or key, prevalence of labels, mean of values or embeddings
+    (metrics.dummy).
 
     Fitted on train and validation targets, as published; it has nothing to tune.
     """
-    return lambda test: metrics.dummy(data.kind, data.both.y, len(test), n_out=data.n_out)
+    vectors = data.both.about.get('vectors')
+    return lambda test: metrics.dummy(data.kind, data.both.y, len(test), n_out=data.n_out, vectors=vectors)
 
 
 def fit(method: Method, data: Training) -> Predict:
@@ -163,6 +167,8 @@ def _fitted_on(method: Method, data: Training) -> tuple[np.ndarray, np.ndarray]:
         shown = ', '.join(f'{n} of class {c}' for c, n in zip(classes, counts, strict=True))
         wanted = 'windows of two classes' + (f', {least} of one of them' if least > 1 else '')
         raise RequestError(f'model {method.name}: it needs {wanted}; {where} holds {shown} (that vary)')
+    if data.kind == 'embedding':
+        y = part.about['vectors'][y]
     return np.concatenate([method.describe(x) for x in blocks(part.x, keep)]), y[:, 0] if data.kind == 'value' else y
 
 
@@ -206,7 +212,8 @@ def _best(
     if len(fitted) == 1:
         return fitted[0]
     seen = np.concatenate([*look(data.valid.x)])
-    scores = [metrics.evaluate(data.kind, _outputs(m, seen, data), data.valid.y)[data.metric] for m in fitted]
+    part = data.valid
+    scores = [metrics.evaluate(data.kind, _outputs(m, seen, data), part.y, part.about)[data.metric] for m in fitted]
     sign = 1 if metrics.BETTER[data.metric] == 'higher' else -1
     return fitted[int(np.argmax([-np.inf if s is None else sign * s for s in scores]))]
 
@@ -214,7 +221,7 @@ def _best(
 def _outputs(model: Any, features: np.ndarray, data: Training) -> np.ndarray:
     """What a fitted estimator says of features: f64 [N, n_out]."""
     if data.kind != 'classes':
-        said = model.predict(features) if data.kind == 'value' else model.decision_function(features)
+        said = model.decision_function(features) if data.kind == 'labels' else model.predict(features)
         return np.asarray(said, np.float64).reshape(len(features), data.n_out)
     out = np.zeros((len(features), data.n_out))
     out[:, model.classes_] = model.predict_proba(features)

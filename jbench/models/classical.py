@@ -47,7 +47,7 @@ def cov_ts_lr(data: Training) -> Predict:
 
 
 def cov_ts_ridge(data: Training) -> Predict:
-    """As cov_ts_lr, with ridge regression of a value."""
+    """As cov_ts_lr, with ridge regression of a value or an embedding."""
     return fit(Method('cov_ts_ridge', _covariances, _tangent, _ridge(data)), data)
 
 
@@ -153,7 +153,7 @@ def time_domain_lr(data: Training) -> Predict:
 
 
 def ridge(data: Training) -> Predict:
-    """Band powers as in band_power_lr, ridge regression of a value."""
+    """Band powers as in band_power_lr, ridge regression of a value or an embedding."""
     return fit(Method('ridge', partial(_band_powers, sfreq=data.signal.sfreq), scaled, _ridge(data)), data)
 
 

@@ -40,7 +40,10 @@ def listing(args: argparse.Namespace) -> str:
         ),
         table(
             ('dataset', 'access', 'licence', 'on disk', 'tasks'),
-            [(d['name'], d['access'], d['licence'], disk[d['on_disk']], d['tasks']) for d in found['datasets']],
+            [
+                (d['name'], d['access'].partition(':')[0], d['licence'], disk[d['on_disk']], d['tasks'])
+                for d in found['datasets']
+            ],
         ),
         table(('model', 'family', 'parameters'), [tuple(m.values()) for m in found['models']]),
         table(
@@ -125,7 +128,7 @@ def _list_dataset(dataset: Dataset, data_dir: Path | None) -> Facts:
 
 
 def _list_suite(name: str) -> Facts:
-    members = [f'{task}@{version}' for task, version in SUITES[name]]
+    members = [f'{task}@{version}' for task, version in SUITES[name].tasks]
     there = {f'{task}@{t.version}' for task, versions in plan.tasks().items() for t in versions}
     return {'name': name, 'tasks': members, 'missing': [m for m in members if m not in there]}
 

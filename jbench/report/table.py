@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 SAID = ('simulated: ', 'debug: ', 'custom: ', 'partial: ')  # warnings that a note of their own tells
-PER_CENT = ('bal_acc', 'acc')  # fractions in files, per cent in tables (as the published tables do)
+PER_CENT = ('bal_acc', 'acc', 'top5_acc', 'cer')  # fractions in files, per cent in tables (as published)
 WORDS = ('task', 'task, dataset', 'dataset', 'model', 'metric')  # heads of columns that may fold
 Row = dict[str, Any]
 

@@ -1,105 +1,199 @@
-"""Core datasets of the brain-computer interface tasks, which MOABB serves: facts; their reader is still to come."""
+"""Datasets that MOABB serves: their facts are lines of `moabb.csv`, and one reader serves all of them.
+
+MOABB knows how each set lies on disk; it reads the files and makes MNE recordings of them (pip install -e '.[moabb]').
+Nothing else of it is used. Its pipeline moves every event by the first number of the dataset's `interval`; here events
+stay where they happened. Under `<data_dir>/<dataset>/` lie the files as MOABB stores them, and `recordings.csv`, the
+list of subjects, sessions and runs, which only reading every file can tell. This writes it, and fetches nothing:
+
+    python -m jbench.data.sources.moabb DATASET DATA_DIR
+"""
 
 from __future__ import annotations
 
-from jbench.spec import Dataset
+import contextlib
+import csv
+import functools
+import io
+import os
+import sys
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-EventId = tuple[tuple[str, int], ...]
-_LAYOUT = 'the files as MOABB downloads them'
-WANG_ID = tuple((f'{8 + k % 8 + 0.2 * (k // 8):g}', k + 1) for k in range(40))
-REACHES = tuple(
-    f'{d}_{s}_{r}' for d in ('up', 'down', 'left', 'right') for s in ('slow', 'fast') for r in ('near', 'far')
+from jbench.data.moabb_events import event_table
+from jbench.data.recording import Finding, Recording, RecordingRef
+from jbench.spec import Dataset, MissingExtraError, RequestError, unknown
+
+if TYPE_CHECKING:
+    import mne
+
+LIST = 'recordings.csv'
+LAYOUT = (
+    f'what MOABB downloads (its folder of data: MNE-*-data), and {LIST}, which '
+    'python -m jbench.data.sources.moabb DATASET DATA_DIR writes'
 )
 
 
-def _core(
-    name: str, title: str, shape: tuple[int, int, int, float], event_id: EventId, facts: tuple[str, str, str, str]
-) -> Dataset:
-    """One dataset: (subjects, recordings, channels, Hz), and (licence, citation, host, alias)."""
-    licence, citation, host, alias = facts
+def _dataset(row: dict[str, str]) -> Dataset:
+    """A line of the table; the first alias is MOABB's class."""
+    pairs = (p.rpartition('=') for p in row['event_id'].split())
     return Dataset(
-        name=name,
-        title=title,
-        source=None,
-        n_subjects=shape[0],
-        n_recordings=shape[1],
-        n_chans=shape[2],
-        sfreq=(shape[3],),
-        event_id=event_id,
-        licence=licence,
-        citation=citation,
-        host=host,
-        layout=_LAYOUT,
-        aliases=(alias,),
+        name=row['name'],
+        title=row['title'],
+        source=__name__,
+        n_subjects=int(row['n_subjects']),
+        n_recordings=int(row['n_recordings']),
+        n_chans=int(row['n_chans']),
+        sfreq=(float(row['sfreq']),),
+        event_id=tuple((label, int(code)) for label, _, code in pairs),
+        licence=row['licence'],
+        citation=row['citation'],
+        host=row['host'],
+        layout=LAYOUT,
+        access=row['access'],
+        aliases=tuple(dict.fromkeys(filter(None, (row['moabb_class'], row['alias'])))),
     )
 
 
-DATASETS = (
-    _core(
-        'Thielen2021From',
-        'Code-modulated visual speller, 20 symbols',
-        (30, 150, 8, 512.0),
-        tuple((f'symbol_{k}', k) for k in range(20)),
-        (
-            'CC0-1.0',
-            'Thielen et al. (2021), J. Neural Eng. 18, 056007',
-            'public.data.ru.nl/dcc/DSC_2018.00122_448_v3',
-            'Thielen2021',
-        ),
-    ),
-    _core(
-        'Scherer2015Individually',
-        'Five mental tasks of people with spinal cord injury or stroke',
-        (9, 18, 30, 256.0),
-        (('math', 1), ('letter', 2), ('rotation', 3), ('count', 4), ('baseline', 5)),
-        (
-            'CC-BY-NC-ND-4.0',
-            'Scherer et al. (2015), PLoS ONE 10, e0123727',
-            'doc.ml.tu-berlin.de/bbci/',
-            'BNCI2015_004',
-        ),
-    ),
-    _core(
-        'Srisrisawang2024Simultaneous',
-        'Reaches in four directions, at two speeds and distances',
-        (20, 20, 60, 500.0),
-        tuple((r, k + 1) for k, r in enumerate(REACHES)),
-        (
-            'CC-BY-4.0',
-            'Srisrisawang and Mueller-Putz (2024), J. Neural Eng.',
-            'lampx.tugraz.at/~bci/database/001-2025/',
-            'BNCI2025_001',
-        ),
-    ),
-    _core(
-        'Stieger2021Continuous',
-        'Continuous control by imagery of hands',
-        (62, 598, 60, 1000.0),
-        (('right_hand', 1), ('left_hand', 2), ('both_hand', 3), ('rest', 4)),
-        (
-            'CC-BY-NC-4.0',
-            'Stieger et al. (2021), Scientific Data 8, 98',
-            'figshare.com/articles/dataset/13123148',
-            'Stieger2021',
-        ),
-    ),
-    _core(
-        'Schreuder2010New',
-        'Auditory oddball from six directions',
-        (21, 42, 60, 250.0),
-        (('Target', 1), ('NonTarget', 2)),
-        ('CC-BY-NC-ND-4.0', 'Schreuder et al. (2010), PLoS ONE 5, e9813', 'doc.ml.tu-berlin.de/bbci/', 'BNCI2015_009'),
-    ),
-    _core(
-        'Wang2017Benchmark',
-        'SSVEP speller, 40 frequencies',
-        (34, 34, 64, 250.0),
-        WANG_ID,
-        (
-            'CC-BY-4.0',
-            'Wang et al. (2017), IEEE Trans. Neural Syst. Rehabil. Eng. 25, 1746-1752',
-            'zenodo.org/records/14865172/',
-            'Wang2016',
-        ),
-    ),
-)
+with open(Path(__file__).with_name('moabb.csv'), newline='', encoding='utf-8') as table:
+    DATASETS = tuple(map(_dataset, csv.DictReader(table)))
+
+OPTIONS: dict[str, dict[str, Any]] = {  # of MOABB's class
+    'Ofner2017UpperExecution': {'imagined': False, 'executed': True},
+    'Shin2017OpenA': {'accept': True},  # whoever has the files has accepted the licence
+    'Shin2017OpenB': {'accept': True},
+    'Stieger2021Continuous': {'fix_bads': False},
+}
+NOT_EEG = {'Srisrisawang2024Simultaneous': ('x', 'y', 'vx', 'vy', 'validity', 'targetPosX', 'targetPoxY')}  # (sic)
+
+
+def recordings(dataset: Dataset, root: Path) -> list[RecordingRef]:
+    """One reference a line of the list, in MOABB's order; [] without the list."""
+    path = root / LIST
+    if not path.exists():
+        return []
+    with open(path, newline='', encoding='utf-8') as f:
+        rows = list(csv.DictReader(f))
+    wanted = ('subject', 'session', 'run')
+    if any(row.get(name) is None for row in rows for name in wanted):
+        raise RequestError(f'{path}: each line needs {", ".join(wanted)}; remove the list, and have it written again')
+    return [RecordingRef(dataset.name, row['subject'], row['session'], row['run'], (str(path),)) for row in rows]
+
+
+def read(ref: RecordingRef) -> Recording | Finding:
+    """One run in volts. Events `Stimulus` at their true onsets, with `code` and `label`; they last as MOABB's
+    interval says, those of code-modulated flicker one cycle of the code."""
+    dataset, root = _named(ref.dataset), Path(ref.files[0]).parent
+    refused: list[str] = []
+    with _offline(root, refused):
+        try:
+            source = _source(dataset)
+            runs = _runs(dataset.name, str(root), ref.subject)
+            if (ref.session, ref.run) not in runs:
+                found = ', '.join('/'.join(key) for key in runs)
+                rule, remedy = 'the run must be among those of its subject', f'remove {LIST}, and have it written again'
+                return Finding(ref.where, rule, found, f'{ref.session}/{ref.run}', remedy)
+            raw = runs[ref.session, ref.run].copy()
+            events = event_table(dataset, source, raw, ref)
+        except Exception as error:  # MOABB tells in many ways that a file is not there
+            if not refused:
+                raise
+            rule, found = f'the files of subject {ref.subject} must be there', f'that MOABB asks {refused[0]} for one'
+            remedy = f'fetch the subject by MOABB into {root} ({type(error).__name__})'
+            return Finding(ref.where, rule, found, dataset.layout, remedy)
+    raw.set_channel_types({c: 'misc' for c in NOT_EEG.get(dataset.name, ()) if c in raw.ch_names})
+    return Recording(raw.set_annotations(None), events)
+
+
+def write_list(dataset: Dataset, root: Path) -> list[str]:
+    """Read every subject below `root`, and write the list of their recordings.
+
+    Returns: what kept each other subject from being read. Raises: RequestError where none can be.
+    """
+    from jbench.data import fs
+
+    text, missing = io.StringIO(), []
+    writer = csv.writer(text, lineterminator='\n')
+    writer.writerow(('subject', 'session', 'run'))
+    refused: list[str] = []
+    with _offline(root, refused):
+        subjects = [str(s) for s in _source(dataset).subject_list]
+        for subject in subjects:
+            refused.clear()
+            try:
+                writer.writerows((subject, *key) for key in _runs(dataset.name, str(root), subject))
+            except Exception as error:
+                why = f'not there (MOABB asks {refused[0]} for it)' if refused else f'{type(error).__name__}: {error}'
+                missing.append(f'subject {subject}: {why}')
+    if len(missing) == len(subjects):
+        raise RequestError(f'{root}: no subject of {dataset.name} could be read; {missing[0] if missing else "none"}')
+    fs.write_atomic(root / LIST, text.getvalue().encode())
+    return missing
+
+
+def _named(name: str) -> Dataset:
+    for dataset in DATASETS:
+        if name.lower() in (n.lower() for n in (dataset.name, *dataset.aliases)):
+            return dataset
+    raise unknown('dataset of MOABB', name, [d.name for d in DATASETS])
+
+
+@contextlib.contextmanager
+def _offline(root: Path, refused: list[str]) -> Iterator[None]:
+    """MOABB looks for files under `root` alone; the hosts that it would ask for others are noted, and not asked."""
+    from jbench.data.receive import offline
+
+    before = dict(os.environ)
+    for name in [n for n in os.environ if n.startswith('MNE_DATA')]:
+        del os.environ[name]
+    os.environ |= {'MNE_DATA': str(root), '_MNE_FAKE_HOME_DIR': str(root)}  # the user's settings lead elsewhere
+    try:
+        with offline(refused):
+            yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+
+
+def _source(dataset: Dataset) -> Any:
+    """MOABB's own object for a dataset."""
+    if find_spec('moabb') is None:
+        raise MissingExtraError('moabb', 'moabb', f'reading {dataset.name}')
+    import moabb.datasets
+
+    return getattr(moabb.datasets, dataset.aliases[0])(**OPTIONS.get(dataset.name, {}))
+
+
+@functools.lru_cache(maxsize=1)  # MOABB reads a subject at once
+def _runs(name: str, root: str, subject: str) -> dict[tuple[str, str], mne.io.BaseRaw]:
+    """All recordings of a subject by session and run, as MOABB reads them: events are where the files have them."""
+    from moabb.datasets.download import active_sourcedata_store
+
+    source = _source(_named(name))
+    key = next(s for s in source.subject_list if str(s) == subject)
+    with active_sourcedata_store(source._sourcedata_store()):  # what MOABB fetched from its mirror
+        sessions = source._get_single_subject_data(key)
+    return {(str(session), str(run)): raw for session, runs in sessions.items() for run, raw in runs.items()}
+
+
+def main(argv: list[str]) -> int:
+    """Write the list of the recordings of a dataset. Returns: exit status, 2 where nothing could be read."""
+    if len(argv) != 2:
+        print('usage: python -m jbench.data.sources.moabb DATASET DATA_DIR', file=sys.stderr)
+        return 2
+    try:
+        dataset = _named(argv[0])
+        root = Path(argv[1]) / dataset.name
+        if not root.is_dir():
+            raise RequestError(f'{root}: no such folder; put there: {dataset.layout}')
+        missing = write_list(dataset, root)
+    except RequestError as error:
+        print(f'jbench: {error}', file=sys.stderr)
+        return 2
+    print('\n'.join([*missing, f'{root / LIST}: {len(recordings(dataset, root))} recordings']), file=sys.stderr)
+    return 0
+
+
+if __name__ == '__main__':
+    sys.exit(main(sys.argv[1:]))

@@ -6,7 +6,7 @@ import csv
 import re
 from pathlib import Path
 
-from jbench.data.contract import check_file
+from jbench.data.edf import check_edf
 from jbench.data.recording import Finding, Recording, RecordingRef
 from jbench.spec import Dataset, Download, RequestError
 
@@ -95,39 +95,10 @@ def _subject_info(path: Path) -> dict[str, tuple[tuple[str, str], ...]]:
 
 def read(ref: RecordingRef) -> Recording | Finding:
     """One EDF file in volts, with the events of its kind."""
-    bad = check_file(ref.files[0], (b'0       ',)) or _check_length(ref.files[0])
+    bad = check_edf(ref.files[0])
     if bad:
         return bad
     return _read_schalk(ref) if ref.dataset == SCHALK.name else _read_zyma(ref)
-
-
-def _check_length(path: str) -> Finding | None:
-    """An EDF file holds as many bytes as its header promises; MNE pads a truncated one without a word."""
-    with open(path, 'rb') as f:
-        head = f.read(256)
-        try:
-            n_bytes, n_records, n_signals = int(head[184:192]), int(head[236:244]), int(head[252:256])
-            f.seek(256 + n_signals * 216)
-            per_record = sum(int(f.read(8)) for _ in range(n_signals))
-        except ValueError:
-            return Finding(
-                path,
-                'the header must be that of an EDF file',
-                'text where numbers belong',
-                'numbers',
-                'the file is damaged: fetch it again',
-            )
-    size, expected = Path(path).stat().st_size, n_bytes + n_records * per_record * 2
-    if size == expected:
-        return None
-    why = 'truncated' if size < expected else 'longer (perhaps sent as text, with line ends changed)'
-    return Finding(
-        path,
-        'the file must hold what its header promises',
-        f'{size} bytes',
-        f'{expected} bytes',
-        f'the file is {why}: fetch it again',
-    )
 
 
 def _read_zyma(ref: RecordingRef) -> Recording | Finding:

@@ -1,0 +1,241 @@
+"""Embeddings of stimuli: one vector for each image, text, sound or film that windows show, made once and kept.
+
+Where the vectors of a data set come from, the first that is there:
+1. a source module with `vectors(names, size)`, as simulated sets have;
+2. `<data_dir>/<dataset>/embeddings/<encoder>.safetensors` or `.npz`: vectors made elsewhere, keyed by stimulus;
+3. `<data_dir>/encoders/<encoder>/`: the encoder itself, as its hub serves it; its vectors are kept in
+   `<workdir>/embeddings/`, so that work which is stopped goes on where it was.
+
+What is computed is NeuralBench's (protocol.md section 4). Nothing heavy is imported before it is needed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from jbench.data import fs
+from jbench.spec import Dataset, RequestError, Task, unknown
+
+if TYPE_CHECKING:
+    import numpy as np
+
+Part = tuple[float, float]  # (start, duration) in s, of a sound or a film
+Report = Callable[[str, int, int], None]  # (what, done, total); what it raises ends the work
+
+
+class Encoder(NamedTuple):
+    """A frozen network that turns stimuli into vectors."""
+
+    model: str  # what its hub calls it
+    kind: str  # of stimulus: 'image' | 'text' | 'word' | 'sound' | 'video'
+    size: int  # of the vectors
+    layers: tuple[float, ...] = ()  # averaged: shares of the depth, rounded down to whole layers
+    groups: int = 1  # equal parts of a window whose means are joined
+    frequency: float = 0.0  # Hz, of the vectors that are averaged over a window
+
+    @property
+    def timed(self) -> bool:
+        """Whether a vector belongs to a part of the stimulus."""
+        return self.kind in ('sound', 'video')
+
+
+ENCODERS = {
+    'dinov2_giant': Encoder('facebook/dinov2-giant', 'image', 1536, (0.6667,)),
+    'gpt2': Encoder('openai-community/gpt2', 'text', 768, (0.6667,)),
+    'spacy_lg': Encoder('en_core_web_lg', 'word', 300),
+    'wav2vec2_xlsr': Encoder(
+        'facebook/wav2vec2-large-xlsr-53', 'sound', 4096, (0.875, 0.917, 0.958, 1.0), groups=4, frequency=120.0
+    ),
+    'vjepa2_vitg': Encoder('facebook/vjepa2-vitg-fpc64-256', 'video', 1408, (0.6667,), frequency=4.0),
+}
+
+
+def find(name: str) -> Encoder:
+    """An encoder of the table. Raises: RequestError with those there are."""
+    if name not in ENCODERS:
+        raise unknown('encoder', name, ENCODERS)
+    return ENCODERS[name]
+
+
+def part_name(file: str, start: float, duration: float) -> str:
+    """What a part of a sound or film is called (s from its beginning; may begin before it)."""
+    return f'{file}@{start:.3f}+{duration:.3f}'
+
+
+def split_name(name: str) -> tuple[str, Part]:
+    """The inverse of `part_name`."""
+    file, start, duration = re.fullmatch(r'(.*)@(-?[\d.]+)\+([\d.]+)', name, re.DOTALL).groups()  # type: ignore[union-attr]
+    return file, (float(start), float(duration))
+
+
+def provide(task: Task, dataset: Dataset, folder: Path, data_dir: Path | None, workdir: Path, report: Report) -> None:
+    """Put the embeddings of all stimuli of a prepared set beside it (`stimuli.npz`), if they are not there.
+
+    Raises: RequestError where nothing gives them (it says what would), or where they are of another size than the
+    encoder's.
+    """
+    import json
+
+    import numpy as np
+
+    if task.target.kind != 'embedding':
+        return
+    raw = fs.read_npz(folder / 'index.npz')['window.target']
+    names = sorted({json.loads(text)[0] for text in raw.tolist()})
+    path, encoder = folder / 'stimuli.npz', find(task.target.encoder)
+    if path.exists() and fs.read_npz(path)['names'].tolist() == names:
+        return
+    own = getattr(import_module(dataset.source or ''), 'vectors', None)
+    if own is not None:
+        vectors = np.asarray(own(names, encoder.size), np.float32)
+    else:
+        source, root = _source(task.target.encoder, dataset, data_dir)
+        vectors = embed(task.target.encoder, names, workdir / 'embeddings', source, root=root, report=report)
+    if vectors.shape != (len(names), encoder.size) or not np.isfinite(vectors).all():
+        raise RequestError(
+            f'{dataset.name}: the embeddings of its {len(names)} stimuli by {task.target.encoder} must be finite '
+            f'numbers {[len(names), encoder.size]}, got {list(vectors.shape)}; {encoder.model} makes the right ones'
+        )
+    fs.write_atomic(path, fs.npz_bytes({'names': np.array(names), 'vectors': vectors}))
+
+
+def files(folder: Path) -> list[str]:
+    """Names of the files in the folder of a prepared set that are no part of its manifest."""
+    return ['stimuli.npz'] if (folder / 'stimuli.npz').exists() else []
+
+
+def stored(folder: Path, names: Sequence[str]) -> np.ndarray:
+    """The embeddings f32 [N, D] of stimuli of a prepared set. Raises: RequestError where they are not there."""
+    import numpy as np
+
+    path = folder / 'stimuli.npz'
+    found = fs.read_npz(path) if path.exists() else {}
+    row = {name: k for k, name in enumerate(found.get('names', ()))}
+    if not row.keys() >= set(names):
+        raise RequestError(f'{path}: the embeddings of the stimuli are not there; run the same command again')
+    return np.asarray(found['vectors'])[[row[name] for name in names]]
+
+
+def embed(
+    name: str,
+    stimuli: Sequence[str],
+    cache: Path,
+    source: str | Path,
+    *,
+    root: Path | None = None,
+    report: Report = lambda what, done, total: None,
+) -> np.ndarray:
+    """Embeddings of stimuli, each distinct one computed once and kept.
+
+    Args:
+        name: of the encoder.
+        stimuli: texts, files (below `root`), or parts of files (`part_name`).
+        cache: folder of what was computed before, by content: the same file under two names is one stimulus.
+        source: the encoder's own folder, or what its hub calls it; or a `.npz` or `.safetensors` with vectors made
+            elsewhere, keyed by stimulus.
+        report: called about the progress.
+    Returns: f32 [len(stimuli), D].
+    Raises: RequestError for stimuli that are missing, all of them at once, or an encoder that cannot be loaded;
+        MissingExtraError.
+    """
+    import numpy as np
+
+    if Path(source).suffix in ('.npz', '.safetensors'):
+        return _imported(Path(source), stimuli)
+    from jbench.data import embedders
+
+    encoder = find(name)
+    files = {s: _located(s, encoder, root) for s in dict.fromkeys(stimuli)}
+    absent = [s for s, (path, _) in files.items() if isinstance(path, Path) and not path.is_file()]
+    if absent:
+        raise RequestError(f'{len(absent)} stimuli are not below {root}: {_some(absent)}')
+    kept = {s: cache / f'{name}-{_identity(source)}' / f'{_digest(*files[s])}.npz' for s in files}
+    todo = [s for s in files if not kept[s].exists()]
+    done, what = len(files) - len(todo), f'embed stimuli by {name}'
+    report(what, done, len(files))
+    look = embedders.load(name, encoder, source) if todo else None
+    for path, names in _by_file(todo, files):
+        assert look is not None
+        for s, vector in zip(names, look(path, [files[n][1] for n in names]), strict=True):
+            fs.write_atomic(kept[s], fs.npz_bytes({'vector': np.asarray(vector, np.float32)}))
+        done += len(names)
+        report(what, done, len(files))
+    return np.stack([fs.read_npz(kept[s])['vector'] for s in stimuli])
+
+
+def _source(name: str, dataset: Dataset, data_dir: Path | None) -> tuple[Path, Path | None]:
+    """What gives the vectors of a data set, and the folder of its stimuli. Raises: RequestError."""
+    home = (data_dir or Path('<data_dir>')) / dataset.name
+    made = [home / 'embeddings' / f'{name}{suffix}' for suffix in ('.safetensors', '.npz')]
+    network = (data_dir or Path('<data_dir>')) / 'encoders' / name
+    for path in (*made, network):
+        if path.exists():
+            return path, home
+    raise RequestError(
+        f'{dataset.name}: its stimuli need embeddings by {name}. Either put the files of {ENCODERS[name].model} into '
+        f'{network}, or vectors made elsewhere, keyed by stimulus, into {made[0]} (or .npz)'
+    )
+
+
+def _imported(path: Path, stimuli: Sequence[str]) -> np.ndarray:
+    """Vectors that somebody else made. Raises: RequestError that lists all missing stimuli at once."""
+    import numpy as np
+
+    found: Mapping[str, np.ndarray]
+    try:
+        if path.suffix == '.npz':
+            with np.load(path, allow_pickle=False) as archive:
+                found = {k: archive[k] for k in set(stimuli) & set(archive.files)}
+        else:
+            from safetensors.numpy import load_file
+
+            found = load_file(path)
+    except Exception as error:  # whatever the readers say of a damaged file
+        raise RequestError(f'{path}: cannot be read: {error}') from error
+    missing = [s for s in dict.fromkeys(stimuli) if s not in found]
+    if missing:
+        raise RequestError(f'{path}: no vector of {len(missing)} stimuli: {_some(missing)}')
+    sizes = {found[s].shape for s in stimuli}
+    if len(sizes) > 1 or len(next(iter(sizes))) != 1:
+        raise RequestError(f'{path}: vectors of one length expected, found the shapes {sorted(map(list, sizes))}')
+    return np.stack([found[s] for s in stimuli]).astype(np.float32)
+
+
+def _located(name: str, encoder: Encoder, root: Path | None) -> tuple[Path | str, Part | None]:
+    """The file (or the text) of a stimulus, and which part of it."""
+    if encoder.kind in ('text', 'word'):
+        return name, None
+    file, part = split_name(name) if encoder.timed else (name, None)
+    return (root or Path()) / file, part
+
+
+def _digest(stimulus: Path | str, part: Part | None) -> str:
+    content = fs.sha256_file(stimulus) if isinstance(stimulus, Path) else stimulus
+    return hashlib.sha256(repr((content, part)).encode()).hexdigest()
+
+
+def _identity(source: str | Path) -> str:
+    """What tells one encoder from another: names and sizes of its files, and its configuration."""
+    folder = Path(source)
+    facts: list[Any] = [str(source)]
+    if folder.is_dir():
+        facts = sorted((str(p.relative_to(folder)), p.stat().st_size) for p in folder.rglob('*') if p.is_file())
+        facts += [fs.sha256_file(p) for p in sorted(folder.rglob('config.json'))]
+    return hashlib.sha256(repr(facts).encode()).hexdigest()[:16]
+
+
+def _by_file(todo: Sequence[str], files: Mapping[str, tuple[Path | str, Any]]) -> Iterator[tuple[Any, list[str]]]:
+    """Stimuli that are parts of one file, together."""
+    groups: dict[Any, list[str]] = {}
+    for name in todo:
+        groups.setdefault(files[name][0], []).append(name)
+    yield from groups.items()
+
+
+def _some(names: Sequence[str]) -> str:
+    return ', '.join(names[:10]) + (f' and {len(names) - 10} more' if len(names) > 10 else '')

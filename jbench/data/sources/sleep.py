@@ -1,0 +1,134 @@
+"""Nights with sleep stages: Sleep-EDF, Haaglanden Medisch Centrum, and the PhysioNet challenge of 2018.
+
+Of the first two a night is an EDF file of signals, and one of annotations beside it. Stages 3 and 4 are N3. A single
+EEG channel keeps the name of its bipolar pair, or that of its first electrode where the other is at the ear.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from jbench.data.edf import check_edf
+from jbench.data.recording import Finding, Recording, RecordingRef
+from jbench.spec import Dataset, Download
+
+DATASETS = (
+    Dataset(
+        name='Kemp2000Analysis',
+        title='Nights at home with sleep stages, two bipolar channels (Sleep-EDF, cassette)',
+        source=__name__,
+        n_subjects=78,
+        n_recordings=153,
+        n_chans=2,
+        sfreq=(100.0,),
+        seconds=84900.0,
+        event_types=('SleepStage',),
+        licence='ODC-By-1.0',
+        citation='Kemp et al. (2000), IEEE Trans. Biomed. Eng. 47(9), 1185-1194',
+        host='physionet.org/files/sleep-edfx/1.0.0/sleep-cassette/',
+        layout='(sleep-cassette/)SC4<NN><night><letters>-PSG.edf with SC4<NN><night><letters>-Hypnogram.edf beside it',
+        download=Download(url='https://physionet.org/files/sleep-edfx/1.0.0/', files='sleep-cassette/SC4*.edf'),
+        aliases=('SleepEDF',),
+    ),
+    Dataset(
+        name='Alvarez2022Haaglanden',
+        title='Nights in a hospital with sleep stages',
+        source=__name__,
+        n_subjects=151,
+        n_recordings=151,
+        n_chans=6,
+        sfreq=(256.0,),
+        event_types=('SleepStage',),
+        licence='CC-BY-4.0',
+        citation='Alvarez-Estevez and Rijsman (2022), PhysioNet',
+        host='physionet.org/content/hmc-sleep-staging/1.1/',
+        layout='(recordings/)SN<NNN>.edf with SN<NNN>_sleepscoring.edf beside it',
+        download=Download(url='https://physionet.org/files/hmc-sleep-staging/1.1/', files='recordings/SN*.edf'),
+        aliases=('HMC-Sleep-Staging',),
+    ),
+    Dataset(
+        name='Ghassemi2018You',
+        title='Nights in a laboratory with arousals and sleep stages',
+        source=None,
+        n_subjects=1983,
+        n_recordings=1983,
+        n_chans=6,
+        sfreq=(200.0,),
+        seconds=25735.0,
+        event_types=('SleepArousal', 'SleepStage'),
+        licence='ODC-By-1.0',
+        citation='Ghassemi et al. (2018), Comput. Cardiol. 45',
+        host='physionet.org/files/challenge-2018/1.0.0/',
+        layout='as its host serves it',
+        aliases=('CinC2018',),
+    ),
+)
+# of a dataset: the folder at its host, files of signals (subject, and night where there are several), of annotations
+FILES = {
+    'Kemp2000Analysis': ('sleep-cassette', r'SC4(\d\d)(\d)..-PSG\.edf', 'SC4{}{}*-Hypnogram.edf'),
+    'Alvarez2022Haaglanden': ('recordings', r'(SN\d{3})()\.edf', '{}{}_sleepscoring.edf'),
+}
+STAGES = {
+    'W': 'W',
+    '1': 'N1',
+    '2': 'N2',
+    '3': 'N3',
+    '4': 'N3',
+    'N1': 'N1',
+    'N2': 'N2',
+    'N3': 'N3',
+    'N4': 'N3',
+    'R': 'R',
+}
+SILENT = ('Sleep stage ?', 'Movement time')  # no stage; also what begins with Lights
+TYPES = {'EEG': 'eeg', 'EOG': 'eog', 'EMG': 'emg', 'Resp': 'resp', 'Temp': 'temperature'}
+# the published names; the muscles of the chin and the heart stay EEG there, so they do here
+HMC = {'EEG F4-M1': 'F4', 'EEG C4-M1': 'C4', 'EEG O2-M1': 'O2', 'EEG C3-M2': 'C3', 'EMG chin': 'EMG'}
+HMC_EYES = {'EOG E1-M2': 'EOG1', 'EOG E2-M2': 'EOG2'}
+
+
+def recordings(dataset: Dataset, root: Path) -> list[RecordingRef]:
+    """One reference a night whose annotations lie beside it, by subject and night."""
+    folder, signals, annotations = FILES[dataset.name]
+    refs = []
+    for path in sorted([*root.glob('*.edf'), *(root / folder).glob('*.edf')], key=lambda p: p.name):
+        found = re.fullmatch(signals, path.name)
+        stages = sorted(path.parent.glob(annotations.format(*found.groups()))) if found else []
+        if found and stages:
+            refs.append(RecordingRef(dataset.name, found[1], found[2] or '0', '0', (str(path), str(stages[0]))))
+    return refs
+
+
+def read(ref: RecordingRef) -> Recording | Finding:
+    """A night in volts. Events: `SleepStage` with `stage` (neighbours of one stage are one event), and `BeforeSleep`
+    and `SleepOnset` with `n2_onset` (data/hypnogram.py)."""
+    import mne
+    import numpy as np
+
+    from jbench.data.hypnogram import merged, night
+
+    for path in ref.files:
+        bad = check_edf(path)
+        if bad:
+            return bad
+    marks = mne.read_annotations(ref.files[1])
+    known = {f'Sleep stage {k}': v for k, v in STAGES.items()}
+    odd = sorted({d for d in marks.description if d not in known and d not in SILENT and not d.startswith('Lights')})
+    kept = np.array([d in known for d in marks.description], bool)
+    if odd or not kept.any():
+        found = ', '.join(odd) or 'none'
+        return Finding(ref.files[1], 'sleep stages must be there and known', found, ', '.join(known), 'fetch it again')
+    stages = np.array([known[d] for d in marks.description[kept]])
+    raw = mne.io.read_raw_edf(ref.files[0])
+    renamed, kinds = HMC | HMC_EYES, dict.fromkeys(HMC_EYES, 'eog')
+    if ref.dataset == 'Kemp2000Analysis':
+        kinds = {c: TYPES[c.partition(' ')[0]] for c in raw.ch_names if c.partition(' ')[0] in TYPES}
+        renamed = {c: c.partition(' ')[2] for c in kinds}
+    absent = [c for c in renamed if c not in raw.ch_names]
+    if absent or not renamed:
+        rule, found = 'the channels of the set must be there', ', '.join(raw.ch_names)
+        return Finding(ref.files[0], rule, found, ', '.join(absent) or 'EEG and others', 'use the original file')
+    raw.set_channel_types(kinds).drop_channels('Event marker', on_missing='ignore')
+    raw.rename_channels(renamed).set_montage('standard_1005', on_missing='ignore')
+    return Recording(raw.set_annotations(None), night(*merged(marks.onset[kept], marks.duration[kept], stages)))

@@ -1,0 +1,39 @@
+"""Magnetoencephalography: two tasks of NeuralBench. Version 1 is the published protocol with its faults."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from jbench.spec import Exclusion, SignalSpec
+from jbench.tasks.cognitive import IMAGE as EEG_IMAGE
+from jbench.tasks.cognitive import TYPING as EEG_TYPING
+
+SIGNAL = SignalSpec(picks=('meg',), baseline=(0.0, 0.2))
+TRAIN_SCALED = replace(SIGNAL, scaler='train')
+BAD = ('S23', 'S11122024', 'S12122024', 'S26112024', 'S27112024', 'S28112024')
+
+IMAGE = replace(
+    EEG_IMAGE,
+    device='meg',
+    category='meg',
+    datasets=('Hebart2023ThingsMeg',),
+    simulated='SimulatedMegImage',
+    signal=SIGNAL,
+    overrides=(),
+)
+TYPING = replace(
+    EEG_TYPING,
+    device='meg',
+    category='meg',
+    datasets=('Levy2026NoninvasiveMeg',),
+    simulated='SimulatedMegTyping',
+    signal=SIGNAL,
+    exclude=tuple(Exclusion('Levy2026NoninvasiveMeg', s, 'bad, removed by the published protocol') for s in BAD),
+)
+
+TASKS = (
+    IMAGE,
+    replace(IMAGE, version=2, signal=TRAIN_SCALED),
+    TYPING,
+    replace(TYPING, version=2, signal=TRAIN_SCALED),
+)

@@ -1,0 +1,66 @@
+"""Traits of a person from a minute or two of rest: three tasks of NeuralBench on the Healthy Brain Network.
+
+Version 1 is the published protocol with its faults.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from jbench.spec import Classes, Crop, Predefined, Recipe, SignalSpec, Task, Value, Where, Window
+
+# published: above 180 s (whole recordings, before they are cropped), which one sample of 2 ms more is
+REST = (Where(field='task', values=('task-RestingState',)), Where(field='duration', least=180.002))
+TILES = Window(trigger='Eeg', duration=2.0, stride=2.0)
+FIRST_MINUTES = SignalSpec(crop=Crop(start=0.0))  # meant to begin after the first minute, which version 2 does
+LATER_MINUTES = SignalSpec(crop=Crop())
+BY_RELEASE = Predefined(field='release', test=('R5',), valid_by='release', valid=0.091)
+REGRESSION = Recipe(loss='squared_error', label_smoothing=0.0, patience=7)
+
+AGE = Task(
+    name='age',
+    category='phenotyping',
+    paradigm='rstate',
+    title='How old a child or young person is',
+    datasets=('Shirazi2024Hbn',),
+    simulated='SimulatedAge',
+    window=replace(TILES, where=(*REST, Where(field='age'))),
+    target=Value(field='age'),
+    signal=FIRST_MINUTES,
+    split=BY_RELEASE,
+    recipe=REGRESSION,
+    metric='pearsonr',
+)
+PSYCHOPATHOLOGY = replace(
+    AGE,
+    name='psychopathology',
+    title='How much somebody young acts against others (externalizing factor)',
+    simulated='SimulatedPsychopathology',
+    window=replace(TILES, where=(*REST, Where(field='externalizing'))),
+    target=Value(field='externalizing'),
+)
+SEX = replace(
+    AGE,
+    name='sex',
+    title='Whether somebody young is female or male',
+    simulated='SimulatedSex',
+    window=replace(TILES, where=(*REST, Where(field='sex'))),
+    target=Classes(field='sex'),
+    recipe=Recipe(class_weights=True, patience=7),
+    metric='bal_acc',
+)
+
+TASKS = (
+    AGE,
+    replace(AGE, version=2, target=Value(field='age', scaled=True), signal=LATER_MINUTES, level='subject'),
+    PSYCHOPATHOLOGY,
+    replace(
+        PSYCHOPATHOLOGY,
+        version=2,
+        target=Value(field='externalizing', scaled=True),
+        signal=LATER_MINUTES,
+        level='subject',
+    ),
+    SEX,
+    replace(SEX, version=2, signal=LATER_MINUTES, level='subject'),
+)

@@ -1,0 +1,60 @@
+"""Sleep: three tasks of NeuralBench. Version 1 is the published protocol with its faults."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from jbench.spec import Classes, Recipe, StateClasses, Task, Trim, Value, Where, Window
+
+LABELLED = (Where(field='split', values=('train',)),)  # the test part of its challenge has no labels
+UNTIL_SLEEP = Value(field='n2_onset', until=True, clip=(0.0, 600.0))
+
+ONSET = Task(
+    name='sleep_onset',
+    category='sleep',
+    paradigm='sleep',
+    title='How long until sleep begins (the first N2), at most ten minutes',
+    datasets=('Kemp2000Analysis', 'Alvarez2022Haaglanden', 'Ghassemi2018You'),
+    simulated='SimulatedSleepOnset',
+    window=Window(trigger='SleepOnset', duration=5.0, stride=5.0),  # the 20 minutes before it
+    target=UNTIL_SLEEP,
+    recipe=Recipe(loss='squared_error', loss_scale=1e-4, sampler='bins', label_smoothing=0.0, patience=7),
+    metric='bmae',
+    overrides=(('Ghassemi2018You', (('window.where', LABELLED),)),),
+)
+STAGE = Task(
+    name='sleep_stage',
+    category='sleep',
+    paradigm='sleep',
+    title='Wake, N1, N2, N3 or REM every 30 s',
+    datasets=('Kemp2000Analysis', 'Alvarez2022Haaglanden', 'Ghassemi2018You'),
+    simulated='SimulatedSleepStage',
+    window=Window(trigger='SleepStage', duration=30.0, stride=30.0, trim=Trim(both=False)),
+    target=Classes(field='stage'),
+    recipe=Recipe(class_weights=True),
+    overrides=(('Ghassemi2018You', (('window.where', LABELLED),)),),
+)
+
+TASKS = (
+    Task(
+        name='sleep_arousal',
+        category='sleep',
+        paradigm='sleep',
+        title='Whether 15 s of a night touch an arousal',
+        datasets=('Ghassemi2018You',),
+        simulated='SimulatedSleepArousal',
+        window=Window(trigger='Eeg', duration=15.0, stride=15.0, where=LABELLED),
+        target=StateClasses(event='SleepArousal', field='label'),
+        recipe=Recipe(sampler='balanced', label_smoothing=0.0),
+    ),
+    ONSET,
+    replace(
+        ONSET,
+        version=2,
+        window=replace(ONSET.window, trigger='BeforeSleep'),  # from the start of the recording
+        target=replace(UNTIL_SLEEP, scaled=True),
+        recipe=replace(ONSET.recipe, loss_scale=1.0),
+    ),
+    STAGE,
+    replace(STAGE, version=2, window=replace(STAGE.window, trim=Trim())),
+)
