@@ -1,4 +1,4 @@
-"""Every score of a task, in plain numpy float64: classes, labels and values here, the others in modules of their own.
+"""Every score of a task, in plain numpy float64; those of single numbers here, the others in modules of their own.
 
 The rules are those of torchmetrics (which NeuralBench reports), computed once over all windows of a split. Outputs are
 always read as logits: torchmetrics applies softmax or sigmoid only to a batch with a value outside [0, 1], so that
@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from jbench import retrieval, sequences
+from jbench import decisions, retrieval, sequences
 
 SHARES = ('bal_acc', 'acc', 'f1_macro', 'auroc', 'auprc', 'f1_score_macro', 'exact_match', *retrieval.METRICS)
 ERRORS = ('rmse', 'mae', 'normalized_rmse', 'bmae', 'cer')
@@ -63,8 +63,8 @@ def evaluate(kind: str, outputs: np.ndarray, y: np.ndarray, about: About = Mappi
     if kind == 'keystrokes':
         return {'cer': sequences.error_rate(outputs, y)}
     if kind == 'labels':
-        return _labels(outputs, y)
-    return _value(outputs[:, 0], y[:, 0]) if kind == 'value' else _classes(outputs, y)
+        return decisions.labels(outputs, y)
+    return _value(outputs[:, 0], y[:, 0]) if kind == 'value' else decisions.classes(outputs, y)
 
 
 def headline(metrics: Mapping[str, float | None], name: str) -> float | None:
@@ -141,7 +141,7 @@ def per_subject(
     scores: dict[str, float] = {}
     for name, rows in zip(names, np.split(order, np.cumsum(np.bincount(owner))[:-1]), strict=True):
         if kind in ('classes', 'state'):
-            value = headline(_classes(outputs[rows], y[rows], only_true=True), metric)
+            value = headline(decisions.classes(outputs[rows], y[rows], only_true=True), metric)
         else:
             value = headline(evaluate(kind, outputs[rows], y[rows]), metric)
         if value is not None:
@@ -275,57 +275,6 @@ def _checked(kind: str, outputs: np.ndarray, y: np.ndarray) -> tuple[np.ndarray,
     if single and (y.dtype.kind not in 'iu' or y.min() < 0 or y.max() >= outputs.shape[1]):
         raise ValueError(f'classes must be integers in 0..{outputs.shape[1] - 1}, got {y.min()}..{y.max()} ({y.dtype})')
     return outputs, y.astype(np.float64) if kind in ('labels', 'value') else y
-
-
-def _classes(outputs: np.ndarray, y: np.ndarray, *, only_true: bool = False) -> Scores:
-    """Macro means over classes. torchmetrics' rules, which differ from scikit-learn's for a class that no window has:
-
-    bal_acc, f1_macro: left out if never predicted, counts 0 if predicted (scikit-learn's balanced accuracy leaves it
-    out either way). auroc: counts 0 (scikit-learn: undefined). auprc: left out (scikit-learn: 0).
-    With a single class in y, auroc and auprc are undefined. `only_true`: such classes are left out everywhere.
-    """
-    n_out = outputs.shape[1]
-    counts = np.bincount(y * n_out + outputs.argmax(1), minlength=n_out * n_out).reshape(n_out, n_out)  # [true, said]
-    hits, true, said = np.diag(counts), counts.sum(1), counts.sum(0)
-    use = (true > 0) if only_true else (true + said > 0)
-    scores: Scores = {
-        'bal_acc': float((hits / np.maximum(true, 1))[use].mean()),
-        'acc': float(hits.sum() / len(y)),
-        'f1_macro': float((2 * hits / np.maximum(true + said, 1))[use].mean()),
-        'auroc': None,
-        'auprc': None,
-    }
-    if (true > 0).sum() > 1:
-        odds = np.exp(outputs - outputs.max(1, keepdims=True))
-        p = odds / odds.sum(1, keepdims=True)
-        shown = np.flatnonzero(true > 0)
-        areas = np.array([_areas(p[:, k], y == k) for k in shown])
-        scores['auroc'] = float(areas[:, 0].sum() / (len(shown) if only_true else n_out))
-        scores['auprc'] = float(areas[:, 1].mean())
-    return scores
-
-
-def _areas(score: np.ndarray, positive: np.ndarray) -> tuple[float, float]:
-    """Area under the ROC curve (trapezoids, ties joined) and average precision (steps), at every threshold."""
-    order = np.argsort(-score, kind='stable')
-    score, positive = score[order], positive[order]
-    ends = np.append(np.flatnonzero(np.diff(score)), len(score) - 1)  # last of each group of equal scores
-    hits = np.cumsum(positive)[ends].astype(np.float64)
-    said = ends + 1.0
-    recall = np.append(0.0, hits / hits[-1])
-    false = np.append(0.0, (said - hits) / (len(score) - hits[-1]))
-    roc = float((np.diff(false) * (recall[1:] + recall[:-1]) / 2).sum())
-    return roc, float((np.diff(recall) * hits / said).sum())
-
-
-def _labels(outputs: np.ndarray, y: np.ndarray) -> Scores:
-    said, true = outputs > 0, y > 0  # sigmoid(x) > 0.5
-    hits, total = (said & true).sum(0), said.sum(0) + true.sum(0)
-    return {
-        'f1_score_macro': float((2 * hits / np.maximum(total, 1)).mean()),
-        'hamming': float((said != true).mean()),
-        'exact_match': float((said == true).all(1).mean()),
-    }
 
 
 def _value(outputs: np.ndarray, y: np.ndarray) -> Scores:

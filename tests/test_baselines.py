@@ -669,3 +669,30 @@ def whole_machine() -> Iterator[None]:
     before = [p['num_threads'] for p in threadpool_info()]
     yield
     assert [p['num_threads'] for p in threadpool_info()][: len(before)] == before
+
+
+@pytest.mark.parametrize('published', [False, True])
+def test_ridge_answers_embeddings_that_are_linear_in_the_features(published):
+    """24 stimuli of five dimensions, three of which the channels show; alpha is chosen by retrieval on valid."""
+    from jbench import metrics
+
+    rng = np.random.default_rng(0)
+    vectors = rng.normal(size=(24, 5)).astype(np.float32)
+
+    def part(n):
+        y = rng.integers(0, 24, n)
+        x = np.repeat(vectors[y, :3, None], 20, 2) + 0.3 * rng.normal(size=(n, 3, 20))
+        about = {'subject': np.full(n, 's'), 'group': y.astype(str), 'vectors': vectors}
+        return Part(x.astype(np.float32), y, about)
+
+    train, valid, test = part(300), part(100), part(200)
+    both = Part(np.r_[train.x, valid.x], np.r_[train.y, valid.y], train.about)
+    signal = Signal(n_chans=3, n_times=20, sfreq=100.0)
+    data = Training(train, valid, both, 'embedding', 5, signal, 'top5_acc', published)
+    method = baselines.Method('m', lambda x: x.mean(2), classical.scaled, classical._ridge(data))
+    outputs = baselines.fit(method, data)(test.x)
+    assert outputs.shape == (200, 5)
+    found = metrics.evaluate('embedding', outputs, test.y, test.about)
+    assert found['window_top5_acc'] > 0.8, 'two dimensions of five are not shown'
+    flat = baselines.dummy(data)(test.x)
+    np.testing.assert_allclose(flat[0], vectors[both.y].mean(0), rtol=1e-4)

@@ -108,7 +108,7 @@ def test_suites_name_tasks_once(name):
 
 LEVELS = (  # what stands further down may import what stands above it, and itself
     {'spec'},
-    {'overrides', 'arguments', 'retrieval', 'sequences'},
+    {'overrides', 'arguments', 'decisions', 'retrieval', 'sequences'},
     {'checks', 'tasks', 'data', 'metrics', 'progress'},
     {'models'},
     {'step', 'optim', 'plan', 'results'},

@@ -152,7 +152,7 @@ def test_always_naming_the_commonest_is_chance_over_subjects() -> None:
     subjects = np.repeat([f's{i:02d}' for i in range(20)], 5)
     y = np.repeat([1] * 16 + [0] * 4, 5)
     outputs = np.tile([0.0, 1.0], (100, 1))
-    result = metrics.score('classes', 'bal_acc', outputs, y, subjects, 0.5)
+    result = metrics.score('classes', 'bal_acc', {'outputs': outputs, 'y': y, 'subject': subjects}, 0.5)
     assert result['headline']['value'] == 0.5
     assert result['chance'] == 0.5
     assert np.mean(list(result['per_subject'].values())) == pytest.approx(0.8)
@@ -366,3 +366,11 @@ def test_versions_import_nothing_heavy() -> None:
     done = subprocess.run([sys.executable, '-c', code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.startswith('set()')
     assert {'jbench', 'python', 'numpy'} <= set(results.versions())
+
+
+def test_embeddings_are_stored_once_for_each_stimulus_that_is_shown() -> None:
+    vectors = np.arange(18.0).reshape(9, 2)
+    given = {'id': [30, 10, 20], 'outputs': np.eye(3)[:, :2], 'y': np.array([5, 2, 5]), 'subject': list('abc')}
+    found = results.arrange({**given, 'group': ['x', 'y', 'x'], 'vectors': vectors})
+    assert found['id'].tolist() == [10, 20, 30] and found['group'].tolist() == ['y', 'x', 'x']
+    assert found['y'].tolist() == [0, 1, 1] and (found['vectors'] == vectors[[2, 5]]).all()

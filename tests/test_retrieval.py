@@ -61,12 +61,12 @@ def plain_share(outputs, targets, groups, subjects, by) -> dict[str, float]:
         rows = np.array([b == value for b in by])
         rank = plain_rank(outputs[rows].mean(0), candidates, names.index(groups[rows][0]))
         hits.setdefault(subjects[rows][0], []).append(rank < 5)
-    return {**{s: float(np.mean(h)) for s, h in hits.items()}, 'all': float(np.mean(sum(hits.values(), [])))}
+    return {**{s: float(np.mean(h)) for s, h in hits.items()}, 'all': float(np.mean(np.concatenate([*hits.values()])))}
 
 
 def test_each_way_of_averaging_equals_a_plain_loop() -> None:
-    outputs, targets, groups, subjects = data = some_windows()
-    found = retrieval.evaluate(*data)
+    data = some_windows()
+    found, groups, subjects = retrieval.evaluate(*data), data[2], data[3]
     pairs = plain_share(*data, list(zip(subjects, groups, strict=True)))
     windows = plain_share(*data, list(range(len(groups))))
     assert set(found) == set(retrieval.METRICS)
@@ -81,9 +81,9 @@ def test_each_way_of_averaging_equals_a_plain_loop() -> None:
 
 def test_the_most_frequent_groups_are_a_set_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(retrieval, 'MOST_FREQUENT', 10)
-    outputs, targets, groups, subjects = data = some_windows()
-    names, counts = np.unique(groups, return_counts=True)
-    some = np.isin(groups, names[np.argsort(-counts, kind='stable')[:10]])
+    data = some_windows()
+    names, counts = np.unique(data[2], return_counts=True)
+    some = np.isin(data[2], names[np.argsort(-counts, kind='stable')[:10]])
     alone = retrieval.evaluate(*(a[some] for a in data))
     found = retrieval.evaluate(*data)
     assert found['top5_acc_250'] == alone['top5_acc'] > found['top5_acc']

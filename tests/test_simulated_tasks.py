@@ -25,7 +25,7 @@ from jbench.spec import Dataset, Task
 
 TASKS = [t for versions in plan.tasks().values() for t in versions if t.simulated and t.device == 'eeg']
 BY_NAME = {d.name: d for d in simulated.DATASETS}
-CLASSES = {  # of the windows of eight subjects
+CLASSES = {  # of the windows of four recordings
     'sleep_stage': ('N1', 'N2', 'N3', 'R', 'W'),
     'seizure': ('seiz', '(none)'),
     'sleep_arousal': ('arousal', '(none)'),
@@ -63,7 +63,7 @@ def test_its_windows_and_targets_are_there(task: Task) -> None:
     """Windows and targets of the first recordings; conditions are fulfilled; channels that are named exist."""
     task = plan.apply(task, BY_NAME[task.simulated], ())
     raws = []
-    for number in range(8 if task.name in CLASSES else 2):
+    for number in range(4 if task.name in CLASSES else 2):
         (raw, _), table, _ = read(task.simulated, number)
         table = {**table, 'duration': table['duration'].copy()}
         kept = chosen(table, task.window)
@@ -301,6 +301,7 @@ def band_powers(paradigm: str, subjects: range, effect: float) -> tuple[np.ndarr
     return np.concatenate(x), np.array(y)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('paradigm', ['mental_arithmetic', 'schizophrenia_diagnosis'])
 def test_states_and_traits_are_decoded_and_effect_zero_is_not(paradigm: str) -> None:
     train, test = (range(8), range(8, 12)) if paradigm == 'mental_arithmetic' else (range(24), range(24, 40))

@@ -22,7 +22,7 @@ PACKAGES = {
     'text': 'torch and transformers',
     'word': 'spacy',
     'sound': 'torch and transformers',
-    'video': 'torch, transformers and av',
+    'video': 'torch, torchvision, transformers and av',
 }
 Look = Callable[[Any, Sequence[Any]], np.ndarray]
 
