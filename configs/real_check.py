@@ -31,7 +31,7 @@ import numpy as np
 
 from jbench import arguments, metrics, plan, run
 from jbench.report.text import table
-from jbench.spec import ByGroup, Cell, Exclusion, Predefined, RequestError, Task
+from jbench.spec import ByGroup, Cell, Exclusion, Predefined, RequestError, Task, unknown
 
 SEED = 33
 SURE = 0.999  # of the interval that chance must lie below
@@ -264,7 +264,8 @@ def on_split(bench: Bench, check: Check | None, cell: Cell) -> Line:
     head, own, n = found['headline'], found['per_subject'], found['n_records']['evaluated']
     if check is not None:
         return control(f'{check.task} {check.name}', cell.model, head['value'], own, check.chance, n)
-    floors = [c.floor for c in CHECKS if c.task.endswith(cell.task.name) and c.floor and not c.changes]
+    name = cell.task.name if cell.task.device == 'eeg' else f'{cell.task.device}/{cell.task.name}'
+    floors = [c.floor for c in CHECKS if (c.task, c.metric) == (name, head['name']) and not c.among and not c.changes]
     said = f'{head["name"]}, {n} windows, {len(own)} subjects'
     floor = floors[0] if floors else None
     return Line(cell.task.name, cell.model, head['value'], head['interval'], found['chance'], floor, said)
@@ -322,36 +323,41 @@ def main(argv: list[str] | None = None) -> int:
     p.add_argument('--workdir', default='jbench-work/real_check', type=Path, help='what is written [%(default)s]')
     p.add_argument('--sets', default='', help='only tasks with one of these words in their names, as in muse,haxby')
     p.add_argument('--models', default='classic,baselines', help='as --model of jbench [%(default)s]')
+    p.add_argument('--device', choices=('cpu', 'gpu', 'tpu'), default='cpu', help='as --device of jbench [%(default)s]')
     args = p.parse_args(argv)
-    words = args.sets.split(',')
+    from jbench.fit import Interrupted
+
     try:
-        models = plan.select_models(args.models)
-        run.environment(arguments.parse(['--task=open_sets', f'--workdir={args.workdir}']))
-        return check_all(args, lambda name: any(w in name for w in words), models)
+        names = [n for n, v in plan.tasks().items() if v[-1].category == 'open_sets']
+        words = args.sets.split(',')
+        for word in words:
+            if not any(word in name for name in names):
+                raise unknown('set', word, names)
+        models = plan.select_models(args.models, args.device)
+        run.environment(arguments.parse(['--task=open_sets', f'--workdir={args.workdir}', f'--device={args.device}']))
+        return check_all(args, [n for n in names if any(w in n for w in words)], models)
     except RequestError as error:
         print(f'real_check: {error}', file=sys.stderr)
         return 2
+    except Interrupted:
+        print('real_check: interrupted: what was done is saved; the same command goes on from there', file=sys.stderr)
+        return 75
 
 
-def check_all(args: argparse.Namespace, asked: Callable[[str], bool], models: list[Any]) -> int:
-    """The three tables, each printed when it is whole; 1 if a floor is missed or a control beaten."""
-    import jax
-
+def check_all(args: argparse.Namespace, names: list[str], models: list[Any]) -> int:
+    """The three tables of the tasks, each printed when it is whole; 1 if a floor is missed or a control beaten."""
     from jbench import stages, xla_cache
     from jbench.progress import Progress, StopSignal
 
-    if jax.default_backend() == 'cpu':  # minutes an epoch there
-        models = [m for m in models if m.spec.name != 'simpleconv_time_agg']
-    names = [n for n, v in plan.tasks().items() if v[-1].category == 'open_sets' and asked(n)]
     began = time.monotonic()
     with StopSignal() as stop, Progress() as progress, xla_cache.kept(args.workdir / 'xla', progress.say) as seal:
         bench = Bench(stages.Compiler(seal), stages.Context(args.workdir, args.data_dir, progress, stop, 'resume'))
-        good = show(check_floors(bench, [c for c in CHECKS if asked(c.task)], models))
+        good = show(check_floors(bench, [c for c in CHECKS if c.task in names], models))
         cells = [cell for name in names for cell in cells_of(task_of(name), models)]
         good &= show([attempt(c.task.name, c, partial(on_split, bench, None, c)) for c in cells])
         aside = args.workdir / 'shuffled'  # results of the same keys, on the same prepared sets
         aside.mkdir(parents=True, exist_ok=True)
-        if not (aside / 'prepared').exists():
+        if not (aside / 'prepared').is_symlink():
             (aside / 'prepared').symlink_to('../prepared')
         bench = bench._replace(context=bench.context._replace(workdir=aside))
         cells = [cell for name in names if name in SHUFFLED for cell in cells_of(task_of(name), models)]

@@ -25,8 +25,6 @@ from jbench.spec import (
     Predefined,
     RequestError,
     Split,
-    cell_key,
-    to_json,
 )
 
 FIXTURE = Path(__file__).parent / 'fixtures' / 'splits.json'
@@ -280,15 +278,6 @@ def test_folds_are_not_stratified() -> None:
     events = table([f's{i}' for i in range(4)], diagnosis=list('abab'))
     with pytest.raises(RequestError, match=r'add --set split\.stratify=none'):
         splits.assign(events, dataclasses.replace(STRATIFIED, fold='1/4'))
-
-
-def test_a_cell_without_folds_keeps_the_key_it_had_before_there_were_any() -> None:
-    task, dataset = plan.tasks()['p3'][-1], plan.datasets()['SimulatedP3']
-    plain = to_json(plan.apply(task, dataset, ()))
-    before = plain | {'split': {k: v for k, v in plain['split'].items() if k != 'fold'}}
-    folded = to_json(plan.apply(task, dataset, (('split.fold', '1/3'),)))
-    keys = [cell_key(t, dataset.name, 'eegnet', False) for t in (before, plain, folded)]
-    assert keys[0] == keys[1] != keys[2]
 
 
 # --- similarity -----------------------------------------------------------------------------------------------------

@@ -112,6 +112,7 @@ MODELS = {
             family='classic',
             target='jbench.models.simpleconv_time_agg:simpleconv_time_agg',
             positions=True,
+            accelerator=True,
             n_parameters=4170867,
             citation='Defossez et al. (2023), Nat. Mach. Intell. 5, 1097-1107',
         ),
@@ -252,6 +253,7 @@ MODELS = {
             citation='NeuralBench',
             trained=False,
             published=(('polluted', True),),
+            paradigms=OVER_TIME,
         ),
     )
 }
