@@ -37,10 +37,19 @@ def test_only_the_classes_of_a_check_count() -> None:
 
 def test_a_control_is_beaten_only_beyond_doubt() -> None:
     groups = {str(k): 0.6 + 0.01 * (k % 2) for k in range(9)}
-    assert CHECK.control('t', 'm', 0.6, groups, 0.5).bad
-    assert not CHECK.control('t', 'm', 0.6, {'1': 0.4, '2': 0.8, '3': 0.6}, 0.5).bad
-    assert CHECK.control('t', 'm', 0.9, {}, 0.5, n=100).bad
-    assert not CHECK.control('t', 'm', 0.6, {}, 0.5, n=100).bad
+    assert CHECK.control('t', 'm', 0.6, groups, 0.5, 0.0).bad
+    assert not CHECK.control('t', 'm', 0.6, {'1': 0.4, '2': 0.8, '3': 0.6}, 0.5, 0.0).bad
+    assert CHECK.control('t', 'm', 0.67, {}, 0.5, 0.05).bad
+    assert not CHECK.control('t', 'm', 0.66, {}, 0.5, 0.05).bad
+
+
+@pytest.mark.parametrize('metric', ['auroc', 'bal_acc'])
+def test_scores_of_guesses_spread_as_is_said(metric: str) -> None:
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1, 2][: 2 + (metric == 'bal_acc')], [20, 90, 40][: 2 + (metric == 'bal_acc')])
+    guesses = rng.standard_normal((2000, len(y), len(set(y))))
+    scores = [CHECK.metrics.evaluate('classes', g, y)[metric] for g in guesses]
+    assert np.std(scores) == pytest.approx(CHECK.spread(metric, y), rel=0.06)
 
 
 def test_a_set_that_is_not_there_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
