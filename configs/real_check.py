@@ -31,7 +31,7 @@ import numpy as np
 
 from jbench import arguments, metrics, plan, run
 from jbench.report.text import table
-from jbench.spec import ByGroup, Cell, Exclusion, Predefined, RequestError, Task
+from jbench.spec import ByGroup, Cell, Exclusion, Predefined, RequestError, Task, unknown
 
 SEED = 33
 SURE = 0.999  # of the interval that chance must lie below
@@ -182,14 +182,11 @@ def folds(task: Task, check: Check, folder: Path) -> dict[str, Task]:
 
 def pool(bench: Bench, variants: dict[str, Task], model: Any) -> Pooled:
     """Predictions of one model on every fold. Raises RequestError where it fails on one."""
-    from jbench import results
-    from jbench.data import fs
-
     found = {}
     for group, task in variants.items():
         (cell,) = cells_of(task, [model])
         classes = result(bench, cell)['classes']
-        found[group] = fs.read_npz(results.result_dir(bench.context.workdir, cell) / f'seed{SEED}.npz')
+        found[group] = _answers(bench, cell)
     parts = {k: np.concatenate([p[k] for p in found.values()]) for k in ('outputs', 'y', 'subject')}
     return Pooled(group=np.concatenate([[g] * len(p['y']) for g, p in found.items()]), classes=classes, **parts)
 
@@ -241,21 +238,31 @@ def on_folds(bench: Bench, check: Check, task: Task, cell: Cell) -> Line:
     pooled = pool(bench, folds(task, check, folder), plan.Pick(cell.spec, True))
     value, groups = score(check, pooled)
     if check.floor is None:
-        n = len(set(pooled.subject.tolist()))
-        return control(f'{check.task} {check.name}', cell.model, value, groups, check.chance, n)
+        each = np.unique(pooled.subject, return_index=True)[1]  # a label of each subject, where no group has a score
+        sd = spread(check.metric, pooled.y[each])
+        return control(f'{check.task} {check.name}', cell.model, value, groups, check.chance, sd)
     said = 'met' if round(value, 3) >= check.floor else 'below'
     what, shown = f'{check.task} {check.name}', metrics.interval(groups)
     return Line(what, cell.model, value, shown, check.chance, check.floor, f'{said} ({len(groups)} groups)')
 
 
-def control(what: str, model: str, value: float, groups: dict[str, float], chance: float, n: int = 0) -> Line:
-    """A model that must be at chance: over groups, or (of one group, or none) over n windows."""
-    sure, most = metrics.interval(groups, confidence=SURE), chance + 3.3 * np.sqrt(chance * (1 - chance) / max(n, 1))
-    bad = sure[0] > chance if sure else bool(n) and value > most
-    said = ('ABOVE CHANCE' if bad else 'at chance') + (
-        f' ({len(groups)} groups)' if sure else f' ({n} windows or subjects)'
-    )
+def control(what: str, model: str, value: float, groups: dict[str, float], chance: float, sd: float) -> Line:
+    """A model that must be at chance: over groups, or (of one group, or none) within 3.3 `sd` of chance."""
+    sure = metrics.interval(groups, confidence=SURE)
+    bad = sure[0] > chance if sure else value > chance + 3.3 * sd
+    over = f'{len(groups)} groups' if sure else f'sd {sd:.3f}'
+    said = f'{"ABOVE CHANCE" if bad else "at chance"} ({over})'
     return Line(what, model, value, metrics.interval(groups), chance, None, said, bad)
+
+
+def spread(metric: str, y: np.ndarray) -> float:
+    """Standard deviation of the score of answers that know nothing of the classes y [N], each drawn by itself: of the
+    area under the curve (Mann and Whitney 1947), else of balanced accuracy."""
+    counts = np.unique(y, return_counts=True)[1]
+    if metric.startswith('auroc'):
+        return float(np.sqrt((counts.sum() + 1) / 12 / counts.prod()))
+    k = len(counts)
+    return float(np.sqrt((k - 1) / k**2 * (1 / counts).sum()) / k)
 
 
 def on_split(bench: Bench, check: Check | None, cell: Cell) -> Line:
@@ -263,8 +270,10 @@ def on_split(bench: Bench, check: Check | None, cell: Cell) -> Line:
     found = result(bench, cell)
     head, own, n = found['headline'], found['per_subject'], found['n_records']['evaluated']
     if check is not None:
-        return control(f'{check.task} {check.name}', cell.model, head['value'], own, check.chance, n)
-    floors = [c.floor for c in CHECKS if c.task.endswith(cell.task.name) and c.floor and not c.changes]
+        sd = spread(head['name'], _answers(bench, cell)['y'])
+        return control(f'{check.task} {check.name}', cell.model, head['value'], own, check.chance, sd)
+    name = cell.task.name if cell.task.device == 'eeg' else f'{cell.task.device}/{cell.task.name}'
+    floors = [c.floor for c in CHECKS if (c.task, c.metric) == (name, head['name']) and not c.among and not c.changes]
     said = f'{head["name"]}, {n} windows, {len(own)} subjects'
     floor = floors[0] if floors else None
     return Line(cell.task.name, cell.model, head['value'], head['interval'], found['chance'], floor, said)
@@ -274,8 +283,16 @@ def on_shuffled(bench: Bench, cell: Cell) -> Line:
     """A model on labels that are drawn anew: its windows are then independent of each other."""
     with shuffled_labels():
         found = result(bench, cell)
-    value, n = found['headline']['value'], found['n_records']['evaluated']
-    return control(f'{cell.task.name} shuffled', cell.model, value, {}, found['chance'], n)
+    head, sd = found['headline'], spread(found['headline']['name'], _answers(bench, cell)['y'])
+    return control(f'{cell.task.name} shuffled', cell.model, head['value'], {}, found['chance'], sd)
+
+
+def _answers(bench: Bench, cell: Cell) -> dict[str, np.ndarray]:
+    """The predictions of a cell."""
+    from jbench import results
+    from jbench.data import fs
+
+    return fs.read_npz(results.result_dir(bench.context.workdir, cell) / f'seed{SEED}.npz')
 
 
 def check_floors(bench: Bench, checks: list[Check], models: list[Any]) -> list[Line]:
@@ -322,36 +339,41 @@ def main(argv: list[str] | None = None) -> int:
     p.add_argument('--workdir', default='jbench-work/real_check', type=Path, help='what is written [%(default)s]')
     p.add_argument('--sets', default='', help='only tasks with one of these words in their names, as in muse,haxby')
     p.add_argument('--models', default='classic,baselines', help='as --model of jbench [%(default)s]')
+    p.add_argument('--device', choices=('cpu', 'gpu', 'tpu'), default='cpu', help='as --device of jbench [%(default)s]')
     args = p.parse_args(argv)
-    words = args.sets.split(',')
+    from jbench.fit import Interrupted
+
     try:
-        models = plan.select_models(args.models)
-        run.environment(arguments.parse(['--task=open_sets', f'--workdir={args.workdir}']))
-        return check_all(args, lambda name: any(w in name for w in words), models)
+        names = [n for n, v in plan.tasks().items() if v[-1].category == 'open_sets']
+        words = args.sets.split(',')
+        for word in words:
+            if not any(word in name for name in names):
+                raise unknown('set', word, names)
+        models = plan.select_models(args.models, args.device)
+        run.environment(arguments.parse(['--task=open_sets', f'--workdir={args.workdir}', f'--device={args.device}']))
+        return check_all(args, [n for n in names if any(w in n for w in words)], models)
     except RequestError as error:
         print(f'real_check: {error}', file=sys.stderr)
         return 2
+    except Interrupted:
+        print('real_check: interrupted: what was done is saved; the same command goes on from there', file=sys.stderr)
+        return 75
 
 
-def check_all(args: argparse.Namespace, asked: Callable[[str], bool], models: list[Any]) -> int:
-    """The three tables, each printed when it is whole; 1 if a floor is missed or a control beaten."""
-    import jax
-
+def check_all(args: argparse.Namespace, names: list[str], models: list[Any]) -> int:
+    """The three tables of the tasks, each printed when it is whole; 1 if a floor is missed or a control beaten."""
     from jbench import stages, xla_cache
     from jbench.progress import Progress, StopSignal
 
-    if jax.default_backend() == 'cpu':  # minutes an epoch there
-        models = [m for m in models if m.spec.name != 'simpleconv_time_agg']
-    names = [n for n, v in plan.tasks().items() if v[-1].category == 'open_sets' and asked(n)]
     began = time.monotonic()
     with StopSignal() as stop, Progress() as progress, xla_cache.kept(args.workdir / 'xla', progress.say) as seal:
         bench = Bench(stages.Compiler(seal), stages.Context(args.workdir, args.data_dir, progress, stop, 'resume'))
-        good = show(check_floors(bench, [c for c in CHECKS if asked(c.task)], models))
+        good = show(check_floors(bench, [c for c in CHECKS if c.task in names], models))
         cells = [cell for name in names for cell in cells_of(task_of(name), models)]
         good &= show([attempt(c.task.name, c, partial(on_split, bench, None, c)) for c in cells])
         aside = args.workdir / 'shuffled'  # results of the same keys, on the same prepared sets
         aside.mkdir(parents=True, exist_ok=True)
-        if not (aside / 'prepared').exists():
+        if not (aside / 'prepared').is_symlink():
             (aside / 'prepared').symlink_to('../prepared')
         bench = bench._replace(context=bench.context._replace(workdir=aside))
         cells = [cell for name in names if name in SHUFFLED for cell in cells_of(task_of(name), models)]

@@ -69,6 +69,10 @@ def check(task: Task) -> None:
         )
     if isinstance(task.split, ByGroup) and task.split.fold:
         task.split.fold_numbers()
+        if unused := [n for n in ('valid', 'test', 'seed') if getattr(task.split, n) != getattr(ByGroup(), n)]:
+            raise RequestError(
+                f'--set split.{unused[0]}: unused, because split.fold={task.split.fold} deals the groups'
+            )
     for path in ('signal.band', 'signal.baseline'):
         pair = attrgetter(path)(task)
         if pair is not None and pair[0] >= pair[1]:

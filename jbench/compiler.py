@@ -15,7 +15,7 @@ from jbench import optim, parallel
 from jbench.data.windows import n_samples
 from jbench.models import factory, own, trial
 from jbench.models.blocks import Model
-from jbench.spec import Cell, ModelSpec, Recipe, RequestError, Signal
+from jbench.spec import Cell, Classes, ModelSpec, Recipe, Signal
 
 
 class Compiler:
@@ -47,10 +47,7 @@ class Compiler:
         wanted = [
             (c.spec, _expected_signal(c), len(c.dataset.event_id), c.task.recipe)
             for c in cells
-            if c.spec.kind == 'network'
-            and c.dataset.event_id
-            and not c.spec.positions  # names come with the data
-            and c.task.target.kind == 'classes'
+            if c.spec.kind == 'network' and _foreseeable(c)
         ]
         for c in cells:
             if c.spec.family == 'own':  # refused before anything is prepared
@@ -63,7 +60,7 @@ class Compiler:
             for args in wanted:
                 if self._closed:
                     return
-                with contextlib.suppress(RequestError):  # the cell itself will raise it, in its place
+                with contextlib.suppress(Exception):  # the cell itself will raise it, in its place
                     self.get(*args)
 
         self._thread = threading.Thread(target=work, daemon=True)
@@ -85,6 +82,12 @@ def _placed(model: ModelSpec, signal: Signal) -> Signal:
     return dataclasses.replace(signal, positions=positions(signal.ch_names))
 
 
+def _foreseeable(cell: Cell) -> bool:
+    """Whether channels and classes are known before the data: all electrodes, one class for each code of an event."""
+    codes = cell.task.target == Classes(field='code') and bool(cell.dataset.event_id)
+    return codes and cell.task.signal.picks == ('eeg',) and not cell.spec.positions  # names come with the data
+
+
 def _expected_signal(cell: Cell) -> Signal:
     signal, window = cell.task.signal, cell.task.window
     return Signal(n_chans=cell.dataset.n_chans, n_times=n_samples(window.duration, signal.sfreq), sfreq=signal.sfreq)
@@ -100,7 +103,7 @@ def build(model: ModelSpec, signal: Signal, n_out: int, published: bool = False)
 
 @functools.cache
 def _try(model: ModelSpec, signal: Signal, n_out: int) -> None:
-    """One's own network keeps the contract, or RequestError says how it does not; once for each shape."""
+    """One's own network keeps the contract, or a RequestError says how it does not; once for each shape."""
     with own.explained(f'model {model.name}', own.file_of(model)):
         make = functools.partial(factory(model), signal, n_out, axis_name=parallel.AXIS)
         trial.check(make, model.name, signal, n_out, parallel.AXIS, jax.device_count() > 1)

@@ -146,8 +146,8 @@ def _version(versions: tuple[Task, ...], name: str, version: int | str) -> Task:
     raise RequestError(f'task {name!r} has no version {str(version)!r}; it has {there}')
 
 
-def select_models(text: str) -> list[Pick]:
-    """The grammar of --model: names, groups, `all`, comma lists."""
+def select_models(text: str, device: str | None = None) -> list[Pick]:
+    """The grammar of --model: names, groups, `all`, comma lists; `device` as --device."""
     chosen: dict[str, Pick] = {}
     for item in filter(None, (p.strip() for p in text.split(','))):
         if item in GROUPS or item == 'all':
@@ -155,7 +155,8 @@ def select_models(text: str) -> list[Pick]:
             if not group:
                 raise RequestError(f'--model={item}: no model of this family is in this version of jbench')
             for m in group:
-                chosen.setdefault(m.name, Pick(m, False))
+                if not m.accelerator or device in ('gpu', 'tpu'):
+                    chosen.setdefault(m.name, Pick(m, False))
         elif item.lower() in MODELS:
             chosen[item.lower()] = Pick(MODELS[item.lower()], True)
         elif own.named(item):

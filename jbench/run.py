@@ -72,7 +72,7 @@ def _main(argv: list[str]) -> int:
 
 def _plan(args: argparse.Namespace) -> tuple[list[Cell], list[plan.Choice], list[str]]:
     """Cells in the order of the table, what each stands on, and why tasks are left out."""
-    models = plan.select_models(args.model)
+    models = plan.select_models(args.model, args.device)
     user = plan.parse_overrides(args.set)
     if args.config:
         user = tuple(sorted(dict((*plan.config_overrides(args.config), *user)).items()))

@@ -376,12 +376,13 @@ class ModelSpec:
     title: str
     family: str  # 'classic' | 'foundation' | 'baselines' | 'own'
     target: str  # 'module:factory'
-    kind: str = 'network'  # 'network': init/apply, trained by fit.py; 'estimator': fitted once on train + valid
+    kind: str = 'network'  # 'network': init/apply, trained by fit.py; 'estimator': fitted once
     trained: bool = True  # False: one batch sets its batch statistics, no weight is changed (chance)
     published: tuple[Override, ...] = ()  # options of the factory under recipe.published
     targets: tuple[str, ...] = ()  # kinds of target that it fits; (): all
     paradigms: tuple[str, ...] = ()  # paradigms that it fits; (): all
     positions: bool = False  # asks for Signal.positions
+    accelerator: bool = False  # far too slow on a CPU: a group holds it only with --device=gpu or tpu
     citation: str = ''
     needs: tuple[str, ...] = ()  # packages beyond the core ones, and the extra that brings them
     extra: str = ''

@@ -423,7 +423,7 @@ def test_fists_and_arithmetic_from_files(data_dir: Path, tmp_path: Path) -> None
     assert real.command(*schalk, '--model=csp_lda,fgmdm', *common) == 0
     assert real.command(f'--task=mental_arithmetic/{real.ZYMA}', '--model=baselines', *common) == 0
     assert {r['model'] for r in real.found(tmp_path, real.SCHALK)} == {'csp_lda', 'fgmdm'}
-    names = {'band_power_lr', 'chance', 'cov_ts_lr', 'dummy'}
+    names = {'band_power_lr', 'chance', 'cov_ts_lr', 'dummy', 'ts_lr'}
     assert {r['model'] for r in real.found(tmp_path, real.ZYMA)} == names
 
 
@@ -512,8 +512,8 @@ def test_at_most_so_many_windows(monkeypatch: pytest.MonkeyPatch) -> None:
     place = [int(np.flatnonzero((x == one).all((1, 2)))[0]) for one in kept_x]
     assert place == sorted(set(place)) and 5 not in place
     np.testing.assert_array_equal(kept_y, y[place])
-    given = training(x, y)
-    drawn = given._replace(train=Part(x[:60][place], y[:60][place])) if max(place) < 60 else given
+    given = training(x, y)._replace(train=Part(x, y))
+    drawn = given._replace(train=Part(x[place], y[place]))
     np.testing.assert_array_equal(classical.cov_ts_lr(given)(x), classical.cov_ts_lr(drawn)(x))
 
 
@@ -590,6 +590,9 @@ def test_one_channel_is_enough(name: str) -> None:
         ('cospectra_log_lr', 100.0, 100, 'windows have 100 samples, and its spectra take 128'),
         ('csp_lda', 60.0, 200, r'looks at 8 to 32 Hz, and the signal has 60 Hz; signal.sfreq must be above 64'),
         ('fgmdm', 64.0, 200, 'must be above 64'),
+        ('cospectra_log_lr', 80.0, 200, 'up to 40 Hz, and the signal has 80 Hz'),
+        ('band_power_lr', 0.4, 1, 'windows of 1 samples at 0.4 Hz hold no frequency from 0.5 to 45 Hz'),
+        ('trca', 5.0, 200, 'the signal has 5 Hz'),
     ],
 )
 def test_signals_that_do_not_fit_are_named(name: str, sfreq: float, n_times: int, says: str) -> None:

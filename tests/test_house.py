@@ -114,7 +114,7 @@ LEVELS = (  # what stands further down may import what stands above it, and itse
     {'step', 'optim', 'plan', 'results'},
     {'checkpoint', 'parallel', 'provenance', 'xla_cache'},
     {'fit', 'compiler'},
-    {'stages', 'report', 'alignment'},
+    {'stages', 'report'},
     {'run'},
 )
 READERS = {'spec', 'overrides', 'tasks', 'data', 'models', 'metrics', 'results', 'plan'}  # what report may import

@@ -150,6 +150,18 @@ def test_schalk_runs_have_the_labels_of_their_kind(data_dir: Path) -> None:
     assert len(raw.ch_names) == 64 and raw.info['sfreq'] == 160
 
 
+def test_a_minute_and_a_second_are_five_blocks(data_dir: Path, tmp_path: Path) -> None:
+    """The host's own files have a record more than those here: no block may begin in it."""
+    ref = find_recordings(physionet.SCHALK, data_dir)[0]
+    content = Path(ref.files[0]).read_bytes()
+    n_bytes, n_records = int(content[184:192]), int(content[236:244])
+    record = content[-((len(content) - n_bytes) // n_records) :]
+    path = tmp_path / 'S001R01.edf'
+    path.write_bytes(content[:236] + f'{n_records + 1:<8d}'.encode() + content[244:] + record)
+    raw, events = read(physionet, ref._replace(files=(str(path),)))
+    assert raw.n_times == 61 * 160 and events['block'].tolist() == ['', '0', '1', '2', '3', '4']
+
+
 def test_schalk_channels_have_the_standard_names(data_dir: Path) -> None:
     ref = find_recordings(physionet.SCHALK, data_dir)[0]
     raw = mne.io.read_raw_edf(ref.files[0], verbose='ERROR')

@@ -32,6 +32,7 @@ def make(seed: int, value: float | None, **changes: Any) -> dict[str, Any]:
         'per_subject': per_subject,
         'n_records': {'declared': None, 'prepared': 12345, 'train': 1, 'valid': 1, 'test': 1, 'evaluated': 2469},
         'prepared_hash': 'p' * 16,
+        'config': {'task': {'recipe': {'published': False}}},
         'warnings': [],
         'timings': {'prepare': 1.0, 'compile': 2.0, 'fit': 30.25, 'test': 1.5, 'total': 40.0},
     }
@@ -80,6 +81,10 @@ def _protocol(**changes: Any) -> dict[str, Any]:
         ([make(33, 0.9, simulated=True)], ['simulated']),
         ([make(33, 0.9, protocol=_protocol(partial=['13 of 30 recordings']))], ['partial: 13 of 30 recordings']),
         ([make(33, 0.9, protocol=_protocol(custom=['split.by=run', 'x=1']))], ['custom: split.by=run, x=1']),
+        (
+            [make(33, 0.9, config={'task': {'recipe': {'published': True}}})],
+            ['as published (recipe.published)'],
+        ),
         ([make(33, 0.9, protocol=_protocol(debug=True))], ['debug: a try, not a score']),
         ([make(33, 0.9), make(34, None)], ['failed: seed 34 of 2']),
         ([make(33, None), make(34, None)], ['failed: seeds 33, 34 of 2']),

@@ -121,6 +121,7 @@ MODELS = {
             target='jbench.models.simpleconv_time_agg:simpleconv_time_agg',
             targets=ONE_ANSWER,
             positions=True,
+            accelerator=True,
             n_parameters=4170867,
             citation='Defossez et al. (2023), Nat. Mach. Intell. 5, 1097-1107',
         ),
@@ -263,6 +264,7 @@ MODELS = {
             targets=ONE_ANSWER,
             trained=False,
             published=(('polluted', True),),
+            paradigms=OVER_TIME,
         ),
     )
 }

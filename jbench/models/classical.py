@@ -54,8 +54,13 @@ def cov_ts_ridge(data: Training) -> Predict:
 def cospectra_log_lr(data: Training) -> Predict:
     """Co-spectra of 2 to 40 Hz, the logarithm of 1 + power on their diagonals, standardisation, logistic regression.
 
-    Raises: RequestError for windows shorter than 128 samples.
+    Raises: RequestError for windows shorter than 128 samples, or a rate that cannot hold 40 Hz.
     """
+    if data.signal.sfreq <= 2 * SPECTRUM['fmax']:
+        raise RequestError(
+            f'model cospectra_log_lr: it looks at frequencies up to {SPECTRUM["fmax"]:g} Hz, and the signal has '
+            f'{data.signal.sfreq:g} Hz; signal.sfreq must be above {2 * SPECTRUM["fmax"]:g}'
+        )
     if data.signal.n_times < SPECTRUM['window']:
         raise RequestError(
             f'model cospectra_log_lr: windows have {data.signal.n_times} samples, and its spectra take '
@@ -142,8 +147,7 @@ def mean_lr(data: Training) -> Predict:
 
 def band_power_lr(data: Training) -> Predict:
     """Log power of six bands of every channel, 0.5 to 45 Hz, in each 5 s; standardisation, logistic regression."""
-    describe = partial(_band_powers, sfreq=data.signal.sfreq)
-    return fit(Method('band_power_lr', describe, scaled, logistic(data)), data)
+    return fit(Method('band_power_lr', _powers('band_power_lr', data), scaled, logistic(data)), data)
 
 
 def time_domain_lr(data: Training) -> Predict:
@@ -154,7 +158,7 @@ def time_domain_lr(data: Training) -> Predict:
 
 def ridge(data: Training) -> Predict:
     """Band powers as in band_power_lr, ridge regression of a value or an embedding."""
-    return fit(Method('ridge', partial(_band_powers, sfreq=data.signal.sfreq), scaled, _ridge(data)), data)
+    return fit(Method('ridge', _powers('ridge', data), scaled, _ridge(data)), data)
 
 
 # ---- estimators ----
@@ -242,6 +246,18 @@ def _means(x: np.ndarray, n: int) -> np.ndarray:
     """Means over n parts of the window: [N, C, n]."""
     edges = np.linspace(0, x.shape[-1], n + 1).round().astype(int)
     return np.add.reduceat(x, edges[:-1], axis=-1) / np.diff(edges)
+
+
+def _powers(name: str, data: Training) -> Callable[[np.ndarray], np.ndarray]:
+    """Log band powers. Raises: RequestError for windows in which no band has a frequency."""
+    sfreq, n = data.signal.sfreq, data.signal.n_times
+    hz = np.fft.rfftfreq(min(n // max(1, round(n / sfreq / SEGMENT)), max(1, round(2 * sfreq))), 1 / sfreq)
+    if not any(((hz >= low) & (hz < high)).any() for low, high in BANDS):
+        raise RequestError(
+            f'model {name}: windows of {n} samples at {sfreq:g} Hz hold no frequency from {BANDS[0][0]:g} to '
+            f'{BANDS[-1][1]:g} Hz; take longer windows (window.duration) or another --model'
+        )
+    return partial(_band_powers, sfreq=sfreq)
 
 
 def _band_powers(x: np.ndarray, sfreq: float) -> np.ndarray:

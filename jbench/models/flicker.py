@@ -68,10 +68,14 @@ def trca(data: Training) -> Predict:
 
     Returns: a function of windows that gives shares f64 [N, n_out] that sum to 1.
 
-    Raises: RequestError where fewer than two classes have two windows.
+    Raises: RequestError where fewer than two classes have two windows, or the rate is too low.
     """
     sfreq, hz = data.signal.sfreq, frequencies(data.classes)
     bank = sub_bands(min(hz.values(), default=LOWEST), sfreq)
+    if bank[0][0] >= bank[0][1]:
+        raise RequestError(
+            f'model trca: it looks at {bank[0][0]:g} Hz and more, and the signal has {sfreq:g} Hz (signal.sfreq)'
+        )
     part, where = fitted_on(data)
     keep = usable('trca', part.x, where)
     y = part.y[keep]

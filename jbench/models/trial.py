@@ -15,6 +15,7 @@ from jbench.models.blocks import Model, Variables
 from jbench.spec import RequestError, Signal
 
 MASK = np.array([True, True, True, True, False, False])  # of the windows of a trial
+ROWS = 64  # of another batch that shapes are looked at with
 CLOSE = 1e-3  # of the greatest value: more than what sums in another order differ by
 Tree = Any
 Fault = tuple[str, str]  # what was found, and what to do
@@ -93,15 +94,19 @@ def _faults_of_shape(model: Model, x: np.ndarray, key: jax.Array, n_out: int, ax
         kept = "running statistics are self.variable('state', ...), as in blocks.BatchNorm"
         yield f'init gives {names}', f"expected {{'params': ..., 'state': ...}}; {kept}"
     for place, leaf in jax.tree_util.tree_leaves_with_path(variables['params']):
-        if not jnp.issubdtype(leaf.dtype, jnp.floating):
-            yield f'parameter {_dotted(place)} is {leaf.dtype}', 'what is learnt is a float; anything else is state'
-    for train, noise in ((False, None), (True, None), (True, key)):
+        if leaf.dtype != jnp.result_type(float):
+            yield (
+                f'parameter {_dotted(place)} is {leaf.dtype}',
+                'what is learnt is float32 (compute in another type where you like); anything else is state',
+            )
+    more = np.resize(x, (ROWS, *x.shape[1:]))
+    for some, train, noise in ((x, False, None), (x, True, None), (x, True, key), (more, True, key)):
         how = 'training' if train else 'evaluation'
         apply = jax.vmap(partial(_apply, model, train=train), in_axes=(None, 0, None), axis_name=axis_name)
-        outputs, state = jax.eval_shape(apply, variables, _batch(x, 1), noise)
+        outputs, state = jax.eval_shape(apply, variables, _batch(some, 1), noise)
         shape = list(outputs.shape[1:])
-        if shape != [len(x), n_out] or not jnp.issubdtype(outputs.dtype, jnp.floating):
-            yield f'{how} gives {outputs.dtype} {shape}', f'expected float {[len(x), n_out]}, [windows, n_out]'
+        if shape != [len(some), n_out] or not jnp.issubdtype(outputs.dtype, jnp.floating):
+            yield f'{how} gives {outputs.dtype} {shape}', f'expected float {[len(some), n_out]}, [windows, n_out]'
         if odd := _described(variables['state'], 0) ^ _described(state, 1):
             names = ', '.join(sorted({name for name, *_ in odd}))
             yield f'{how} gives a state of other structure, shape or type ({names})', 'expected that of the state given'
@@ -176,7 +181,8 @@ def _apply(model: Model, variables: Variables, batch: dict, key: jax.Array | Non
 
 
 def _batch(x: np.ndarray, n_devices: int) -> dict[str, np.ndarray]:
-    return {k: v.reshape(n_devices, -1, *v.shape[1:]) for k, v in (('x', x), ('mask', MASK))}
+    mask = np.resize(MASK, len(x))
+    return {k: v.reshape(n_devices, -1, *v.shape[1:]) for k, v in (('x', x), ('mask', mask))}
 
 
 def _same(a: Answer, b: Answer) -> bool:

@@ -123,6 +123,7 @@ def _row(results: Sequence[Mapping[str, Any]]) -> Row:
             *(['debug: a try, not a score'] if protocol['debug'] else []),
             *(f'partial: {reason}' for reason in dict.fromkeys(t for r in results for t in r['protocol']['partial'])),
             *([f'custom: {", ".join(protocol["custom"])}'] if protocol['custom'] else []),
+            *(['as published (recipe.published)'] if first['config']['task']['recipe'].get('published') else []),
             *dict.fromkeys(
                 w for r in results for w in r['warnings'] if not w.startswith(SAID) and r['status'] != 'failed'
             ),

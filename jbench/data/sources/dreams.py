@@ -64,7 +64,7 @@ def read(ref: RecordingRef) -> Recording | Finding:
     row = int(ref.subject) - 1
     x = content['Y'][row] * 1e-6
     marked = content['ExpertLabels'][row]['VisualScoresUnion'] == 2
-    head, *lines = Path(ref.files[1]).read_text(encoding='latin-1').split()
+    head, *lines = Path(ref.files[1]).read_text(encoding='latin-1').split() or ['nothing']
     stages = np.array(lines, int) if all(s.isdecimal() for s in lines) else np.zeros(0, int)
     if head != '[Hypnogram]' or len(stages) != STAGES or set(stages) - {*LABELS, REM}:
         found = f'{head} and {len(lines)} values, among them {", ".join(sorted(set(lines))[:8])}'

@@ -46,8 +46,7 @@ def recordings(dataset: Dataset, root: Path) -> list[RecordingRef]:
         subject = path.name[len('subj')]
         session = str(sum(r.subject == subject for r in refs))
         name = '-'.join(re.findall('[0-9]+', path.stem)[1:])
-        fields = (('recording_session', f'{subject}-{session}'),)
-        refs.append(RecordingRef(dataset.name, subject, session, name, (str(path),), fields))
+        refs.append(RecordingRef(dataset.name, subject, session, name, (str(path),)))
     return refs
 
 

@@ -157,7 +157,7 @@ def _read_schalk(ref: RecordingRef) -> Recording | Finding:
             ', '.join(meaning),
             'use the original file',
         )
-    n = 0 if run in RUNS else int(raw.times[-1] // BLOCK) + 1  # the last may lack a sample
+    n = 0 if run in RUNS else int((raw.n_times + 1) / raw.info['sfreq'] // BLOCK)  # the last may lack a sample
     return Recording(
         raw,
         {
