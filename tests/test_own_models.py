@@ -122,7 +122,7 @@ WRONG = {  # name -> (what of the right one, becomes what, words of the reason)
         f"self.param('n', lambda key: jnp.zeros(2, jnp.bfloat16))\n        {HEAD}",
         'parameter n is bfloat16; what is',
     ),
-    'six rows': (HEAD, f'h = h + jnp.zeros((6, 1, 1))\n        {HEAD}', 'Incompatible shapes'),
+    'six rows': (HEAD, f'h = h + jnp.zeros((6, 1))\n        {HEAD}', 'incompatible shapes for broadcasting: (64'),
     'integer': (HEAD, f"self.param('n', lambda key: jnp.arange(2))\n        {HEAD}", 'parameter n is int32; what is'),
     'state that grows': (
         HEAD,

@@ -152,13 +152,23 @@ def test_versions_devices_and_suites(more_tasks):
         ('EEGNet', ['eegnet']),
         ('dummy, eegnet', ['dummy', 'eegnet']),
         ('eegnet,eegnet,dummy', ['eegnet', 'dummy']),
-        ('all', list(MODELS)),
+        ('all', [m.name for m in MODELS.values() if not m.accelerator]),
         ('trca,baselines,eegnet', ['trca', *[b for b in BASELINES if b != 'trca'], 'eegnet']),
-        *[(g, [m.name for m in MODELS.values() if m.family == g]) for g in plan.GROUPS if g != 'foundation'],
+        *[
+            (g, [m.name for m in MODELS.values() if m.family == g and not m.accelerator])
+            for g in plan.GROUPS
+            if g != 'foundation'
+        ],
     ],
 )
 def test_the_grammar_of_model(text, expected):
     assert [m.spec.name for m in plan.select_models(text)] == expected
+
+
+def test_what_needs_an_accelerator_is_named_or_has_one():
+    assert [m.spec.name for m in plan.select_models('all', 'gpu')] == list(MODELS)
+    assert 'simpleconv_time_agg' in [m.spec.name for m in plan.select_models('classic,simpleconv_time_agg', 'cpu')]
+    assert 'simpleconv_time_agg' not in [m.spec.name for m in plan.select_models('classic', 'cpu')]
 
 
 @pytest.mark.parametrize(
