@@ -83,7 +83,7 @@ for field in ('task', 'dataset', 'simulated', 'seed', 'status', 'headline', 'cha
 # Its scores can be computed again from the predictions, to the last digit.
 
 # %%
-path = next(p for p in Path(WORKDIR).glob('results/p3@1/SimulatedP3/eegnet/*/seed33.json') if result['key'] in str(p))
+path = next(p for p in Path(WORKDIR).glob('results/p3@2/SimulatedP3/eegnet/*/seed33.json') if result['key'] in str(p))
 assert results.rescore(path)['headline'] == result['headline']
 
 # %%

@@ -175,12 +175,13 @@ WRONG = {
         ('--task=ssvep/Kalunga2016Online', '--data_dir={tmp}'),
         '/Kalunga2016Online holds no recording; put there: subject<NN>/record-',
     ),
-    'Core dataset without a reader': (('--task=p3/Schreuder2010New',), 'no reader for Schreuder2010New yet; Simulated'),
-    'dataset without a reader': (
-        ('--task=p3/riccio2013attention',),
-        'no reader for Riccio2013Attention yet; --info=p3',
+    'Core dataset without a reader': (
+        ('--task=clinical_event/Harati2015Tuev',),
+        'no reader for Harati2015Tuev yet; Simulated',
     ),
-    'no stand-in wanted': (('--task=p3', '--simulated=no'), 'no reader for Schreuder2010New yet'),
+    'dataset that is not there': (('--task=p3/riccio2013attention',), 'what MOABB downloads'),
+    'no stand-in wanted': (('--task=clinical_event', '--simulated=no'), 'no reader for Harati2015Tuev yet'),
+    'device without a reader': (('--task=fmri/image',), 'no reader for Chang2019Bold5000 yet'),
     'no stand-in there': (('--task=zyma_arithmetic',), 'name the folder by --data_dir=DIR or JBENCH_DATA'),
     'no stand-in to ask for': (('--task=zyma_arithmetic', '--simulated=yes'), 'has no embedded simulation'),
     'unused recipe': (
@@ -384,7 +385,7 @@ def test_the_list_as_json(ask):
 
 
 INFO = {
-    'p3': ('window.start            -0.2', 'Schreuder2010New: Core, no reader', 'SimulatedP3: recipe.lr = 0.01'),
+    'p3': ('window.start            -0.2', 'Schreuder2010New: Core, ', 'SimulatedP3: recipe.lr = 0.01'),
     'eeg/p3@1': ('version                 1',),
     'kalunga2016': ('CC0-1.0', '<data_dir>/Kalunga2016Online/: subject<NN>', 'no recordings here'),
     'SimulatedSsvep': ('recipe.max_epochs: 30', 'embedded, simulated'),

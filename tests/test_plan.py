@@ -372,11 +372,14 @@ def test_metrics_fit_their_targets():
 
     from jbench import checks, metrics, step
 
-    outputs = {'classes': np.eye(3), 'labels': np.eye(3), 'value': np.arange(3.0)[:, None]}
-    y = {'classes': np.arange(3), 'labels': np.eye(3, dtype=int), 'value': np.arange(3.0)[:, None]}
+    y = {'labels': np.eye(3, dtype=int), 'value': np.arange(3.0)[:, None], 'keystrokes': np.zeros((3, 2), int)}
+    outputs = {'value': y['value'], 'keystrokes': np.zeros((3, 4))}
+    names = np.array(list('abc'))
+    about = {'vectors': np.eye(3), 'group': names, 'subject': names}
     for kind, known in checks.METRICS.items():
         kind = 'classes' if kind == 'state' else kind
-        assert set(known) == set(metrics.evaluate(kind, outputs[kind], y[kind]))
+        found = metrics.evaluate(kind, outputs.get(kind, np.eye(3)), y.get(kind, np.arange(3)), about)
+        assert set(known) == set(found)
     assert set(checks.LOSSES.values()) == set(step.LOSSES)
 
 

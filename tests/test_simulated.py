@@ -15,9 +15,10 @@ import numpy as np
 import pytest
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
-from jbench.data import contract, paradigms_bci
-from jbench.data.paradigms_bci import CODE_BITS, FLICKER_START, SSVEP_HZ, gold_codes
-from jbench.data.simulate import PARADIGMS, simulate
+from jbench.data import contract
+from jbench.data.paradigms import PARADIGMS, bci
+from jbench.data.paradigms.bci import CODE_BITS, FLICKER_START, SSVEP_HZ, gold_codes
+from jbench.data.simulate import simulate
 from jbench.data.sources import simulated
 from jbench.spec import Dataset
 
@@ -32,7 +33,7 @@ SNR = {
     'ssvep': (-5.5, 1.5),
 }
 BY_PARADIGM = {simulated.paradigm(d.name): d for d in simulated.DATASETS}
-BCI = tuple(p.name for p in paradigms_bci.PARADIGMS)
+BCI = tuple(p.name for p in bci.PARADIGMS)
 # of subject 3, population 1: shape, samples (uV) of two first channels at 0 and 1000 and two last at 5000 and the end,
 # and a hash of the events; prepared sets and scores of version 1 were made of these
 FIRST_VERSION = {

@@ -13,10 +13,11 @@ from sklearn.preprocessing import StandardScaler
 
 from jbench import plan
 from jbench.data import contract
-from jbench.data.paradigms_people import release
-from jbench.data.paradigms_stimuli import latent
+from jbench.data.paradigms import PARADIGMS
+from jbench.data.paradigms.people import release
+from jbench.data.paradigms.stimuli import latent
 from jbench.data.recording import event_table
-from jbench.data.simulate import PARADIGMS, simulate
+from jbench.data.simulate import simulate
 from jbench.data.sources import simulated
 from jbench.data.targets import collect, encode
 from jbench.data.windows import chosen, starts, triggers

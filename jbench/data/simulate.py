@@ -3,7 +3,7 @@
 Physics: current dipoles in a three-shell sphere (MNE's forward solution, nothing to download), read by the electrodes
 of the paradigm against linked mastoids. Background: 1/f activity of many random cortical dipoles, rhythms with the
 subject's own peak frequency, 50 Hz line, blinks, electrode drift, amplifier noise. On top lies the signature of the
-paradigm (`paradigms_*.py`), or what its subject's traits change. `effect` scales these alone: at `effect=0` the labels
+paradigm (`paradigms/`), or what its subject's traits change. `effect` scales these alone: at `effect=0` the labels
 mean nothing.
 
 Random numbers come from Philox streams keyed by (paradigm, subject, seed[, session], purpose): any order of calls gives
@@ -19,30 +19,12 @@ from typing import Any
 import mne
 import numpy as np
 
-from jbench.data import (
-    paradigms_bci,
-    paradigms_clinical,
-    paradigms_evoked,
-    paradigms_people,
-    paradigms_sleep,
-    paradigms_states,
-    paradigms_stimuli,
-)
-from jbench.data.paradigms import RHYTHMS, Paradigm, Traits, Trials, gaussian, noise, shuffled, stream
+from jbench.data.paradigms import PARADIGMS
+from jbench.data.paradigms.base import RHYTHMS, Paradigm, Traits, Trials, gaussian, noise, shuffled, stream
 
 REFERENCE = ('TP9', 'TP10')
 LINE_HZ = 50.0
 N_BACKGROUND = 150  # dipoles of the background
-MODULES = (
-    paradigms_bci,
-    paradigms_clinical,
-    paradigms_evoked,
-    paradigms_people,
-    paradigms_sleep,
-    paradigms_states,
-    paradigms_stimuli,
-)
-PARADIGMS: dict[str, Paradigm] = {p.name: p for module in MODULES for p in module.PARADIGMS}
 
 
 def simulate(

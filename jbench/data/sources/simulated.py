@@ -214,7 +214,7 @@ def paradigm(dataset: str) -> str:
 
 def recordings(dataset: Dataset, root: Path | None) -> list[RecordingRef]:
     """The recordings of a simulated set: subjects 'S01', 'S02', ... and their sessions; `root` is unused."""
-    from jbench.data.simulate import PARADIGMS
+    from jbench.data.paradigms import PARADIGMS
 
     person = PARADIGMS[paradigm(dataset.name)].person
     made_by = ('generator', f'version {VERSION}, seed {SEED}')  # counts as the content of a file does
@@ -244,6 +244,6 @@ def vectors(names: Sequence[str], size: int) -> np.ndarray:
     """The embeddings of stimuli: f32 [N, size]; they stand in for those of an encoder."""
     import numpy as np
 
-    from jbench.data.paradigms_stimuli import embedding
+    from jbench.data.paradigms.stimuli import embedding
 
     return np.stack([embedding(name, size) for name in names])

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from jbench.data.paradigms import (
+from jbench.data.paradigms.base import (
     LEAD_IN,
     LEAD_OUT,
     Bump,

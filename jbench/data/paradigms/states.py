@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from jbench.data.paradigms import Paradigm, Person, Rhythm, Trials, plain, states
+from jbench.data.paradigms.base import Paradigm, Person, Rhythm, Trials, plain, states
 
 SFREQ = 128.0  # Hz
 CHANS = tuple('Fp1 Fp2 F7 F3 Fz F4 F8 C3 Cz C4 P3 Pz P4 O1 O2'.split())

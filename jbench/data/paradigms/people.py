@@ -12,7 +12,7 @@ from math import exp
 
 import numpy as np
 
-from jbench.data.paradigms import Paradigm, Person, Tracks, Traits, Trials, plain
+from jbench.data.paradigms.base import Paradigm, Person, Tracks, Traits, Trials, plain
 
 SFREQ = 128.0  # Hz
 CLINIC = tuple('Fp1 Fp2 F7 F3 Fz F4 F8 T7 C3 Cz C4 T8 P7 P3 Pz P4 P8 O1 O2'.split())

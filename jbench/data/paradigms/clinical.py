@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from jbench.data.paradigms import LEAD_IN, LEAD_OUT, Paradigm, Person, Source, Trials, plain
-from jbench.data.paradigms_people import LONG_CLINIC
-from jbench.data.paradigms_waves import (
+from jbench.data.paradigms.base import LEAD_IN, LEAD_OUT, Paradigm, Person, Source, Trials, plain
+from jbench.data.paradigms.people import LONG_CLINIC
+from jbench.data.paradigms.waves import (
     chewing,
     evolving,
     glance,

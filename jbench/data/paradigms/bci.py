@@ -6,7 +6,7 @@ import functools
 
 import numpy as np
 
-from jbench.data.paradigms import Paradigm, Tracks, Traits, Trials, box, gaussian, silent, states
+from jbench.data.paradigms.base import Paradigm, Tracks, Traits, Trials, box, gaussian, silent, states
 
 CODE_BITS, CODE_HZ = 126, 60.0  # one c-VEP code cycle: 126 frames at 60 Hz, 2.1 s
 FLICKER_START = 0.5  # s after the event: the SSVEP trial begins with a cue, as in Wang2017Benchmark

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from jbench.data.paradigms import (
+from jbench.data.paradigms.base import (
     LEAD_IN,
     LEAD_OUT,
     Paradigm,
@@ -22,7 +22,7 @@ from jbench.data.paradigms import (
     responses,
     silent,
 )
-from jbench.data.paradigms_people import release
+from jbench.data.paradigms.people import release
 
 SFREQ = 128.0  # Hz
 ERP = tuple('Fp1 F3 Fz F4 FCz C3 Cz C4 CPz P3 Pz P4 P7 P8 PO7 PO8 O1 Oz O2'.split())

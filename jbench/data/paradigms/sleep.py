@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from jbench.data.paradigms import Paradigm, Person, Rhythm, Tracks, Traits, Trials, both, plain, states
-from jbench.data.paradigms_waves import glance, k_complex, spindle, waves
+from jbench.data.paradigms.base import Paradigm, Person, Rhythm, Tracks, Traits, Trials, both, plain, states
+from jbench.data.paradigms.waves import glance, k_complex, spindle, waves
 
 SFREQ = 100.0  # Hz, as Sleep-EDF
 EPOCH = 30.0  # s

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from jbench.data.paradigms import Signature, Tracks, Traits, Trials, box, gaussian, silent
+from jbench.data.paradigms.base import Signature, Tracks, Traits, Trials, box, gaussian, silent
 
 Shape = Callable[[np.ndarray, float, np.random.Generator], np.ndarray]
 

@@ -1,0 +1,9 @@
+"""Paradigms of the simulated recordings: one row each, in the module of its kind; `PARADIGMS` holds all by name."""
+
+from __future__ import annotations
+
+from jbench.data.paradigms import bci, clinical, evoked, people, sleep, states, stimuli
+from jbench.data.paradigms.base import Paradigm
+
+MODULES = (bci, clinical, evoked, people, sleep, states, stimuli)
+PARADIGMS: dict[str, Paradigm] = {p.name: p for module in MODULES for p in module.PARADIGMS}
