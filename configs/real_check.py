@@ -1,14 +1,15 @@
 """Are the models adequate on real recordings? Every open set with every model, against floors measured without jbench.
 
 Command: python configs/real_check.py --data_dir=DIR
-Minutes: below 60 on 2 cores; --sets=muse,haxby and --models=baselines choose; the same command goes on where it was.
+Minutes: about an hour on 2 cores (not timed whole yet), most of it networks; --sets=muse,haxby and --models=baselines
+choose; the same command goes on where it was.
 
 Three tables, and exit status 1 if a floor is missed or a control is beaten:
 
 - floors: each baseline over the folds that the floor was measured on (one subject, run or recording left out; fitted on
   all others, as `recipe.published` has it), predictions pooled. A floor is met if one baseline reaches it.
-- networks: one seed and ten epochs on the split of the task. They are shown beside chance and floor, and owe none of them anything:
-  most sets are too small. A network that cannot be built says why.
+- networks: one seed and ten epochs on the split of the task. They are shown beside chance and floor, and owe none of
+  them anything: most sets are too small. A network that cannot be built says why.
 - controls: what must stay at chance, because nothing is known to be there or because labels are shuffled.
 
 Intervals: Student's t, 95 %, over the groups that were left out (floors, controls) or over test subjects (networks).
