@@ -44,7 +44,7 @@ def tasks() -> dict[str, tuple[Task, ...]]:
     found: dict[str, list[Task]] = {}
     for module in _modules('jbench.tasks'):
         for task in getattr(module, 'TASKS', ()):
-            found.setdefault(task.name if task.device == 'eeg' else f'{task.device}/{task.name}', []).append(task)
+            found.setdefault(task.full_name, []).append(task)
     return {name: tuple(sorted(v, key=lambda t: t.version)) for name, v in sorted(found.items())}
 
 
@@ -111,7 +111,7 @@ def _select(item: str) -> list[tuple[Task, Dataset | None]]:
         return [(task, None)]
     if unread := [n for n in task.datasets if n.lower() == rest.lower() and n not in datasets()]:
         raise RequestError(
-            f'task {task.name!r}: no reader for {unread[0]} yet; --info={task.name} shows what is readable'
+            f'task {task.full_name!r}: no reader for {unread[0]} yet; --info={task.full_name} shows what is readable'
         )
     dataset = find_dataset(rest)
     if dataset.name not in (*task.datasets, task.simulated):
@@ -185,7 +185,7 @@ def _fits(pick: Pick, task: Task) -> bool:
         if pick.named:
             raise RequestError(
                 f'model {model.name!r} predicts targets of kind {", ".join(model.targets)}; that of task '
-                f'{task.name!r} is {kind!r}; a group leaves out what does not fit, as in --model={model.family}'
+                f'{task.full_name!r} is {kind!r}; a group leaves out what does not fit, as in --model={model.family}'
             )
         return False
     return pick.named or not model.paradigms or task.paradigm in model.paradigms
@@ -202,7 +202,7 @@ def choose_dataset(task: Task, named: Dataset | None, data_dir: Path | None, wor
     stand_in = datasets().get(task.simulated or '')
     if named is None and simulated == 'yes':
         if stand_in is None:
-            raise RequestError(f'task {task.name!r} has no embedded simulation; run it without --simulated=yes')
+            raise RequestError(f'task {task.full_name!r} has no embedded simulation; run it without --simulated=yes')
         return Choice(task, stand_in, False, 'asked for by --simulated=yes')
     if core is not None and core.source is not None:
         folder, _ = locate(apply(task, core, ()), core, data_dir, workdir)
@@ -215,7 +215,7 @@ def choose_dataset(task: Task, named: Dataset | None, data_dir: Path | None, wor
         hint = '' if data_dir else '; name the folder by --data_dir=DIR or JBENCH_DATA'
         remedy = f'; put there: {core.layout} (from {core.host}){hint}'
     if named is not None or simulated == 'no' or stand_in is None:
-        raise RequestError(f'task {task.name!r}: {absent}{remedy}')
+        raise RequestError(f'task {task.full_name!r}: {absent}{remedy}')
     return Choice(task, stand_in, False, absent)
 
 

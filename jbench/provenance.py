@@ -80,8 +80,7 @@ def _protocol(cell: Cell, data: PreparedSet) -> dict[str, Any]:
     A suite is named where all of its choices were made: its version of the task on the Core dataset, the whole of it,
     under the published recipe, nothing changed.
     """
-    name = cell.task.name if cell.task.device == 'eeg' else f'{cell.task.device}/{cell.task.name}'
-    pinned = (name, cell.task.version)
+    pinned = (cell.task.full_name, cell.task.version)
     core = cell.dataset.name == cell.task.datasets[0] and cell.task.recipe.published
     suite = next((s for s, names in SUITES.items() if pinned in names and core), None)
     custom = [f'{p}={v}' for p, v in cell.overrides]

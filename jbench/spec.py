@@ -207,6 +207,11 @@ class Task:
     overrides: tuple[tuple[str, tuple[Override, ...]], ...] = ()  # (dataset, ((path, value), ...))
     exclude: tuple[Exclusion, ...] = ()
 
+    @property
+    def full_name(self) -> str:
+        """What --task calls it: the name, after its device where that is not EEG."""
+        return self.name if self.device == 'eeg' else f'{self.device}/{self.name}'
+
 
 @dataclass(frozen=True, kw_only=True)
 class Download:
