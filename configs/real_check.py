@@ -274,11 +274,11 @@ def on_split(bench: Bench, check: Check | None, cell: Cell) -> Line:
     if check is not None:
         sd = spread(head['name'], _answers(bench, cell)['y'])
         return control(f'{check.task} {check.name}', cell.model, head['value'], own, check.chance, sd)
-    name = cell.task.name if cell.task.device == 'eeg' else f'{cell.task.device}/{cell.task.name}'
-    floors = [c.floor for c in CHECKS if (c.task, c.metric) == (name, head['name']) and not c.among and not c.changes]
+    asked = (cell.task.full_name, head['name'])
+    floors = [c.floor for c in CHECKS if (c.task, c.metric) == asked and not c.among and not c.changes]
     said = f'{head["name"]}, {n} windows, {len(own)} subjects'
     floor = floors[0] if floors else None
-    return Line(cell.task.name, cell.model, head['value'], head['interval'], found['chance'], floor, said)
+    return Line(cell.task.full_name, cell.model, head['value'], head['interval'], found['chance'], floor, said)
 
 
 def on_shuffled(bench: Bench, cell: Cell) -> Line:
@@ -286,7 +286,7 @@ def on_shuffled(bench: Bench, cell: Cell) -> Line:
     with shuffled_labels():
         found = result(bench, cell)
     head, sd = found['headline'], spread(found['headline']['name'], _answers(bench, cell)['y'])
-    return control(f'{cell.task.name} shuffled', cell.model, head['value'], {}, found['chance'], sd)
+    return control(f'{cell.task.full_name} shuffled', cell.model, head['value'], {}, found['chance'], sd)
 
 
 def _answers(bench: Bench, cell: Cell) -> dict[str, np.ndarray]:
@@ -372,14 +372,14 @@ def check_all(args: argparse.Namespace, names: list[str], models: list[Any]) -> 
         bench = Bench(stages.Compiler(seal), stages.Context(args.workdir, args.data_dir, progress, stop, 'resume'))
         good = show(check_floors(bench, [c for c in CHECKS if c.task in names], models))
         cells = [cell for name in names for cell in cells_of(task_of(name, SHORT), models)]
-        good &= show([attempt(c.task.name, c, partial(on_split, bench, None, c)) for c in cells])
+        good &= show([attempt(c.task.full_name, c, partial(on_split, bench, None, c)) for c in cells])
         aside = args.workdir / 'shuffled'  # results of the same keys, on the same prepared sets
         aside.mkdir(parents=True, exist_ok=True)
         if not (aside / 'prepared').is_symlink():
             (aside / 'prepared').symlink_to('../prepared')
         bench = bench._replace(context=bench.context._replace(workdir=aside))
         cells = [cell for name in names if name in SHUFFLED for cell in cells_of(task_of(name, SHORT), models)]
-        good &= show([attempt(f'{c.task.name} shuffled', c, partial(on_shuffled, bench, c)) for c in cells])
+        good &= show([attempt(f'{c.task.full_name} shuffled', c, partial(on_shuffled, bench, c)) for c in cells])
         bench.compiler.close()
     print(f'\n{"as it must be" if good else "NOT as it must be"}; {time.monotonic() - began:.0f} s')
     return 0 if good else 1

@@ -19,7 +19,7 @@ from jbench.data import contract, recording, signal
 from jbench.data.find import find_recordings
 from jbench.data.recording import Finding, Recording, RecordingRef
 from jbench.data.sources import dreams, finger_tapping, haxby, lower_limb_emg, muse, smni
-from jbench.spec import MissingExtraError
+from jbench.spec import MissingExtraError, RequestError
 
 MODULES = (muse, dreams, smni, lower_limb_emg, finger_tapping, haxby)
 
@@ -181,7 +181,8 @@ def test_the_polysomnography_with_the_answer_in_it_is_not_read(data_dir: Path) -
 
 
 @pytest.mark.parametrize(
-    'text', ['[Hypnogram]\n' + '5\n' * 359, '5\n' * 361, '[Hypnogram]\n' + '9\n' * 360, '[Hypnogram]\n-1\n' * 360]
+    'text',
+    ['[Hypnogram]\n' + '5\n' * 359, '5\n' * 361, '[Hypnogram]\n' + '9\n' * 360, '[Hypnogram]\n-1\n' * 360, ''],
 )
 def test_a_hypnogram_that_is_not_whole_is_told(data_dir: Path, tmp_path: Path, text: str) -> None:
     ref = refs_of(dreams, data_dir)[0]
@@ -338,6 +339,16 @@ def test_labels_that_do_not_fit_the_volumes_are_told(data_dir: Path, tmp_path: P
     (tmp_path / 'attributes_literal.txt').write_text('\n'.join(lines[:-1]))
     got = haxby.read(ref._replace(files=(*ref.files[:2], str(tmp_path / 'attributes_literal.txt'))))
     assert '1451 labels' in str(got)
+
+
+@pytest.mark.parametrize('line', ['face', 'face one'])
+def test_a_line_that_labels_no_volume_is_told_once(data_dir: Path, tmp_path: Path, line: str) -> None:
+    refs, path = refs_of(haxby, data_dir), tmp_path / 'attributes_literal.txt'
+    path.write_text('\n'.join([*Path(refs[0].files[2]).read_text().splitlines()[:4], line]))
+    got = [haxby.read(ref._replace(files=(*ref.files[:2], str(path)))) for ref in refs[:2]]
+    assert isinstance(got[0], Finding) and f'in line 5 {line!r}' in got[0].found
+    with pytest.raises(RequestError, match='1 fault in 2 recordings'):  # one file, though every run reads it
+        contract.judge(haxby.DATASETS[0], refs[:2], [{'findings': [tuple(g)]} for g in got])
 
 
 # ---- what the tasks ask of them ----

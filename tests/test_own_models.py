@@ -335,6 +335,19 @@ def test_a_wrong_network_leaves_nothing(name, ask, tmp_path):
     assert {p.name for p in (tmp_path / 'work').glob('*')} <= {'xla'}
 
 
+def test_only_what_the_facts_tell_is_tried_before_the_data(tmp_path):
+    """Which channels a pick leaves is known with the data: a network for two of them is not tried with all."""
+    two = f'if signal.n_chans != 2:\n        raise LookupError(str(signal.n_chans))\n    {LAST}'
+    spec = own.find(model_in(tmp_path, RIGHT.replace(LAST, two)))
+    ((task, dataset),) = plan.select_tasks('p3/SimulatedP3')
+    picked = plan.apply(task, dataset, (('signal.picks', 'Cz,Pz'),))
+    ahead = compiler.Compiler()
+    ahead.foresee([Cell(task=picked, dataset=dataset, spec=spec)])
+    ahead.close()
+    with pytest.raises(RequestError, match='LookupError: 16'):
+        ahead.foresee([Cell(task=task, dataset=dataset, spec=spec)])
+
+
 LINE = 'return lambda test: -np.linalg.norm(features(test)[:, None] - means, axis=-1)'
 ESTIMATORS = {  # name -> (line that becomes another, exit status, words)
     'right': (LINE, 0, ''),

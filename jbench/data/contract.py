@@ -181,7 +181,7 @@ def judge(dataset: Dataset, refs: Sequence[RecordingRef], parts: Sequence[Part])
     """
     whole = [i for i, p in enumerate(parts) if 'native' in p]
     odd, notes = _agree(dataset, [refs[i] for i in whole], [parts[i] for i in whole])
-    findings = [Finding(*f) for p in parts for f in p['findings']]
+    findings = list(dict.fromkeys(Finding(*f) for p in parts for f in p['findings']))  # of a file that several share
     refused = [f for f in findings if f.level == 'fatal'] + odd
     if refused:
         faults = f'{len(refused)} fault' + 's' * (len(refused) > 1)

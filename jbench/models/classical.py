@@ -212,6 +212,7 @@ def _tangent(metric: str, y: np.ndarray) -> list[Any]:
 
 
 def scaled(metric: str, y: np.ndarray) -> list[Any]:
+    """The steps of a `Method` that standardises each feature and does nothing else."""
     return [StandardScaler()]
 
 

@@ -67,7 +67,8 @@ def read(ref: RecordingRef) -> Recording | Finding:
     head, *lines = Path(ref.files[1]).read_text(encoding='latin-1').split() or ['nothing']
     stages = np.array(lines, int) if all(s.isdecimal() for s in lines) else np.zeros(0, int)
     if head != '[Hypnogram]' or len(stages) != STAGES or set(stages) - {*LABELS, REM}:
-        found = f'{head} and {len(lines)} values, among them {", ".join(sorted(set(lines))[:8])}'
+        among = f', among them {", ".join(sorted(set(lines))[:8])}' if lines else ''
+        found = f'{head} and {len(lines)} values{among}'
         expected = f'[Hypnogram] and {STAGES} values from 0 to 5'
         return Finding(ref.files[1], 'a hypnogram must be whole', found, expected, 'use the original file')
     share = marked[: len(x)].reshape(-1, int(SFREQ)).mean(1)
