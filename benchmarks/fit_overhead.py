@@ -29,7 +29,7 @@ import numpy as np
 
 from jbench import fit, optim, parallel, plan
 from jbench.compiler import build
-from jbench.data import cache, loader
+from jbench.data import cache, loader, prepared_set
 from jbench.models import MODELS
 
 N_SUBJECTS = 10
@@ -60,7 +60,7 @@ def main(argv: list[str]) -> int:
         refs = cache.find_recordings(dataset, None)[:N_SUBJECTS]
         few = dataclasses.replace(dataset, n_subjects=N_SUBJECTS)
         cache.prepare(task, few, Path(folder, 'set'), refs, lambda *facts: None)
-        data = loader.open_set(Path(folder, 'set'), task)
+        data = prepared_set.open_set(Path(folder, 'set'), task)
         train, valid = (loader.Loader(data, (s,), task.recipe.batch_size) for s in ('train', 'valid'))
         per_epoch = loader.n_batches(len(train), task.recipe.batch_size)
         epochs = -(-steps // per_epoch)

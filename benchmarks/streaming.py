@@ -33,7 +33,7 @@ import numpy as np
 
 from jbench import optim, parallel
 from jbench.compiler import build
-from jbench.data import loader, records
+from jbench.data import loader, prepared_set, records
 from jbench.models import MODELS
 from jbench.spec import Recipe, Signal
 
@@ -43,7 +43,7 @@ SETTLE = 0.5  # s: what the loader makes ahead for its next epoch should not dis
 CLAMP = 5.0
 
 
-def generate(folder: Path, n: int) -> tuple[loader.PreparedSet, list[str]]:
+def generate(folder: Path, n: int) -> tuple[prepared_set.PreparedSet, list[str]]:
     """A prepared set of n training windows, and the paths of the same windows as plain float32 records."""
     rng = np.random.default_rng(0)
     names, plain = [f'E{k}' for k in range(N_CHANS)], []
@@ -58,7 +58,7 @@ def generate(folder: Path, n: int) -> tuple[loader.PreparedSet, list[str]]:
         plain.append(str(folder / f'f{k}.array_record'))
         records.write_shard(Path(plain[-1]), (records.encode({'x': w.ravel()}) for w in x), x.nbytes)
     y = rng.integers(N_OUT, size=n)
-    return loader.PreparedSet(
+    return prepared_set.PreparedSet(
         folder=folder,
         manifest={'recordings': recordings, 'ch_names': names},
         signal=Signal(n_chans=N_CHANS, n_times=N_TIMES, sfreq=120.0, ch_names=tuple(names)),
@@ -73,7 +73,7 @@ def generate(folder: Path, n: int) -> tuple[loader.PreparedSet, list[str]]:
     ), plain  # fmt: skip
 
 
-def by_loader(data: loader.PreparedSet) -> Callable[[int], Iterator[int]]:
+def by_loader(data: prepared_set.PreparedSet) -> Callable[[int], Iterator[int]]:
     """The epochs of our loader: the number of windows of each chunk as it comes."""
     made = loader.Loader(data, ('train',), BATCH, resident_bytes=0)
     return lambda k: (int(chunk.mask.sum()) for chunk in made.chunks(2 * k))  # none that was made ahead
@@ -108,7 +108,7 @@ def rate(counts: Iterator[int]) -> tuple[float, float]:
     return total / (time.perf_counter() - began), 1e6 * (time.process_time() - cpu) / total
 
 
-def throughput(data: loader.PreparedSet, plain: list[str]) -> list[dict[str, Any]]:
+def throughput(data: prepared_set.PreparedSet, plain: list[str]) -> list[dict[str, Any]]:
     """A row for each way to read."""
     shards = [str(data.folder / r['shard']) for r in data.manifest['recordings']]
     ways = {
@@ -136,7 +136,7 @@ def throughput(data: loader.PreparedSet, plain: list[str]) -> list[dict[str, Any
     return rows
 
 
-def training(data: loader.PreparedSet) -> list[dict[str, Any]]:
+def training(data: prepared_set.PreparedSet) -> list[dict[str, Any]]:
     """Train EEGNet, epochs streamed and held in memory in turns; print the traces and return a row for each way."""
     recipe, signal, n = Recipe(batch_size=BATCH), data.signal, 1 << 62
     ways = {k: loader.Loader(data, ('train',), BATCH, b) for k, b in (('train_streamed', 0), ('train_resident', n))}

@@ -33,7 +33,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from jbench import plan, results
-from jbench.data import cache, loader
+from jbench.data import cache, prepared_set
 
 WORKDIR = os.environ.get('JBENCH_WORKDIR', 'jbench-work')  # everything that jbench writes
 QUICK = ['--debug', '--seeds=33'] if os.environ.get('JBENCH_SMOKE') else []
@@ -104,9 +104,9 @@ plt.show()
 dataset = plan.datasets()[result['dataset']]
 task = plan.apply(plan.tasks()['p3'][-1], dataset, ())
 folder, _ = cache.locate(task, dataset, None, Path(WORKDIR))
-data = loader.open_set(folder, task)
+data = prepared_set.open_set(folder, task)
 rows = data.rows('train')
-x = loader.read(data, rows, data.clamp)  # [windows, channels, samples]
+x = prepared_set.read(data, rows, data.clamp)  # [windows, channels, samples]
 print(dataset.title)
 print(x.shape, data.classes, {name: len(data.rows(name)) for name in ('train', 'valid', 'test')})
 

@@ -319,19 +319,19 @@ def check_floors(bench: Bench, checks: list[Check], models: list[Any]) -> list[L
 @contextlib.contextmanager
 def shuffled_labels() -> Iterator[None]:
     """Inside, prepared sets come with their labels permuted over all windows (the same way every time)."""
-    from jbench.data import loader
+    from jbench.data import prepared_set
 
-    plain = loader.open_set
+    plain = prepared_set.open_set
 
     def shuffled(folder: Path, task: Task) -> Any:
         data = plain(folder, task)
         return dataclasses.replace(data, y=np.random.default_rng(SEED).permutation(data.y))
 
-    loader.open_set = shuffled
+    prepared_set.open_set = shuffled
     try:
         yield
     finally:
-        loader.open_set = plain
+        prepared_set.open_set = plain
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -13,7 +13,7 @@ import numpy as np
 
 from jbench import metrics, results
 from jbench.data import splits
-from jbench.data.loader import PreparedSet
+from jbench.data.prepared_set import PreparedSet
 from jbench.spec import Cell, Dataset, Task
 from jbench.tasks.suites import SUITES
 

@@ -16,7 +16,7 @@ import numpy as np
 import jbench
 from jbench import checkpoint, fit, optim, parallel, provenance, results
 from jbench.compiler import Compiler
-from jbench.data import cache, encoders, fs, loader
+from jbench.data import cache, encoders, fs, loader, prepared_set
 from jbench.fit import Interrupted
 from jbench.models import factory
 from jbench.models.baselines import Part, Training
@@ -106,7 +106,7 @@ def _train(
     if not todo:
         context.progress.say(f'{cell.task.name}/{cell.dataset.name} {cell.model}: finished before, nothing to compute')
     if todo:
-        data = loader.open_set(folder, cell.task)
+        data = prepared_set.open_set(folder, cell.task)
         if cell.debug:
             data = _few(data)
         if cell.spec.kind == 'network':
@@ -188,7 +188,7 @@ def stored(cell: Cell, seeds: list[int], context: Context) -> list[dict[str, Any
     return found
 
 
-def _few(data: loader.PreparedSet) -> loader.PreparedSet:
+def _few(data: prepared_set.PreparedSet) -> prepared_set.PreparedSet:
     """Some windows of each split, for --debug: drawn, since every n-th one may always be of the same class."""
     split = np.full_like(data.split, '')
     for name in ('train', 'valid', 'test'):
@@ -201,7 +201,7 @@ def _checkpoints(cell: Cell, seed: int, context: Context) -> Path:
 
 
 def _train_network(
-    cell: Cell, data: loader.PreparedSet, seeds: list[int], compiler: Compiler, context: Context
+    cell: Cell, data: prepared_set.PreparedSet, seeds: list[int], compiler: Compiler, context: Context
 ) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield (seed, outcome) of each trained seed."""
     recipe, name = cell.task.recipe, f'{cell.task.name}/{cell.dataset.name} {cell.model}'
@@ -252,7 +252,7 @@ def _train_network(
         compiled = 0.0
 
 
-def _watch(cell: Cell, data: loader.PreparedSet, seed: int, name: str, context: Context) -> fit.Watch:
+def _watch(cell: Cell, data: prepared_set.PreparedSet, seed: int, name: str, context: Context) -> fit.Watch:
     """Progress, stop signal and checkpoints of one seed."""
     metric, total = fit.monitor_of(cell.task), cell.task.recipe.max_epochs
 
@@ -270,13 +270,13 @@ def _watch(cell: Cell, data: loader.PreparedSet, seed: int, name: str, context: 
 
 
 def _fit_estimator(
-    cell: Cell, data: loader.PreparedSet, seeds: list[int], context: Context
+    cell: Cell, data: prepared_set.PreparedSet, seeds: list[int], context: Context
 ) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield (seed, outcome) of an estimator: fitted once, the same for every seed."""
     rows = {'train': data.rows('train'), 'valid': data.rows('valid'), 'both': data.rows('train', 'valid')}
     test_rows = data.rows('test')
     given = Training(
-        **{k: Part(loader.View(data, r), data.y[r], data.about(r)) for k, r in rows.items()},
+        **{k: Part(prepared_set.View(data, r), data.y[r], data.about(r)) for k, r in rows.items()},
         kind=data.kind,
         n_out=data.n_out,
         signal=data.signal,
@@ -290,7 +290,7 @@ def _fit_estimator(
     predict = factory(cell.spec)(given)
     fitted = time.monotonic()
     context.guard()
-    outputs, shape = np.asarray(predict(loader.View(data, test_rows))), (len(test_rows), data.n_out)
+    outputs, shape = np.asarray(predict(prepared_set.View(data, test_rows))), (len(test_rows), data.n_out)
     if data.kind == 'keystrokes' and outputs.ndim == 2:  # a path of any number of frames
         shape = (len(test_rows), outputs.shape[1])
     if outputs.shape != shape or outputs.dtype.kind not in 'biuf' or not np.isfinite(outputs).all():

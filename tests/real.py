@@ -17,7 +17,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import balanced_accuracy_score
 
 from jbench import plan, results, run
-from jbench.data import loader
+from jbench.data import prepared_set
 
 KALUNGA, ZYMA, SCHALK = 'Kalunga2016Online', 'Zyma2019Electroencephalograms', 'Schalk2004Bci2000'
 FLICKERS = {'2': 13.0, '3': 21.0, '4': 17.0}  # Hz by event code: not in the order of the codes
@@ -49,9 +49,9 @@ def windows(task: str, dataset: str, data_dir: Path, workdir: Path, *changes: st
     assert command(f'--task={task}/{dataset}', '--prepare', *places, *(f'--set={c}' for c in changes)) == 0
     (manifest,) = (workdir / 'prepared' / dataset).glob('*/manifest.json')
     chosen = plan.apply(plan.tasks()[task][0], plan.find_dataset(dataset), plan.parse_overrides(changes))
-    data = loader.open_set(manifest.parent, chosen)
+    data = prepared_set.open_set(manifest.parent, chosen)
     assert json.loads(manifest.read_text())['n_windows'] == len(data.y)
-    x = loader.read(data, np.arange(len(data.y)), None)
+    x = prepared_set.read(data, np.arange(len(data.y)), None)
     return Windows(x, np.array(data.classes)[data.y], data.subjects, data.signal.sfreq)
 
 

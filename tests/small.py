@@ -6,7 +6,7 @@ import dataclasses
 from pathlib import Path
 
 from jbench import plan
-from jbench.data import cache, loader
+from jbench.data import cache, prepared_set
 from jbench.models import MODELS
 from jbench.overrides import override
 from jbench.spec import Cell
@@ -22,10 +22,10 @@ def cell(**recipe: object) -> Cell:
     return Cell(task=task, dataset=dataset, spec=MODELS['eegnet'])
 
 
-def prepared(root: Path) -> loader.PreparedSet:
+def prepared(root: Path) -> prepared_set.PreparedSet:
     """Windows of the first subjects, made once in `root`."""
     c = cell()
     refs = cache.find_recordings(c.dataset, None)[:N_SUBJECTS]
     folder = root / 'small'
     cache.prepare(c.task, dataclasses.replace(c.dataset, n_subjects=N_SUBJECTS), folder, refs, lambda *facts: None)
-    return loader.open_set(folder, c.task)
+    return prepared_set.open_set(folder, c.task)

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.preprocessing import RobustScaler
 
-from jbench.data import cache, division, fs, loader
+from jbench.data import cache, division, fs, loader, prepared_set
 from jbench.data.recording import RecordingRef
 from jbench.spec import (
     ByBlock,
@@ -134,7 +134,7 @@ def test_blocks_that_leave_a_part_empty_are_refused(split: ByBlock, says: str) -
 
 
 def test_a_set_by_blocks_says_how_many_windows_are_left_out(folder: Path) -> None:
-    data = loader.open_set(folder, task(ByBlock(gap=1.0)))
+    data = prepared_set.open_set(folder, task(ByBlock(gap=1.0)))
     n = int((data.split == '').sum())
     assert 0 < n < len(data.split) / 2 and set(data.split) == {*PARTS, ''}
     assert [w for w in data.warnings if 'part of the split' in w] == [f'{n} of 126 windows are in no part of the split']
@@ -146,11 +146,11 @@ def test_a_set_by_blocks_says_how_many_windows_are_left_out(folder: Path) -> Non
 
 @pytest.mark.parametrize('by', ['recording', 'timeline'])
 def test_the_recording_is_a_group(folder: Path, by: str) -> None:
-    data = loader.open_set(folder, task(ByGroup(by=by)))
+    data = prepared_set.open_set(folder, task(ByGroup(by=by)))
     assert [len(set(data.subjects[data.split == p])) for p in PARTS] == [3, 1, 2]
-    same = loader.open_set(folder, task(ByGroup(by='subject')))  # one recording a subject
+    same = prepared_set.open_set(folder, task(ByGroup(by='subject')))  # one recording a subject
     np.testing.assert_array_equal(data.split, same.split)
-    data = loader.open_set(folder, task(Predefined(field='subject', test=('03',), valid_by=by)))
+    data = prepared_set.open_set(folder, task(Predefined(field='subject', test=('03',), valid_by=by)))
     assert set(data.subjects[data.split == 'test']) == {'03'}
     assert [len(set(data.subjects[data.split == p])) for p in PARTS] == [4, 1, 1]
     assert len(set(data.subjects)) == 6
@@ -162,7 +162,7 @@ def test_the_published_column_decides(test: tuple[str, ...], tmp_path: Path) -> 
     own = ['train', 'train', 'train', 'train', 'train', 'test']
     refs = [tiny.ref(k)._replace(fields=(('seconds', '20'), ('split', own[k]))) for k in range(6)]
     split = Predefined(field='split', test=test, valid_by='recording')
-    data = loader.open_set(prepare(tmp_path, task(split), refs), task(split))
+    data = prepared_set.open_set(prepare(tmp_path, task(split), refs), task(split))
     assert [len(set(data.subjects[data.split == p])) for p in PARTS] == [4, 1, 1]
     assert set(data.subjects[data.split == 'test']) == {'05'}
 
@@ -171,9 +171,9 @@ def test_the_published_column_decides(test: tuple[str, ...], tmp_path: Path) -> 
 
 
 def test_dropped_windows_leave_once_the_split_is_drawn(folder: Path) -> None:
-    plain = loader.open_set(folder, task(ByGroup(by='_index')))
+    plain = prepared_set.open_set(folder, task(ByGroup(by='_index')))
     where = (Where(field='code', values=('2',)), Where(field='subject', values=('04',)))
-    data = loader.open_set(folder, task(ByGroup(by='_index'), drop=where))
+    data = prepared_set.open_set(folder, task(ByGroup(by='_index'), drop=where))
     index = fs.read_npz(folder / 'index.npz')
     code = index['event.code'][index['window.event']]
     gone = (code == '2') | (plain.subjects == '04')  # any of the conditions
@@ -189,14 +189,16 @@ def test_excluded_subjects_bring_no_class(tmp_path: Path) -> None:
     named = task(ByGroup(), target=Classes(field='subject'))
     made = prepare(tmp_path, named, [tiny.ref(k) for k in range(6)])
     for after in (False, True):
-        data = loader.open_set(made, dataclasses.replace(named, exclude=(Exclusion('Tiny', '01', 'noise', after),)))
+        data = prepared_set.open_set(
+            made, dataclasses.replace(named, exclude=(Exclusion('Tiny', '01', 'noise', after),))
+        )
         assert data.classes == ('00', '02', '03', '04', '05')
         assert set(data.split[data.subjects == '01']) == {''} and 'excluded: subject 01: noise' in data.warnings
 
 
 def test_a_drop_that_takes_a_whole_part_is_refused(folder: Path) -> None:
     with pytest.raises(RequestError, match='the test part holds no window'):
-        loader.open_set(
+        prepared_set.open_set(
             folder,
             task(Predefined(field='subject', test=('03',)), drop=(Where(field='subject', values=('03',)),)),
         )
@@ -210,8 +212,8 @@ BY_CODE = Predefined(field='code', test=('2',), valid_by='_index', valid=0.2)
 def test_windows_are_scaled_by_their_recordings_training_part(folder: Path) -> None:
     """As scikit-learn would; a recording that trains nothing by all of its own windows."""
     split = Predefined(field='subject', test=('03',), valid_by='_index', valid=0.3)
-    plain, data = (loader.open_set(folder, task(split, s)) for s in ('none', 'train'))
-    x, got = (loader.read(d, np.arange(len(d.split)), None) for d in (plain, data))
+    plain, data = (prepared_set.open_set(folder, task(split, s)) for s in ('none', 'train'))
+    x, got = (prepared_set.read(d, np.arange(len(d.split)), None) for d in (plain, data))
     for subject in sorted(set(data.subjects)):
         own = data.subjects == subject
         fitted = own if subject == '03' else own & (data.split == 'train')
@@ -228,8 +230,8 @@ def test_no_test_window_is_looked_at(tmp_path: Path) -> None:
         asked, sets = task(BY_CODE, scaler), []
         for run in ('', 'loud'):
             refs = [tiny.ref(k, run, seconds=40) for k in range(2)]
-            sets.append(loader.open_set(prepare(tmp_path / (scaler + run), asked, refs), asked))
-        plain, loud = ([loader.read(d, d.rows(*p), None) for p in (('train', 'valid'), ('test',))] for d in sets)
+            sets.append(prepared_set.open_set(prepare(tmp_path / (scaler + run), asked, refs), asked))
+        plain, loud = ([prepared_set.read(d, d.rows(*p), None) for p in (('train', 'valid'), ('test',))] for d in sets)
         assert (plain[0].tobytes() == loud[0].tobytes()) == same, scaler
         assert np.abs(loud[1]).max() > 10 * np.abs(plain[1]).max()
 
@@ -237,9 +239,9 @@ def test_no_test_window_is_looked_at(tmp_path: Path) -> None:
 def test_weak_signals_are_scaled_too(tmp_path: Path) -> None:
     """In float32 their spread would count as none."""
     asked = task(BY_CODE, 'train')
-    data = loader.open_set(prepare(tmp_path, asked, [tiny.ref(0, 'weak'), tiny.ref(1, 'weak')]), asked)
+    data = prepared_set.open_set(prepare(tmp_path, asked, [tiny.ref(0, 'weak'), tiny.ref(1, 'weak')]), asked)
     for subject in ('00', '01'):
-        x = loader.read(data, np.flatnonzero((data.subjects == subject) & (data.split == 'train')), None)
+        x = prepared_set.read(data, np.flatnonzero((data.subjects == subject) & (data.split == 'train')), None)
         low, middle, high = np.percentile(x, [25, 50, 75], axis=(0, 2))
         np.testing.assert_allclose(middle, 0, atol=1e-5)
         np.testing.assert_allclose(high - low, 1, atol=1e-5)
@@ -248,9 +250,9 @@ def test_weak_signals_are_scaled_too(tmp_path: Path) -> None:
 @pytest.mark.parametrize(('batch_size', 'clamp'), [(7, 0.75), (64, 0.75), (64, 1e-6)])
 def test_scaled_windows_are_the_same_from_memory_and_from_disk(folder: Path, batch_size: int, clamp: float) -> None:
     """The clamp acts after the scaling: one that is of the size of the stored values tells."""
-    data = dataclasses.replace(loader.open_set(folder, task(BY_CODE, 'train')), clamp=clamp)
+    data = dataclasses.replace(prepared_set.open_set(folder, task(BY_CODE, 'train')), clamp=clamp)
     for names in (('train',), ('valid', 'test')):
-        want = loader.read(data, data.rows(*names), clamp)
+        want = prepared_set.read(data, data.rows(*names), clamp)
         held, streamed = (loader.Loader(data, names, batch_size, resident_bytes=n) for n in (1 << 40, 0))
         assert held._x is not None and streamed._x is None
         for epoch in (None, 0, 1):
@@ -259,7 +261,7 @@ def test_scaled_windows_are_the_same_from_memory_and_from_disk(folder: Path, bat
         plain = np.concatenate([c.x[: c.n][c.mask[: c.n]] for c in held.chunks(None)])
         np.testing.assert_array_equal(plain, want)
         assert np.abs(want).max() == np.float32(clamp)
-        view = loader.View(data, data.rows(*names))[np.arange(3)]
+        view = prepared_set.View(data, data.rows(*names))[np.arange(3)]
         assert np.abs(view).max() > 0.75
         np.testing.assert_array_equal(np.clip(view, -clamp, clamp), want[:3])
 
@@ -269,14 +271,14 @@ def test_channels_that_a_recording_lacks_stay_zero_and_blocks_do_not_matter(
 ) -> None:
     asked = task(BY_CODE, 'train')
     made = prepare(tmp_path, asked, [tiny.ref(0), tiny.ref(1, 'twice'), tiny.ref(2, 'permuted'), tiny.ref(3)])
-    data = loader.open_set(made, asked)
+    data = prepared_set.open_set(made, asked)
     assert data.signal.ch_names == ('Oz', 'O1', 'Fz', 'Oz-0', 'Oz-1')
     assert data.scale is not None and data.scale.centre.shape == (4, 5, 1)
-    x = loader.read(data, np.arange(len(data.split)), None)
+    x = prepared_set.read(data, np.arange(len(data.split)), None)
     twice = data.subjects == '01'
     assert not x[twice][:, [0, 1]].any() and not x[~twice][:, [3, 4]].any()
     assert x[twice][:, [2, 3, 4]].any((0, 2)).all()
     monkeypatch.setattr('jbench.data.shards.BLOCK', 1)  # a channel at a time
-    again = loader.open_set(made, asked)
+    again = prepared_set.open_set(made, asked)
     for a, b in zip(data.scale, again.scale or (), strict=True):
         np.testing.assert_array_equal(a, b)

@@ -28,7 +28,7 @@ from hypothesis import strategies as st
 from run_whole import finish, start
 
 from jbench import checkpoint, plan, results, run, xla_cache
-from jbench.data import cache, fs, loader, records
+from jbench.data import cache, fs, loader, prepared_set, records
 from jbench.models import baselines, classical
 from jbench.spec import Cell, RequestError, spec_hash
 
@@ -108,10 +108,10 @@ def test_a_damaged_set_is_never_opened(prepared, tmp_path):
                 same = False
             if not same:
                 with pytest.raises(RequestError, match=rf'{re.escape(path.name)}.*(damaged|missing)'):
-                    loader.open_set(folder, task)
+                    prepared_set.open_set(folder, task)
         path.write_bytes(whole)
     loader._verify_once.cache_clear()
-    assert len(loader.open_set(folder, task).y) == len(prepared.y)
+    assert len(prepared_set.open_set(folder, task).y) == len(prepared.y)
 
 
 def tree(value: float) -> dict[str, np.ndarray]:
@@ -256,7 +256,7 @@ def test_noise_in_place_of_the_test_windows_changes_nothing_before_the_test(prep
             records.write_shard(path, (records.encode_window(x, k, text) for k, x in enumerate(noise)), 0)
             manifest['files'][path.name] = {'bytes': path.stat().st_size, 'sha256': fs.sha256_file(path)}
     fs.write_atomic(folder / 'manifest.json', json.dumps({**manifest, 'digest': spec_hash(manifest)}).encode())
-    noisy = loader.open_set(folder, task)
+    noisy = prepared_set.open_set(folder, task)
     for name, equal in (('train', True), ('valid', True), ('test', False)):
         a, b = (next(loader.Loader(s, (name,), 64).chunks(0)) for s in (prepared, noisy))
         assert np.array_equal(a.x[: a.n], b.x[: b.n]) == equal, name
@@ -264,9 +264,9 @@ def test_noise_in_place_of_the_test_windows_changes_nothing_before_the_test(prep
     answers = []
     for s in (prepared, noisy):
         rows = s.rows('train'), s.rows('valid'), s.rows('train', 'valid')
-        parts = [baselines.Part(loader.View(s, r), s.y[r]) for r in rows]
+        parts = [baselines.Part(prepared_set.View(s, r), s.y[r]) for r in rows]
         predict = classical.cov_ts_lr(baselines.Training(*parts, s.kind, s.n_out, s.signal, 'bal_acc', False))
-        answers.append(predict(loader.View(prepared, prepared.rows('test'))))
+        answers.append(predict(prepared_set.View(prepared, prepared.rows('test'))))
     np.testing.assert_array_equal(*answers)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from jbench import fit, metrics, progress, results, sequences, stages
-from jbench.data import encoders, fs, loader
+from jbench.data import encoders, fs, loader, prepared_set
 from jbench.spec import RequestError
 
 
@@ -45,7 +45,7 @@ def test_embeddings_are_learnt_stored_and_scored(context):
 def test_embeddings_are_scaled_by_the_training_part(context):
     cell = answers.cell('words')
     folder, _ = stages.prepare(cell, context)
-    data = loader.open_set(folder, cell.task)
+    data = prepared_set.open_set(folder, cell.task)
     plain = encoders.stored(folder, data.classes)
     rows = plain[data.y[data.rows('train')]].astype(np.float64)
     expected = (plain - rows.mean(0)) / rows.std(0)
@@ -68,7 +68,7 @@ def test_the_reference_looks_at_batches_and_we_at_all_of_the_validation_part(con
     assert fit.monitor_of(answers.cell('keys').task) == 'cer'
     result, _ = run(answers.cell('words', recipe__published=True, recipe__max_epochs=3), context)
     cell = answers.cell('words', recipe__published=True, recipe__max_epochs=3)
-    data = loader.open_set(stages.prepare(cell, context)[0], cell.task)
+    data = prepared_set.open_set(stages.prepare(cell, context)[0], cell.task)
     valid = loader.Loader(data, ('valid',), 32)
     outputs = data.vectors[valid.y] + np.random.default_rng(0).normal(size=(len(valid), 300)) * 30
     each = {name: fit.monitor(valid, outputs, name) for name in ('top5_acc', 'batch_top5_acc')}
@@ -125,7 +125,7 @@ def test_other_embeddings_are_other_data(context):
     assert again['prepared_hash'] != result['prepared_hash']
     (folder / 'stimuli.npz').unlink()
     with pytest.raises(RequestError, match='embeddings of the stimuli are not there'):
-        loader.open_set(folder, cell.task)
+        prepared_set.open_set(folder, cell.task)
     assert run(cell, context)[0]['prepared_hash'] == result['prepared_hash'], 'made anew, the same bits'
 
 

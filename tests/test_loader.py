@@ -16,7 +16,7 @@ import small
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jbench.data import loader
+from jbench.data import loader, prepared_set
 from jbench.spec import RequestError, Signal
 
 
@@ -58,7 +58,7 @@ def plain_chunks(data, names, batch_size, epoch):
     take = loader.order(len(rows), epoch)
     mask = np.arange(-(-len(take) // batch_size) * batch_size) < len(take)
     rows = rows[np.concatenate([take, np.zeros(len(mask) - len(take), int)])]
-    x = loader.read(data, rows, data.clamp)
+    x = prepared_set.read(data, rows, data.clamp)
     batches = [a.reshape(-1, batch_size, *a.shape[1:]) for a in (x, data.y[rows], mask, data.ids[rows])]
     return list(zip(*batches, strict=True))
 
@@ -201,8 +201,9 @@ def test_no_thread_outlives_its_loader(data, kept, monkeypatch):
 LEFT = """
 import sys, small
 from pathlib import Path
-from jbench.data import loader
-chunks = loader.Loader(loader.open_set(Path(sys.argv[1]), small.cell().task), ('train',), 8, resident_bytes=0).chunks(0)
+from jbench.data import loader, prepared_set
+data = prepared_set.open_set(Path(sys.argv[1]), small.cell().task)
+chunks = loader.Loader(data, ('train',), 8, resident_bytes=0).chunks(0)
 next(chunks)
 print('leaves')
 {}
@@ -226,7 +227,7 @@ def test_a_process_that_leaves_an_iterator_ends(data, last, status):
 
 def test_windows_are_those_that_were_stored_and_clamped(data):
     rows = data.rows('test')[:10]
-    free, held = loader.read(data, rows, None), loader.read(data, rows, 0.5)
+    free, held = prepared_set.read(data, rows, None), prepared_set.read(data, rows, 0.5)
     np.testing.assert_array_equal(np.clip(free, -0.5, 0.5), held)
     assert np.abs(free).max() > 0.5
 
@@ -256,7 +257,7 @@ def test_an_epoch_goes_on_from_any_chunk(data, kept, epoch, monkeypatch):
 def test_channels_that_a_recording_lacks_are_zero_rows(data):
     manifest = {**data.manifest, 'ch_names': ['Extra', *data.manifest['ch_names']]}
     wider = dataclasses.replace(data, manifest=manifest, signal=dataclasses.replace(data.signal, n_chans=17))
-    x, y = loader.read(wider, np.arange(3), None), loader.read(data, np.arange(3), None)
+    x, y = prepared_set.read(wider, np.arange(3), None), prepared_set.read(data, np.arange(3), None)
     assert not x[:, 0].any()
     np.testing.assert_array_equal(x[:, 1:], y)
 
@@ -276,7 +277,7 @@ def test_a_damaged_index_is_refused(tmp_path):
     damaged[len(damaged) // 2] ^= 1
     path.write_bytes(damaged)
     with pytest.raises(RequestError, match=r'index\.npz'):
-        loader.open_set(data.folder, small.cell().task)
+        prepared_set.open_set(data.folder, small.cell().task)
 
 
 # ---- samplers ----

@@ -16,7 +16,7 @@ import tiny
 from preparing import KALUNGA, SCHALK, ZYMA, Said, content, manifest, pick, prepare, python, task_of
 
 from jbench import plan
-from jbench.data import cache, fs, loader, parts, recording, records, windows
+from jbench.data import cache, fs, parts, prepared_set, recording, records, windows
 from jbench.data.signal import process
 from jbench.overrides import override
 from jbench.spec import Classes, Crop, Keystrokes, RequestError, Target, Task, Trim, Value, Where, Window
@@ -369,13 +369,13 @@ def test_channels_are_matched_by_name(tmp_path: Path) -> None:
     task = make_prepared_fixture.task()
     refs = [tiny.ref(0), tiny.ref(1, 'permuted'), tiny.ref(2, 'twice'), tiny.ref(3)]
     cache.prepare(task, tiny.DATASET, tmp_path / 'set-0', refs, lambda *facts: None)
-    data = loader.open_set(tmp_path / 'set-0', task)
+    data = prepared_set.open_set(tmp_path / 'set-0', task)
     assert data.signal.ch_names == ('Oz', 'O1', 'Fz', 'Oz-0', 'Oz-1')
     assert 'channels: 02_0_twice holds Oz-0, Oz-1 instead of O1, Oz' in data.manifest['notes']
     for k, ref in enumerate(refs):
         signal, names = process(tiny.read(ref).raw, task.signal)
         want = next(iter(windows.windows(signal, 120.0, [1.0013 - 0.3], task.window, (0.0, 0.3))))
-        (got,) = loader.read(data, np.array([6 * k]), None)
+        (got,) = prepared_set.read(data, np.array([6 * k]), None)
         for c, row in zip(data.signal.ch_names, got, strict=True):
             if c in names:
                 np.testing.assert_allclose(row, want[names.index(c)], atol=2e-4 * np.abs(want).max())

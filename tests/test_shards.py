@@ -57,12 +57,12 @@ def test_windows_are_clamped(data, plain):
 LIMITED = """
 import resource, sys, small, numpy as np
 from pathlib import Path
-from jbench.data import loader
+from jbench.data import prepared_set
 from jbench.spec import RequestError
-data = loader.open_set(Path(sys.argv[1]), small.cell().task)
+data = prepared_set.open_set(Path(sys.argv[1]), small.cell().task)
 resource.setrlimit(resource.RLIMIT_NOFILE, (60, int(sys.argv[2])))
 try:
-    print(loader.read(data, np.arange(len(data.y)), None).shape[0] == len(data.y))
+    print(prepared_set.read(data, np.arange(len(data.y)), None).shape[0] == len(data.y))
 except RequestError as error:
     print(error)
 """

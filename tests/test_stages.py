@@ -12,7 +12,7 @@ import pytest
 import small
 
 from jbench import fit, plan, provenance, results, run, stages
-from jbench.data import loader, workers
+from jbench.data import prepared_set, workers
 from jbench.fit import Interrupted
 from jbench.models import MODELS
 from jbench.overrides import override
@@ -117,9 +117,9 @@ def test_partial_is_what_misses_of_the_subjects_that_count(data, subjects, parti
 
 
 def test_a_view_reads_what_is_asked(data):
-    view = loader.View(data, data.rows('test'))
-    np.testing.assert_array_equal(view[np.array([3, 1])], loader.read(data, data.rows('test')[[3, 1]], None))
-    np.testing.assert_array_equal(view[:2], loader.read(data, data.rows('test')[:2], None))
+    view = prepared_set.View(data, data.rows('test'))
+    np.testing.assert_array_equal(view[np.array([3, 1])], prepared_set.read(data, data.rows('test')[[3, 1]], None))
+    np.testing.assert_array_equal(view[:2], prepared_set.read(data, data.rows('test')[:2], None))
     assert len(view) == len(data.rows('test'))
 
 

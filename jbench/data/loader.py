@@ -5,24 +5,17 @@ The order of training windows is a function of (data seed, epoch) alone, and bot
 
 from __future__ import annotations
 
-import functools
 import itertools
-import json
 import math
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from jbench.data import cache, encoders, fs, targets
-from jbench.data.division import divide
-from jbench.data.shards import Scale, Shards, scale_by_training_part
-from jbench.data.windows import n_samples
+from jbench.data.prepared_set import PreparedSet
 from jbench.data.workers import free_memory
-from jbench.spec import Signal, Task
+from jbench.spec import Signal
 
 Compute = Callable[
     [np.ndarray], Mapping[str, Any]
@@ -30,70 +23,6 @@ Compute = Callable[
 DATA_SEED = 33  # the same for every model seed, as published
 CHUNK_BYTES = 128 << 20  # and at most so much of it goes to the devices at once
 CHUNK_BATCHES = 16
-
-
-@dataclass(frozen=True)
-class PreparedSet:
-    """A prepared set under one task: its windows with targets and splits, in canonical order."""
-
-    folder: Path
-    manifest: dict[str, Any]
-    signal: Signal
-    clamp: float | None
-    kind: str  # of the target
-    y: np.ndarray  # [N] int classes or stimuli, [N, K] labels, [N, 1] values, or int [N, length] keys
-    classes: tuple[str, ...]  # or the stimuli
-    ids: np.ndarray  # [N] int64, stable
-    subjects: np.ndarray  # [N] text
-    split: np.ndarray  # [N] 'train' | 'valid' | 'test' | ''
-    warnings: tuple[str, ...]
-    scale: Scale | None = None  # of signal.scaler='train'
-    scaled: bool = False  # values are learnt centred and scaled by the training part
-    groups: np.ndarray | None = None  # [N] text: what is to be retrieved
-    vectors: np.ndarray | None = None  # f32 [stimuli, D], scaled where the task says so
-
-    def shards(self, clamp: float | None) -> Shards:
-        """Its windows as they are read, clamped if a clamp is given."""
-        return Shards(self.folder, self.manifest, clamp, self.scale)
-
-    def rows(self, *names: str) -> np.ndarray:
-        """Window numbers of the named splits, one after the other, each in canonical order."""
-        return np.concatenate([np.flatnonzero(self.split == n) for n in names])
-
-    @property
-    def n_out(self) -> int:
-        """Width of the output layer."""
-        if self.vectors is not None:
-            return int(self.vectors.shape[1])
-        return len(self.classes) if self.kind in ('classes', 'state', 'keystrokes') else self.y.shape[1]
-
-    @property
-    def length(self) -> int:
-        """Of a sequence of keys; 0 for other targets."""
-        return int(self.y.shape[1]) if self.kind == 'keystrokes' else 0
-
-    def learnt(self, y: np.ndarray) -> np.ndarray:
-        """What a network learns of targets y: int32 or float32 [N, ...]."""
-        if self.vectors is not None:
-            return self.vectors[y]
-        if self.scaled:
-            y = (y - self._scaling[0]) / self._scaling[1]
-        return y.astype(np.int32 if y.dtype.kind == 'i' else np.float32)
-
-    def unscaled(self, outputs: np.ndarray) -> np.ndarray:
-        """Outputs of a network in the unit of the targets."""
-        return (outputs * self._scaling[1] + self._scaling[0]).astype(np.float32) if self.scaled else outputs
-
-    def about(self, rows: np.ndarray) -> dict[str, np.ndarray]:
-        """What scores need to know of windows beside their targets."""
-        known = {'subject': self.subjects[rows]}
-        if self.groups is not None and self.vectors is not None:
-            known |= {'group': self.groups[rows], 'vectors': self.vectors}
-        return known
-
-    @functools.cached_property
-    def _scaling(self) -> tuple[np.ndarray, np.ndarray]:
-        return targets.scaling(self.y[self.rows('train')])
 
 
 class Chunk(NamedTuple):
@@ -108,97 +37,6 @@ class Chunk(NamedTuple):
     id: np.ndarray
     n: int
     extra: dict[str, np.ndarray]
-
-
-@functools.cache
-def _verify_once(folder: Path, digest: str) -> None:
-    """Compare every file with the manifest, once in a process for each manifest."""
-    cache.verify(folder)
-
-
-def open_set(folder: Path, task: Task) -> PreparedSet:
-    """Read manifest and index, encode the targets and assign the splits of a task. Raises RequestError if damaged."""
-    _verify_once(folder, fs.sha256_file(folder / 'manifest.json') if (folder / 'manifest.json').exists() else '')
-    manifest = fs.read_json(folder / 'manifest.json')
-    index = fs.read_npz(folder / 'index.npz')
-    events = {k[len('event.') :]: v for k, v in index.items() if k.startswith('event.')}
-    windows = {k[len('window.') :]: v for k, v in index.items() if k.startswith('window.')}
-    split, counted, said = divide(events, windows, task, manifest['dataset'])
-    encoded = targets.encode(task.target, [json.loads(t) for t in windows['target'][counted]])
-    y = np.zeros((len(split), *encoded.y.shape[1:]), encoded.y.dtype)
-    y[counted] = encoded.y
-    warnings = [*manifest['notes'], *said]
-    kind = 'classes' if task.target.kind == 'state' else task.target.kind
-    if kind == 'classes':
-        for name in ('train', 'valid', 'test'):
-            absent = sorted(set(range(len(encoded.classes))) - set(y[split == name].tolist()))
-            if absent:
-                warnings.append(f'{name} holds no window of class {", ".join(encoded.classes[k] for k in absent)}')
-    signal = Signal(
-        n_chans=len(manifest['ch_names']),
-        n_times=n_samples(task.window.duration, task.signal.sfreq),
-        sfreq=task.signal.sfreq,
-        ch_names=tuple(manifest['ch_names']),
-    )
-    return PreparedSet(
-        folder,
-        manifest,
-        signal,
-        task.signal.clamp,
-        kind,
-        y,
-        encoded.classes,
-        windows['id'],
-        events['subject'][windows['event']],
-        split,
-        tuple(warnings),
-        scale_by_training_part(folder, manifest, split, signal.n_times) if task.signal.scaler == 'train' else None,
-        **_taught(folder, task, encoded, y[split == 'train'], counted),
-    )
-
-
-def _taught(
-    folder: Path, task: Task, encoded: targets.Encoded, train: np.ndarray, counted: np.ndarray
-) -> dict[str, Any]:
-    """What a set says of its targets beside y; a scaled embedding is so in every part."""
-    scaled = bool(getattr(task.target, 'scaled', False))
-    if task.target.kind != 'embedding':
-        return {'scaled': scaled}
-    vectors, groups = encoders.stored(folder, encoded.classes), np.full(len(counted), '', object)
-    groups[counted] = encoded.groups
-    if scaled:
-        mean, sd = targets.scaling(vectors, np.bincount(train, minlength=len(vectors)))
-        vectors = ((vectors - mean) / sd).astype(np.float32)
-    return {'groups': groups.astype(str), 'vectors': vectors}
-
-
-def read(prepared: PreparedSet, rows: np.ndarray, clamp: float | None) -> np.ndarray:
-    """Windows of the given numbers, f32 [N, C, T]. Raises RequestError that names a damaged shard."""
-    return _read(prepared.shards(clamp), prepared.signal, rows)
-
-
-def _read(shards: Shards, signal: Signal, rows: np.ndarray) -> np.ndarray:
-    out = np.empty((len(rows), signal.n_chans, signal.n_times), np.float32)
-    shards.read(rows, out)
-    return out
-
-
-@dataclass(frozen=True)
-class View:
-    """Some windows of a prepared set, unclamped, read when they are asked for: `view[numbers]` is f32 [N, C, T]."""
-
-    prepared: PreparedSet
-    rows: np.ndarray
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def __getitem__(self, numbers: Any) -> np.ndarray:
-        return _read(self._shards, self.prepared.signal, self.rows[numbers])
-
-    @functools.cached_property
-    def _shards(self) -> Shards:
-        return self.prepared.shards(None)
 
 
 def order(n: int, epoch: int | None, seed: int = DATA_SEED, weights: np.ndarray | None = None) -> np.ndarray:

@@ -27,7 +27,7 @@ BALANCED = ('bal_acc', 'f1_macro', 'f1_score_macro')  # headlines under which ev
 
 
 class Windows(Protocol):
-    """Windows that are read when asked for: `x[numbers]` is f32 [N, C, T] (loader.View; an array will do)."""
+    """Windows that are read when asked for: `x[numbers]` is f32 [N, C, T] (prepared_set.View; an array will do)."""
 
     def __len__(self) -> int: ...
 
