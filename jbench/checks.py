@@ -34,11 +34,21 @@ AVERAGED = ('classes', 'state', 'value')  # kinds of target whose outputs are av
 RANGES = (  # (path, least, greatest) of numbers that mean something
     ('window.duration', TINY, 86_400),
     ('window.stride', TINY, math.inf),
+    ('window.last', TINY, math.inf),
+    ('window.trim.longest', 0, math.inf),
     ('signal.sfreq', TINY, 100_000),
     ('signal.clamp', TINY, math.inf),
+    ('signal.crop.start', 0, math.inf),
+    ('signal.crop.skip', 0, math.inf),
+    ('signal.crop.longest', TINY, math.inf),
     ('split.valid', TINY, 1 - TINY),
     ('split.test', TINY, 1 - TINY),
     ('split.seed', 0, 2**32 - 1),
+    ('split.n', 3, math.inf),
+    ('split.gap', 0, math.inf),
+    ('split.threshold', 0, 1),
+    ('target.length', 1, math.inf),
+    ('target.blank', 1, math.inf),
     ('recipe.lr', 0, math.inf),
     ('recipe.weight_decay', 0, math.inf),
     ('recipe.batch_size', 1, math.inf),
@@ -73,8 +83,8 @@ def check(task: Task) -> None:
             raise RequestError(
                 f'--set split.{unused[0]}: unused, because split.fold={task.split.fold} deals the groups'
             )
-    for path in ('signal.band', 'signal.baseline'):
-        pair = attrgetter(path)(task)
+    for path in ('signal.band', 'signal.baseline', 'target.core', 'target.clip'):
+        pair = attrgetter(path)(task) if path in paths(task) else None
         if pair is not None and pair[0] >= pair[1]:
             raise RequestError(f'--set {path}: {pair!r} must be two ascending numbers')
     kind = task.target.kind

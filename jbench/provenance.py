@@ -48,7 +48,7 @@ def describe(cell: Cell, data: PreparedSet, seed: int, digest: str, outcome: dic
     counts = {name: int((data.split == name).sum()) for name in ('train', 'valid', 'test')}
     scale = 1 / 1024 if sys.platform != 'darwin' else 1 / 1024**2
     return {
-        'task': cell.task.name,
+        'task': cell.task.full_name,
         'task_version': cell.task.version,
         'dataset': cell.dataset.name,
         'model': cell.model,

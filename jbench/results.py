@@ -22,7 +22,7 @@ import numpy as np
 import jbench
 from jbench import metrics
 from jbench.data import fs
-from jbench.spec import Cell, RequestError, canonical, cell_key, to_json
+from jbench.spec import Cell, RequestError, canonical, cell_key, full_name, to_json
 
 SCHEMA = 1
 SCORES = ('headline', 'normalised', 'chance', 'metrics', 'per_subject')  # the fields that `rescore` computes
@@ -35,7 +35,7 @@ REMEDY = 'remove it and run the same command again'
 
 def result_dir(workdir: str | Path, cell: Cell) -> Path:
     """Where the seeds of a cell lie: <workdir>/results/<task>@<version>/<dataset>/<model>/<key>."""
-    task = f'{cell.task.name}@{cell.task.version}'
+    task = f'{cell.task.full_name}@{cell.task.version}'
     return Path(workdir, 'results', _slug(task), _slug(cell.dataset.name), _slug(cell.model), cell.key)
 
 
@@ -156,7 +156,7 @@ def verify(path: str | Path) -> list[str]:
         task, dataset = result['config']['task'], result['config']['dataset']
         true = {
             **again,
-            'task': task['name'],
+            'task': full_name(task['device'], task['name']),
             'task_version': task['version'],
             'dataset': dataset['name'],
             'simulated': dataset['simulated'],

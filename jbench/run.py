@@ -160,7 +160,7 @@ def _download(args: argparse.Namespace) -> tuple[int, bool]:
 def _say_simulated(choices: list[plan.Choice]) -> None:
     """The first line: which tasks run on generated recordings, and why."""
     if choices:
-        names = ', '.join(f'{c.task.name} ({c.reason})' if c.reason else c.task.name for c in choices)
+        names = ', '.join(f'{c.task.full_name} ({c.reason})' if c.reason else c.task.full_name for c in choices)
         say(f'simulated: generated recordings, not measured ones, serve {names}')
 
 
@@ -243,7 +243,7 @@ def _stages(
     for r in failed:
         context.progress.say(f'failed: {r["task"]}/{r["dataset"]} {r["model"]} seed {r["seed"]}: {r["warnings"][-1]}')
     for c in refused[: 0 if len(cells) == 1 else None]:
-        context.progress.say(f'not run: {c.task.name}/{c.dataset.name} {c.model}')
+        context.progress.say(f'not run: {c.title}')
     if len(refused) == len(cells):
         return 2, found
     return (1 if failed or refused or broken else 0), found

@@ -256,6 +256,11 @@ class Exclusion:
     after_split: bool = False  # drawn into a split first (which moves the others), then dropped
 
 
+def full_name(device: str, name: str) -> str:
+    """What `--task` calls a task: a bare name means EEG, as p3; others name their device, as meg/typing."""
+    return name if device == 'eeg' else f'{device}/{name}'
+
+
 @dataclass(frozen=True, kw_only=True)
 class Task:
     """What is asked of a recording. A correction is a new version; old versions stay runnable."""
@@ -281,8 +286,8 @@ class Task:
 
     @property
     def full_name(self) -> str:
-        """The name that `--task` takes: a bare one means EEG, as p3; others name their device, as meg/typing."""
-        return self.name if self.device == 'eeg' else f'{self.device}/{self.name}'
+        """What `--task` calls it."""
+        return full_name(self.device, self.name)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -336,6 +341,11 @@ class Cell:
     def model(self) -> str:
         """Name of the model."""
         return self.spec.name
+
+    @property
+    def title(self) -> str:
+        """What messages call it."""
+        return f'{self.task.full_name}/{self.dataset.name} {self.model}'
 
     @property
     def source(self) -> str:

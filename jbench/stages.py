@@ -104,7 +104,7 @@ def _train(
         raise RequestError(refused or 'the first process refuses, and says why')
     todo = [s for s, again in zip(seeds, parallel.agreed(np.isin(seeds, [*done], invert=True)), strict=True) if again]
     if not todo:
-        context.progress.say(f'{cell.task.name}/{cell.dataset.name} {cell.model}: finished before, nothing to compute')
+        context.progress.say(f'{cell.title}: finished before, nothing to compute')
     if todo:
         data = prepared_set.open_set(folder, cell.task)
         if cell.debug:
@@ -156,7 +156,7 @@ def failure(error: Exception, cell: Cell, context: Context) -> str:
         where = f'the details are in {log}'
     except RequestError as full:
         where = str(full)
-    return f'failed: {cell.task.name}/{cell.dataset.name} {cell.model}: {reason}; {where}'
+    return f'failed: {cell.title}: {reason}; {where}'
 
 
 def needs_training(cell: Cell, seeds: list[int], context: Context) -> bool:
@@ -183,8 +183,7 @@ def stored(cell: Cell, seeds: list[int], context: Context) -> list[dict[str, Any
     for text in damaged:
         context.progress.say(f'jbench: {text}')
     if missing:
-        name = f'{cell.task.name}/{cell.dataset.name} {cell.model}'
-        context.progress.say(f'{name}: no result of seed {", ".join(missing)}; without --stage it is computed')
+        context.progress.say(f'{cell.title}: no result of seed {", ".join(missing)}; without --stage it is computed')
     return found
 
 
@@ -204,7 +203,7 @@ def _train_network(
     cell: Cell, data: prepared_set.PreparedSet, seeds: list[int], compiler: Compiler, context: Context
 ) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield (seed, outcome) of each trained seed."""
-    recipe, name = cell.task.recipe, f'{cell.task.name}/{cell.dataset.name} {cell.model}'
+    recipe, name = cell.task.recipe, cell.title
     valid, test = (loader.Loader(data, (s,), recipe.batch_size) for s in ('valid', 'test'))
     train = loader.Loader(data, ('train',), recipe.batch_size, weigh=fit.SAMPLERS[recipe.sampler])
     began = time.monotonic()
@@ -284,7 +283,7 @@ def _fit_estimator(
         published=cell.task.recipe.published,
         classes=tuple(provenance.class_names(cell.dataset, data)),
     )
-    what = f'{cell.task.name}/{cell.dataset.name} {cell.model}'
+    what = cell.title
     context.progress.update(what, 0, 1)
     began = time.monotonic()
     predict = factory(cell.spec)(given)

@@ -367,6 +367,29 @@ def test_a_wrong_value_is_refused_in_words(path, text, says):
     assert says in str(error.value)
 
 
+@pytest.mark.parametrize(
+    ('task', 'path', 'text', 'says'),
+    [
+        ('p3', 'window.last', '0', 'must be above 0'),
+        ('age', 'signal.crop.start', '-1', 'must be at least 0'),
+        ('age', 'signal.crop.skip', '-1', 'must be at least 0'),
+        ('age', 'signal.crop.longest', '0', 'must be above 0'),
+        ('sleep_stage', 'window.trim.longest', '-1', 'must be at least 0'),
+        ('audiovisual_stimulus', 'split.n', '2', 'must be at least 3'),
+        ('audiovisual_stimulus', 'split.gap', '-1', 'must be at least 0'),
+        ('typing', 'split.threshold', '2', 'must be at least 0 and at most 1'),
+        ('emg/typing', 'target.length', '0', 'must be at least 1'),
+        ('emg/typing', 'target.blank', '0', 'must be at least 1'),
+        ('emg/typing', 'target.core', '2,1', 'must be two ascending numbers'),
+        ('sleep_onset', 'target.clip', '2,1', 'must be two ascending numbers'),
+    ],
+)
+def test_fields_of_other_tasks_have_their_ranges_too(task, path, text, says):
+    with pytest.raises(RequestError) as error:
+        plan.apply(plan.tasks()[task][-1], dataclasses.replace(SIMULATED, recipe=()), ((path, text),))
+    assert f'--set {path}: ' in str(error.value) and says in str(error.value)
+
+
 def test_metrics_fit_their_targets():
     import numpy as np
 
