@@ -32,17 +32,16 @@ if importlib.util.find_spec('jbench') is None:  # '..': a checkout; or the addre
 import matplotlib.pyplot as plt
 import numpy as np
 
-from jbench import plan, results
-from jbench.data import cache, prepared_set
+from jbench import results
 
 WORKDIR = os.environ.get('JBENCH_WORKDIR', 'jbench-work')  # everything that jbench writes
+RUN = [sys.executable, '-m', 'jbench.run', f'--workdir={WORKDIR}']
 QUICK = ['--debug', '--seeds=33'] if os.environ.get('JBENCH_SMOKE') else []
 
 
-def jbench(*flags: str) -> None:
+def command(*flags: str) -> None:
     """Run the command as in a terminal."""
-    command = [sys.executable, '-m', 'jbench.run', f'--workdir={WORKDIR}', *flags]
-    done = subprocess.run(command, capture_output=True, text=True)
+    done = subprocess.run(RUN + list(flags), capture_output=True, text=True)
     print(done.stderr, done.stdout, sep='\n')
     done.check_returncode()
 
@@ -51,7 +50,7 @@ def jbench(*flags: str) -> None:
 # ## What there is
 
 # %%
-jbench('--list')
+command('--list')
 
 # %% [markdown]
 # ## Run a task
@@ -60,13 +59,13 @@ jbench('--list')
 # stands in. It has known truth, and every table and every result says that it is simulated.
 
 # %%
-jbench('--task=p3', '--model=eegnet,dummy', *QUICK)
+command('--task=p3', '--model=eegnet,dummy', *QUICK)
 
 # %% [markdown]
 # The same command again computes nothing: finished seeds are skipped. A plan shows that, and what the data are.
 
 # %%
-jbench('--task=p3', '--model=eegnet,dummy', '--dry_run', *QUICK)
+command('--task=p3', '--model=eegnet,dummy', '--dry_run', *QUICK)
 
 # %% [markdown]
 # ## Open a result
@@ -96,29 +95,36 @@ right.set(xlabel='test subject', ylabel='balanced accuracy', title='simulated' i
 plt.show()
 
 # %% [markdown]
-# ## Look at the windows
+# ## Take the windows
 #
-# They were read, checked, filtered and cut once, and stored. `data.split` says which window trains, validates, tests.
+# They were read, checked, filtered and cut once, and stored. Five lines of Python give them to any framework, without
+# the benchmark.
 
 # %%
-dataset = plan.datasets()[result['dataset']]
-task = plan.apply(plan.tasks()['p3'][-1], dataset, ())
-folder, _ = cache.locate(task, dataset, None, Path(WORKDIR))
-data = prepared_set.open_set(folder, task)
-rows = data.rows('train')
-x = prepared_set.read(data, rows, data.clamp)  # [windows, channels, samples]
-print(dataset.title)
-print(x.shape, data.classes, {name: len(data.rows(name)) for name in ('train', 'valid', 'test')})
+import jbench
+
+task = jbench.task('p3')
+splits = jbench.load(task, workdir=WORKDIR)
+for batch in splits.train:
+    print({name: (value.shape, value.dtype) for name, value in batch.items()})
+    break
 
 # %%
-seconds = task.window.start + np.arange(data.signal.n_times) / data.signal.sfreq
-channel = data.signal.ch_names.index('Pz')
-for k, name in enumerate(data.classes):
-    label = next(label for label, code in dataset.event_id if code == int(name))
-    plt.plot(seconds, x[data.y[rows] == k, channel].mean(0), label=label)
+print(splits.classes, splits.signal, f'simulated: {splits.simulated}', sep='\n')
+print({part.name: part.n_windows for part in (splits.train, splits.valid, splits.test)})
+pipeline = splits.train.grain().shuffle(seed=0).batch(32)  # a grain dataset, for a pipeline of your own
+print(pipeline[0]['x'].shape)
+
+# %%
+x, y, subjects = splits.train.arrays()  # [windows, channels, samples], NumPy
+seconds = task.spec.window.start + np.arange(splits.signal.n_times) / splits.signal.sfreq
+channel = splits.signal.ch_names.index('Pz')
+for k, label in enumerate(splits.classes):
+    plt.plot(seconds, x[y == k, channel].mean(0), label=label)
 plt.axvline(0, color='grey', linewidth=0.5)
 plt.xlabel('time from the stimulus (s)')
 plt.ylabel('Pz (robust units)')
+plt.title('simulated' if splits.simulated else 'measured')
 plt.legend()
 plt.show()
 
@@ -128,7 +134,7 @@ plt.show()
 # Any field of a task can be set. The result has another key, and is marked `custom`: it is no longer the protocol.
 
 # %%
-jbench('--task=p3', '--model=eegnet', '--set=recipe.lr=0.003', *QUICK)
+command('--task=p3', '--model=eegnet', '--set=recipe.lr=0.003', *QUICK)
 
 # %% [markdown]
 # ## Real recordings
@@ -138,4 +144,4 @@ jbench('--task=p3', '--model=eegnet', '--set=recipe.lr=0.003', *QUICK)
 # name is never replaced by a simulation.
 
 # %%
-jbench('--info=Kalunga2016Online')
+command('--info=Kalunga2016Online')

@@ -9,7 +9,8 @@ from typing import NoReturn
 
 from jbench.spec import RequestError, unknown
 
-STAGES = ('download', 'prepare', 'train', 'report')
+STAGES = ('download', 'prepare', 'train', 'report', 'check')
+DEFAULT = STAGES[1:4]  # each does what is missing
 IF_EXISTS = ('skip', 'resume', 'overwrite', 'fail')
 
 
@@ -35,7 +36,9 @@ def parser() -> argparse.ArgumentParser:
         help='model, group (classic, foundation, baselines, all), path/to/file.py:function, comma list [eegnet]',
     )
     p.add_argument('--seeds', default='33,34,35', help='model seeds [33,34,35]; data and split seeds stay 33')
-    p.add_argument('--stage', help=f'only these of {",".join(STAGES)} [what is missing]')
+    p.add_argument(
+        '--stage', help=f'only these of {",".join(STAGES)}; check: a page of what the data hold [what is missing]'
+    )
     p.add_argument('--download', action='store_true', help='short for --stage=download')
     p.add_argument('--prepare', action='store_true', help='short for --stage=prepare')
     p.add_argument(
@@ -82,10 +85,12 @@ def parse(argv: list[str]) -> argparse.Namespace:
     short = [s for s in ('download', 'prepare') if getattr(args, s)]
     if args.stage and short:
         raise RequestError(f'--stage={args.stage} and --{short[0]} ask for different things: use one')
-    stages = args.stage.split(',') if args.stage else short or list(STAGES[1:])
+    stages = args.stage.split(',') if args.stage else short or list(DEFAULT)
     for s in stages:
         if s not in STAGES:
             raise unknown('stage', s, STAGES)
+    if 'check' in stages and {'train', 'report'} & {*stages}:
+        raise RequestError(f'--stage={args.stage}: check shows the data alone; train in another run')
     args.stages = stages
     try:
         args.seeds = [int(s) for s in args.seeds.split(',')]

@@ -37,7 +37,12 @@ class Compiler:
         with self._lock:
             if key not in self._made:
                 self._made[key] = parallel.compile_programs(
-                    build(model, signal, n_out, recipe.published), optim.adamw(recipe, 1), recipe, signal, n_out, length
+                    build(model, signal, n_out, recipe.published, length > 0),
+                    optim.adamw(recipe, 1),
+                    recipe,
+                    signal,
+                    n_out,
+                    length,
                 )
                 self._seal()
             return self._made[key]
@@ -93,17 +98,19 @@ def _expected_signal(cell: Cell) -> Signal:
     return Signal(n_chans=cell.dataset.n_chans, n_times=n_samples(window.duration, signal.sfreq), sfreq=signal.sfreq)
 
 
-def build(model: ModelSpec, signal: Signal, n_out: int, published: bool = False) -> Model:
-    """A network, its batch statistics synchronised over devices; `published`: as the reference builds it."""
+def build(model: ModelSpec, signal: Signal, n_out: int, published: bool = False, frames: bool = False) -> Model:
+    """A network, its batch statistics synchronised over devices; `published`: as the reference builds it; `frames`: it
+    answers each frame of a window."""
     if model.family == 'own':
-        _try(model, signal, n_out)
+        _try(model, signal, n_out, frames)
     options = dict(model.published) if published else {}
     return factory(model)(signal, n_out, axis_name=parallel.AXIS, **options)
 
 
 @functools.cache
-def _try(model: ModelSpec, signal: Signal, n_out: int) -> None:
+def _try(model: ModelSpec, signal: Signal, n_out: int, frames: bool) -> None:
     """One's own network keeps the contract, or a RequestError says how it does not; once for each shape."""
     with own.explained(f'model {model.name}', own.file_of(model)):
         make = functools.partial(factory(model), signal, n_out, axis_name=parallel.AXIS)
-        trial.check(make, model.name, signal, n_out, parallel.AXIS, jax.device_count() > 1)
+        several = jax.device_count() > 1
+        trial.check(make, model.name, signal, n_out, parallel.AXIS, several=several, frames=frames)

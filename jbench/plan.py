@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import functools
 import pkgutil
-import runpy
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from importlib import import_module
 from importlib.util import find_spec
 from operator import attrgetter
@@ -15,6 +14,7 @@ from typing import NamedTuple
 from jbench.checks import check
 from jbench.models import MODELS, own
 from jbench.overrides import override, paths
+from jbench.own_files import own_tasks
 from jbench.spec import Cell, Dataset, MissingExtraError, ModelSpec, Override, RequestError, Task, unknown
 from jbench.tasks.suites import SUITES
 
@@ -41,11 +41,15 @@ class Pick(NamedTuple):
 @functools.cache
 def tasks() -> dict[str, tuple[Task, ...]]:
     """All tasks by name, versions in ascending order."""
-    found: dict[str, list[Task]] = {}
-    for module in _modules('jbench.tasks'):
-        for task in getattr(module, 'TASKS', ()):
-            found.setdefault(task.full_name, []).append(task)
-    return {name: tuple(sorted(v, key=lambda t: t.version)) for name, v in sorted(found.items())}
+    return _versions(t for module in _modules('jbench.tasks') for t in getattr(module, 'TASKS', ()))
+
+
+def _versions(found: Iterable[Task]) -> dict[str, tuple[Task, ...]]:
+    """Tasks by name, versions in ascending order."""
+    by_name: dict[str, list[Task]] = {}
+    for task in sorted(found, key=lambda t: (t.full_name, t.version)):
+        by_name.setdefault(task.full_name, []).append(task)
+    return {name: tuple(v) for name, v in by_name.items()}
 
 
 @functools.cache
@@ -59,17 +63,18 @@ def _modules(package: str) -> Iterable:
     return [import_module(f'{package}.{m.name}') for m in pkgutil.iter_modules(folder)]
 
 
-def find_dataset(name: str) -> Dataset:
+def find_dataset(name: str, known: Mapping[str, Dataset] | None = None) -> Dataset:
     """A dataset by name or alias, any case. Raises RequestError with suggestions."""
-    for d in datasets().values():
+    known = datasets() if known is None else known
+    for d in known.values():
         if name.lower() in (n.lower() for n in (d.name, *d.aliases)):
             return d
-    raise unknown('dataset', name, datasets())
+    raise unknown('dataset', name, known)
 
 
 def select_tasks(text: str) -> list[tuple[Task, Dataset | None]]:
     """The grammar of --task: comma lists of names, name@version, name/dataset, device/name, categories, suites,
-    suite/name, suite/name/dataset, and `all`."""
+    suite/name, suite/name/dataset, `all`, and path/to/file.py[:name] of one's own tasks."""
     chosen: list[tuple[Task, Dataset | None]] = []
     for item in filter(None, (p.strip() for p in text.split(','))):
         chosen += _select(item)
@@ -79,6 +84,8 @@ def select_tasks(text: str) -> list[tuple[Task, Dataset | None]]:
 
 
 def _select(item: str) -> list[tuple[Task, Dataset | None]]:
+    if item.partition(':')[0].endswith('.py'):
+        return _select_own(*item.partition(':')[::2])
     asked, item, known = item, item.removeprefix('eeg/'), tasks()
     categories = {t.category for v in known.values() for t in v}
     if item == 'all':
@@ -87,6 +94,17 @@ def _select(item: str) -> list[tuple[Task, Dataset | None]]:
         return _select_suite(*item.partition('/')[::2])
     if item in categories:
         return [(v[-1], None) for v in known.values() if v[-1].category == item]
+    return _find(item, asked, known, datasets(), [*categories, *SUITES, 'all'])
+
+
+def _find(
+    item: str,
+    asked: str,
+    known: Mapping[str, tuple[Task, ...]],
+    readable: Mapping[str, Dataset],
+    others: Iterable[str] = (),
+) -> list[tuple[Task, Dataset | None]]:
+    """One task of the `known`: name[@version][/dataset]; `others` could have been meant too."""
     head, _, rest = item.partition('/')
     if head in {t.device for v in known.values() for t in v} and rest:
         name, _, rest = rest.partition('/')
@@ -97,7 +115,7 @@ def _select(item: str) -> list[tuple[Task, Dataset | None]]:
         served = [
             t
             for t, v in known.items()
-            for d in datasets().values()
+            for d in readable.values()
             if d.name in (*v[-1].datasets, v[-1].simulated)
             and asked.rpartition('/')[2].lower() in (n.lower() for n in (d.name, *d.aliases))
         ]
@@ -105,21 +123,38 @@ def _select(item: str) -> list[tuple[Task, Dataset | None]]:
             raise RequestError(
                 f'{asked!r} is a dataset: name the task before it, as in --task={served[0]}/{asked.rpartition("/")[2]}'
             )
-        raise unknown('task', asked, [*known, *categories, *SUITES, 'all'])
+        raise unknown('task', asked, [*known, *others])
     task = _version(known[name], name, version) if at else known[name][-1]
     if not rest:
         return [(task, None)]
-    if unread := [n for n in task.datasets if n.lower() == rest.lower() and n not in datasets()]:
+    if unread := [n for n in task.datasets if n.lower() == rest.lower() and n not in readable]:
         raise RequestError(
             f'task {task.full_name!r}: no reader for {unread[0]} yet; --info={task.full_name} shows what is readable'
         )
-    dataset = find_dataset(rest)
+    dataset = find_dataset(rest, readable)
     if dataset.name not in (*task.datasets, task.simulated):
-        usable = [d for d in (*task.datasets, task.simulated) if d in datasets()]
+        usable = [d for d in (*task.datasets, task.simulated) if d in readable]
         raise RequestError(
             f'dataset {dataset.name} does not serve task {name}; it is served by: {", ".join(map(str, usable))}'
         )
     return [(task, dataset)]
+
+
+def _select_own(path: str, rest: str) -> list[tuple[Task, Dataset | None]]:
+    """The tasks of one's own Python file, or the one that `rest` names, each on its first dataset or the named one."""
+    tasks_, datasets_ = own_tasks(path)
+    made, mine = _versions(tasks_), {d.name: d for d in datasets_}
+    if taken := sorted({*made} & {*tasks()} | {*mine} & {*datasets()}):
+        raise RequestError(f'--task={path}: {", ".join(taken)}: a name that jbench has already; choose another')
+    readable = {**datasets(), **mine}
+    for what, name, known in (
+        *(('source', str(d.source), [m.__name__ for m in _modules('jbench.data.sources')]) for d in datasets_),
+        *(('dataset', name, list(readable)) for t in tasks_ for name in t.datasets),
+    ):
+        if name not in known:
+            raise unknown(f'{what} in {path}', name, known)
+    chosen = _find(rest, rest, made, readable) if rest else [(v[-1], None) for v in made.values()]
+    return [(task, dataset or readable[task.datasets[0]]) for task, dataset in chosen]
 
 
 def _select_suite(suite: str, rest: str) -> list[tuple[Task, Dataset | None]]:
@@ -243,23 +278,6 @@ def parse_overrides(items: Iterable[str]) -> tuple[Override, ...]:
             raise RequestError(f'--set {item}: expected a field and a value, as in --set recipe.max_epochs=5')
         pairs.append((path.strip(), value.strip()))
     return tuple(sorted(dict(pairs).items()))
-
-
-def config_overrides(path: str) -> tuple[Override, ...]:
-    """An experiment file (Python with `get() -> {'recipe.lr': 1e-2, ...}`) as overrides, the same fields as `--set`.
-
-    Raises: RequestError where there is no such file, or it gives no fields.
-    """
-    if not Path(path).is_file():
-        raise RequestError(f'--config={path}: no such file; see configs/ for examples')
-    try:
-        found = runpy.run_path(path)
-        fields = found['get']() if callable(found.get('get')) else None
-    except Exception as error:  # the user's own code
-        raise RequestError(f'--config={path}: {type(error).__name__}: {error}') from error
-    if not isinstance(fields, dict) or not all(isinstance(k, str) for k in fields):
-        raise RequestError(f'--config={path}: expected a function get() that returns {{field: value}}')
-    return tuple(sorted(fields.items()))
 
 
 def make_cells(

@@ -13,7 +13,7 @@ import numpy as np
 
 from jbench import metrics, results
 from jbench.data import splits
-from jbench.data.prepared_set import PreparedSet
+from jbench.data.prepared_set import PreparedSet, class_names
 from jbench.spec import Cell, Dataset, Task
 from jbench.tasks.suites import SUITES
 
@@ -26,12 +26,6 @@ def devices() -> dict[str, Any]:
         'kind': f'{jax.devices()[0].device_kind} {platform.machine()}',
         'nproc': int(os.environ.get('NPROC', os.cpu_count() or 1)),
     }
-
-
-def class_names(dataset: Dataset, data: PreparedSet) -> list[str]:
-    """What the classes are called: the names that the dataset gives to its event codes, else the values themselves."""
-    names = {str(code): name for name, code in dataset.event_id}
-    return [names.get(c, c) for c in data.classes]
 
 
 def predictions(data: PreparedSet, rows: np.ndarray, outputs: np.ndarray) -> dict[str, Any]:

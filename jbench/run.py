@@ -19,7 +19,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NoReturn
 
-from jbench import plan
+from jbench import own_files, plan
 from jbench.arguments import parse
 from jbench.progress import say
 from jbench.spec import Cell, RequestError
@@ -75,7 +75,7 @@ def _plan(args: argparse.Namespace) -> tuple[list[Cell], list[plan.Choice], list
     models = plan.select_models(args.model, args.device)
     user = plan.parse_overrides(args.set)
     if args.config:
-        user = tuple(sorted(dict((*plan.config_overrides(args.config), *user)).items()))
+        user = tuple(sorted(dict((*own_files.config_overrides(args.config), *user)).items()))
     recipe = [p for p, _ in user if p.startswith('recipe.') and p != 'recipe.published']
     if recipe and all(m.kind == 'estimator' for m, _ in models):
         names = ', '.join(m.name for m, _ in models)
@@ -101,6 +101,10 @@ def _run(args: argparse.Namespace) -> int:
     fetched, go_on = _download(args) if 'download' in args.stages else (0, True)
     if not go_on:
         return fetched
+    if 'check' in args.stages:
+        from jbench.report import look
+
+        look.require()
     cells, choices, absent = _plan(args)
     _say_simulated([c for c in choices if c.dataset.simulated])
     for reason in absent:
@@ -144,8 +148,8 @@ def _download(args: argparse.Namespace) -> tuple[int, bool]:
     from jbench.data import download
     from jbench.progress import Progress
 
-    names = dict.fromkeys(named.name if named else task.datasets[0] for task, named in plan.select_tasks(args.task))
-    wanted = {name: plan.datasets().get(name) for name in names}
+    chosen = [(named.name if named else task.datasets[0], named) for task, named in plan.select_tasks(args.task)]
+    wanted = {name: named or plan.datasets().get(name) for name, named in chosen}
     others = args.stages != ['download']
     if args.dry_run:
         print('\n'.join(download.steps(name, dataset) for name, dataset in wanted.items()))
@@ -232,6 +236,8 @@ def _stages(
             prepared[c.source] = attempt(c, partial(stages.prepare, c, context))
         elif prepared[c.source] is None:
             refused.append(c)
+    if 'check' in args.stages:
+        _look(args, {c.source + c.task.full_name: c for c in cells if prepared[c.source]}, prepared, attempt)
     for c in cells:
         if 'report' in args.stages and 'train' not in args.stages:
             found += attempt(c, partial(stages.stored, c, args.seeds, context)) or []
@@ -247,6 +253,19 @@ def _stages(
     if len(refused) == len(cells):
         return 2, found
     return (1 if failed or refused or broken else 0), found
+
+
+def _look(
+    args: argparse.Namespace, cells: dict[str, Cell], prepared: dict[str, Any], attempt: Callable[..., Any]
+) -> None:
+    """What the data of each task hold, on stdout and as pages."""
+    from jbench.report import look, text
+
+    seen = [
+        attempt(c, partial(look.look, c, prepared[c.source][0], args.data_dir, args.workdir)) for c in cells.values()
+    ]
+    shown = [facts for facts in seen if facts is not None]
+    print(text.as_json(shown) if args.format == 'json' else '\n'.join(map(look.text, shown)))
 
 
 def _report(found: list[dict[str, Any]], form: str) -> None:

@@ -292,11 +292,18 @@ class Task:
 
 @dataclass(frozen=True, kw_only=True)
 class Download:
-    """Where the files of a dataset are, and the list of SHA-256 sums that says which they are."""
+    """Where the files of a dataset are; the list of its host says which, and their sums.
 
-    url: str  # folder at the host, with '/' at its end; a file is at url + name
-    registered: str | None = None  # list beside the source module (sum, bytes, name); None: the host's SHA256SUMS.txt
+    Addresses: `https://host/folder/` (a file is at url + name), `s3://bucket/prefix/`, `openneuro:ds000000`,
+    `zenodo:RECORD`, `figshare:ARTICLE`, `osf:nodes/ID/files/osfstorage`, `osf:files/ID`, `hf:datasets/OWNER/NAME`,
+    `synapse:synID`, `nemar:ID/latest`; `moabb:CLASS` is fetched by MOABB.
+    """
+
+    url: str
+    registered: str | None = None  # of https: list beside the source module (sum, bytes, name), else SHA256SUMS.txt
     files: str = '*'  # those of the list that are wanted
+    without: str = ''  # those of them that are not
+    unpack: str = ''  # those of the members of zip and tar files that are unpacked beside them
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -320,7 +327,7 @@ class Dataset:
     citation: str
     host: str
     layout: str  # what lies under <data_dir>/<name>/
-    access: str = 'open'  # anything else: its host asks for an agreement, and jbench never fetches it
+    access: str = 'open'  # anything else: its host asks for an agreement, which jbench never gives for the user
     download: Download | None = None  # None: fetched by hand
     aliases: tuple[str, ...] = ()
     simulated: bool = False

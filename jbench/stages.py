@@ -281,7 +281,7 @@ def _fit_estimator(
         signal=data.signal,
         metric=cell.task.metric,
         published=cell.task.recipe.published,
-        classes=tuple(provenance.class_names(cell.dataset, data)),
+        classes=tuple(prepared_set.class_names(cell.dataset, data)),
     )
     what = cell.title
     context.progress.update(what, 0, 1)

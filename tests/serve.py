@@ -1,4 +1,5 @@
-"""A folder served on this machine, with faults on demand, and the command on a dataset that is fetched from there.
+"""A folder served on this machine, with faults on demand and the API of a host (tests/host_apis.py) in front of it, and
+the command on a dataset that is fetched from there.
 
 As a program: `python tests/serve.py DATASET URL ARGUMENTS...` runs jbench with the files of DATASET at URL, and their
 sums in the list `SHA256SUMS.txt` that lies (or is served) beside them.
@@ -9,15 +10,16 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import hashlib
+import json
 import re
 import ssl
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
-from urllib.parse import unquote
+from typing import Any, NamedTuple
+from urllib.parse import parse_qs, unquote
 
 from jbench import plan, run
 from jbench.spec import Dataset, Download
@@ -37,13 +39,26 @@ class Fault:
     ranges: bool = True  # False: every answer brings the whole file
 
 
+class Asked(NamedTuple):
+    """A request to an API."""
+
+    path: str
+    query: dict[str, str]
+    body: Any  # what was posted, as JSON; None for GET
+    token: str  # the header Authorization
+
+
+Api = Callable[['Server', Asked], 'Fault | None']  # the answer, or None: a file of the folder is
+
+
 class Server:
     """What a server was asked, and where it is."""
 
-    def __init__(self, folder: Path, script: Mapping[str, list[Fault]]) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, script: Mapping[str, list[Fault]], api: Api) -> None:
+        self.folder, self.api = folder, api
         self.script = {name: list(faults) for name, faults in script.items()}  # first answer first; then no fault
         self.asked: list[tuple[str, int]] = []  # name, first byte
+        self.tokens: list[tuple[str, str]] = []  # name, header Authorization where there was one
         self.hanging, self.ended = threading.Event(), threading.Event()
         self.url = ''
 
@@ -67,10 +82,13 @@ def sums(folder: Path) -> str:
 
 @contextlib.contextmanager
 def serving(
-    folder: Path, script: Mapping[str, list[Fault]] | None = None, certificate: Path | None = None
+    folder: Path,
+    script: Mapping[str, list[Fault]] | None = None,
+    certificate: Path | None = None,
+    api: Api = lambda server, asked: None,
 ) -> Iterator[Server]:
     """Serve a folder at `server.url`, over TLS with a certificate (a PEM file with its key)."""
-    server = Server(folder, script or {})
+    server = Server(folder, script or {}, api)
     http = ThreadingHTTPServer(('127.0.0.1', 0), type('Handler', (_Handler,), {'server_': server}))
     http.daemon_threads = True
     if certificate:
@@ -91,15 +109,23 @@ def serving(
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = 'HTTP/1.1'
+    disable_nagle_algorithm = True  # else each answer waits 40 ms
     server_: Server
 
     def do_GET(self) -> None:
-        name = unquote(self.path.partition('?')[0].lstrip('/'))
+        path, _, query = self.path.partition('?')
+        name, token = unquote(path.lstrip('/')), self.headers.get('Authorization', '')
+        body = self.rfile.read(int(self.headers.get('Content-Length', 0)))
+        if token:
+            self.server_.tokens.append((name, token))
         asked = re.fullmatch(r'bytes=(\d+)-', self.headers.get('Range', ''))
         start = int(asked[1]) if asked else 0
         self.server_.asked.append((name, start))
         faults = self.server_.script.get(name, [])
-        self.answer(name, start, faults.pop(0) if faults else Fault())
+        question = Asked(name, {k: v[0] for k, v in parse_qs(query).items()}, json.loads(body or b'null'), token)
+        self.answer(name, start, faults.pop(0) if faults else self.server_.api(self.server_, question) or Fault())
+
+    do_POST = do_GET
 
     def answer(self, name: str, start: int, fault: Fault) -> None:
         whole = self.server_.content(name) if fault.body is None else fault.body

@@ -54,6 +54,7 @@ def house(tmp_path_factory) -> Path:
         assert text.count(behind) == 1
         path.write_text(text.replace(behind, behind + block.text))
     record(root / 'DIR' / 'Eyes2026')
+    shutil.copytree(root / 'DIR' / 'Eyes2026', root / 'DIR' / 'MyRest2026')
     return root
 
 
@@ -91,9 +92,11 @@ def test_what_a_page_shows_works(page, house):
         )
         assert done.returncode == 0, done.stderr
         name = {'add_a_dataset': 'Eyes2026', 'add_a_task': 'eyes', 'add_a_model': 'SimulatedP3'}[page]
-        assert name in done.stdout
-        if page == 'add_a_dataset':
+        assert ('MyRest2026' if '--task=my_rest.py' in argv else name) in done.stdout
+        if '--info=Eyes2026' in argv:
             assert '6 of 6 recordings here' in done.stdout
+        if '--stage=check' in argv:
+            assert '6 present, 6 expected' in done.stdout and 'page: jbench-work/check/' in done.stdout
 
 
 @pytest.mark.parametrize('page', PAGES)
@@ -125,13 +128,14 @@ def test_a_notebook_is_what_its_source_generates(name):
     assert not any(cell.get('outputs') or cell.get('execution_count') for cell in cells)
 
 
-def test_the_notebook_on_models_writes_the_file_of_its_page():
-    (page,) = (b.text for b in blocks('add_a_model') if b.path == 'mynet.py')
-    cells = json.loads((ROOT / 'colabs' / 'add_a_model.ipynb').read_text(encoding='utf-8'))['cells']
-    assert f'%%writefile mynet.py\n{page}'.strip() in [''.join(c['source']) for c in cells]
+@pytest.mark.parametrize(('page', 'path'), [('add_a_model', 'mynet.py'), ('add_a_dataset', 'my_rest.py')])
+def test_a_notebook_writes_the_file_of_its_page(page, path):
+    (text,) = (b.text for b in blocks(page) if b.path == path)
+    cells = json.loads((ROOT / 'colabs' / f'{page}.ipynb').read_text(encoding='utf-8'))['cells']
+    assert f'%%writefile {path}\n{text}'.strip() in [''.join(c['source']) for c in cells]
 
 
-@pytest.mark.parametrize('name', COLABS)
+@pytest.mark.parametrize('name', [n if n == 'quickstart' else pytest.param(n, marks=pytest.mark.slow) for n in COLABS])
 def test_a_notebook_runs(name, tmp_path, monkeypatch):
     import nbformat
     from nbclient import NotebookClient
@@ -144,4 +148,5 @@ def test_a_notebook_runs(name, tmp_path, monkeypatch):
     shown = [out for cell in book.cells if cell.cell_type == 'code' for out in cell.outputs]
     figures = sum(cell.source.count('plt.show()') for cell in book.cells)
     assert sum('image/png' in out.get('data', {}) for out in shown) == figures > 0
-    assert any('(simulated)' in out.get('text', '') for out in shown)
+    said = 'MyRest2026' if name == 'add_a_dataset' else '(simulated)'
+    assert any(said in out.get('text', '') for out in shown)

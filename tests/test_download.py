@@ -23,7 +23,7 @@ import pytest
 from serve import SUMS, Fault, main, redirected, serving
 
 from jbench import plan
-from jbench.data import download, receive
+from jbench.data import download, listed, receive
 from jbench.data.find import find_recordings
 from jbench.spec import Dataset, Download, RequestError
 
@@ -72,7 +72,7 @@ def fetch(url: str, folder: Path, registered: str | None = None) -> list[str]:
 def names(folder: Path) -> set[str]:
     """Every file under a folder but the lock and the list."""
     found = {str(p.relative_to(folder)) for p in folder.rglob('*') if p.is_file()}
-    return found - {'.download.lock', SUMS}
+    return found - {listed.LOCK, listed.KEPT}
 
 
 def refusal(url: str, folder: Path, registered: str | None = None) -> str:
@@ -343,7 +343,7 @@ SUM = hashlib.sha256(b'').hexdigest()
 )
 def test_names_that_lead_elsewhere_are_refused(served, tmp_path, name):
     with pytest.raises(RequestError, match='no name of a file inside a folder'):
-        download.parse_list(f'{SUM}  {name}\n', 'list')
+        listed.parse_list(f'{SUM}  {name}\n', 'http://x/', 'list')
     (served / SUMS).write_text(f'{SUM}  {name}\n{SUM}  {NAME}\n')
     before = {p for p in tmp_path.rglob('*') if p.is_file()}
     with serving(served) as server:
@@ -354,18 +354,18 @@ def test_names_that_lead_elsewhere_are_refused(served, tmp_path, name):
 @pytest.mark.parametrize('text', ['', '<html>', f'{SUM[:63]} a', f'{SUM.upper()} a', f'{SUM}a', f'{SUM} a\n{SUM} a'])
 def test_what_is_no_list_is_refused_and_not_kept(served, tmp_path, text):
     with pytest.raises(RequestError, match='list: '):
-        download.parse_list(text, 'list')
+        listed.parse_list(text, 'http://x/', 'list')
     (served / SUMS).write_text(text)
     with serving(served) as server:
         refusal(server.url, tmp_path / 'd')
-        assert names(tmp_path / 'd') <= {f'{SUMS}.part'} and not (tmp_path / 'd' / SUMS).exists()
+        assert names(tmp_path / 'd') == set() and not (tmp_path / 'd' / listed.KEPT).exists()
         (served / SUMS).unlink()
         fetch(server.url, tmp_path / 'd')
 
 
 def test_the_forms_of_a_list():
     text = f'{SUM} a b.edf\n{SUM}  c\n{SUM} *d/e\n{SUM} 12 f\n'
-    assert [(f.name, f.size) for f in download.parse_list(text, '')] == [
+    assert [(f.name, f.size) for f in listed.parse_list(text, 'http://x/', '')] == [
         ('a b.edf', None),
         ('c', None),
         ('d/e', None),
@@ -457,30 +457,27 @@ def test_a_folder_must_be_named(capsys, monkeypatch):
 # ---- what is registered ----
 
 
-def known() -> list[Dataset]:
-    return [d for d in plan.datasets().values() if d.download]
+REGISTERED = [d for d in plan.datasets().values() if d.download and d.download.registered]
 
 
-@pytest.mark.parametrize('dataset', known(), ids=lambda d: d.name)
-def test_registered_downloads_are_sound(dataset, tmp_path):
-    place = dataset.download
-    assert place.url.startswith('https://') and place.url.endswith('/') and download.can_fetch(dataset)
-    if place.registered:
-        files = download._wanted(dataset, download._list_path(dataset, tmp_path))
-        assert all(f.size for f in files)
-        for f in files:
-            path = tmp_path / dataset.name / f.name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.touch()
-        assert len(find_recordings(dataset, tmp_path)) == dataset.n_recordings
+@pytest.mark.parametrize('dataset', REGISTERED, ids=lambda d: d.name)
+def test_registered_lists_are_sound(dataset, tmp_path):
+    files = download._kept(dataset, tmp_path)
+    assert all(f.size and f.url == dataset.download.url + f.name for f in files) and download.can_fetch(dataset)
+    for f in files:
+        path = tmp_path / dataset.name / f.name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    assert len(find_recordings(dataset, tmp_path)) == dataset.n_recordings
 
 
 def test_only_one_module_knows_a_network():
     known = {'requests', 'urllib.request', 'urllib3', 'http', 'http.client', 'socket', 'ftplib', 'pooch', 'aiohttp'}
     for path in (Path(receive.__file__).parents[1]).rglob('*.py'):
-        imported = {a.name for n in ast.walk(ast.parse(path.read_text())) if isinstance(n, ast.Import) for a in n.names}
-        imported |= {str(n.module) for n in ast.walk(ast.parse(path.read_text())) if isinstance(n, ast.ImportFrom)}
-        assert not imported & known or path.name in ('receive.py', 'download.py'), path
+        nodes = list(ast.walk(ast.parse(path.read_text())))
+        imported = {a.name for n in nodes if isinstance(n, ast.Import) for a in n.names}
+        imported |= {str(n.module) for n in nodes if isinstance(n, ast.ImportFrom)}
+        assert not imported & known or path.name in ('receive.py', 'download.py', 'hosts.py'), path
 
 
 # ---- the whole command ----
@@ -511,7 +508,7 @@ def test_all_stages_from_nothing_to_a_table(slice_, tmp_path, capsys, monkeypatc
     with serving(slice_) as server:
         assert main([ZYMA.name, server.url, *argv, '--stage=download,prepare,train,report']) == 0
     out, err = capsys.readouterr()
-    assert '6 files with the listed SHA-256' in err and '"dummy"' in out
+    assert '6 files with the listed sums' in err and '"dummy"' in out
     assert names(tmp_path / 'new' / 'data' / ZYMA.name) == {p.name for p in slice_.iterdir()}
 
     def refuse(self: socket.socket, address: object) -> None:
@@ -556,7 +553,8 @@ def test_stopped_at_any_moment_it_goes_on_from_there(slice_, tmp_path, number):
     with serving(slice_) as server:
         process = start(server.url, folder.parent, '--download')
         assert process.wait(60) == 0, process.stderr.read()
-        assert dict(server.asked) == {p.name: parts.get(p.name, 0) for p in files if p.name not in whole}
+        asked = {name: start for name, start in server.asked if name != SUMS}  # the list of another address
+        assert asked == {p.name: parts.get(p.name, 0) for p in files if p.name not in whole}
         process.communicate()
     assert {p.name: p.read_bytes() for p in files} == {n: (folder / n).read_bytes() for n in names(folder)}
 

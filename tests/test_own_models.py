@@ -173,7 +173,7 @@ def test_batch_statistics_of_one_device_are_refused_on_several(synchronised, tmp
         contextlib.nullcontext() if synchronised else pytest.raises(RequestError, match='split over devices; take')
     )
     with refused:
-        trial.check(make, 'net', SIGNAL, N_OUT, parallel.AXIS, True)
+        trial.check(make, 'net', SIGNAL, N_OUT, parallel.AXIS, several=True)
 
 
 def test_weights_travel_under_their_own_names(tmp_path):

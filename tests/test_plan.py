@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from jbench import arguments, plan, run
+from jbench import arguments, own_files, plan, run
 from jbench.models import MODELS
 from jbench.overrides import override, paths
 from jbench.spec import (
@@ -463,7 +463,7 @@ def test_the_order_of_overrides_task_dataset_config_user(tmp_path, monkeypatch):
 def test_a_wrong_config_is_one_message(tmp_path, text, says):
     (tmp_path / 'c.py').write_text(text)
     with pytest.raises(RequestError) as error:
-        plan.config_overrides(str(tmp_path / 'c.py'))
+        own_files.config_overrides(str(tmp_path / 'c.py'))
     assert says in str(error.value) and str(tmp_path / 'c.py') in str(error.value)
 
 

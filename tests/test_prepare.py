@@ -34,7 +34,7 @@ def test_windows_are_those_of_the_signal_and_the_clamp_is_not_stored(small: Path
         want = windows.windows(data, 120.0, [float(t) + 2.0 for t in events['onset']], task.window, None)
         entry = facts['recordings'][i]
         got = [records.decode_window(r) for r in ArrayRecordReader(str(reference / entry['shard'])).read_all()]
-        assert [k for _, k in got] == list(range(32)) and entry['ch_names'] == list(names)
+        assert [k for _, k in got] == list(range(32)) and entry['ch_names'] is None and facts['ch_names'] == list(names)
         for x, (y, _) in zip(want, got, strict=True):
             assert np.all(np.abs(x - y) <= np.abs(x).max(1, keepdims=True) * records.ERROR)
             assert np.abs(x - y).max() <= facts['error_bound']
@@ -371,7 +371,11 @@ def test_channels_are_matched_by_name(tmp_path: Path) -> None:
     cache.prepare(task, tiny.DATASET, tmp_path / 'set-0', refs, lambda *facts: None)
     data = prepared_set.open_set(tmp_path / 'set-0', task)
     assert data.signal.ch_names == ('Oz', 'O1', 'Fz', 'Oz-0', 'Oz-1')
-    assert 'channels: 02_0_twice holds Oz-0, Oz-1 instead of O1, Oz' in data.manifest['notes']
+    assert data.manifest['notes'] == [
+        'channels: zeros for Oz, O1 in 1 of 4 recordings, which lack them: 02_0_twice',
+        'channels: zeros for Oz-0, Oz-1 in 3 of 4 recordings, which lack them: 00_0_, 01_0_permuted, 03_0_',
+    ]
+    assert [r['ch_names'] for r in data.manifest['recordings']][1:3] == [['Fz', 'O1', 'Oz'], ['Oz-0', 'Oz-1', 'Fz']]
     for k, ref in enumerate(refs):
         signal, names = process(tiny.read(ref).raw, task.signal)
         want = next(iter(windows.windows(signal, 120.0, [1.0013 - 0.3], task.window, (0.0, 0.3))))

@@ -152,7 +152,8 @@ def _run(
     task: Task, dataset: Dataset, folder: Path, refs: list[RecordingRef], progress: Callable[[int], None]
 ) -> list[Part]:
     """The parts of all recordings; those that are not there yet are made in parallel."""
-    parts = [finished(r, folder) for r in refs]
+    lists: dict[tuple[str, ...], list[str]] = {}
+    parts = [_sharing(finished(r, folder), lists) for r in refs]
     todo = [i for i, p in enumerate(parts) if p is None]
     progress(len(refs) - len(todo))
     if todo:
@@ -164,7 +165,7 @@ def _run(
                     pool.submit(int)  # a death is seen only in workers that were there before the last submit
                 while jobs:
                     for job in wait(jobs, EVERY, FIRST_COMPLETED).done:
-                        parts[jobs.pop(job)] = job.result()
+                        parts[jobs.pop(job)] = _sharing(job.result(), lists)
                     progress(len(refs) - len(jobs))
             except BrokenProcessPool:
                 done = sum(p is not None for p in parts)
@@ -174,6 +175,12 @@ def _run(
                     'the same command again'
                 ) from None
     return [p or {} for p in parts]
+
+
+def _sharing(part: Part | None, lists: dict[tuple[str, ...], list[str]]) -> Part | None:
+    """A part whose lists of channels are those of `lists` that equal them: thousands of parts may name thousands."""
+    names = {k: part[k] for k in ('channels', 'ch_names') if k in part} if part else {}
+    return part and part | {k: lists.setdefault(tuple(v), list(v)) for k, v in names.items()}
 
 
 def _assemble(
@@ -222,7 +229,7 @@ def _assemble(
                 'session': r.session,
                 'run': r.run,
                 'shard': s,
-                'ch_names': p['ch_names'],
+                'ch_names': None if p['ch_names'] == ch_names else p['ch_names'],  # None: as in the set
                 'n_windows': p['n_windows'],
                 **p['native'],
             }

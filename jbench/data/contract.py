@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from jbench.data.recording import EVENT_TYPE, UNIT, Finding, Recording, RecordingRef, data_channels, samples
+from jbench.data.recording import EVENT_TYPE, UNIT, Finding, Recording, RecordingRef, blocks, data_channels
 from jbench.spec import Dataset, RequestError
 
 if TYPE_CHECKING:
@@ -14,8 +14,9 @@ if TYPE_CHECKING:
     import numpy as np
 
 SHORT = 0.8  # of the declared duration: what is shorter is spoken of
+SHOWN = 10  # names in a message, of many
 SATURATED = 0.05  # of the samples at the channel's least or greatest value: what is more is spoken of
-Part = dict[str, Any]  # a checked recording: 'findings' and, unless one is fatal, 'native' and 'channels'
+Part = dict[str, Any]  # a checked recording: 'findings' and, unless one is fatal, 'native', 'channels', 'ch_names'
 
 
 def check_file(path: str, start: tuple[bytes, ...] = (), end: bytes = b'') -> Finding | None:
@@ -98,26 +99,30 @@ def _check_samples(raw: mne.io.BaseRaw, names: list[str], dataset: Dataset, wher
     """Findings about the samples."""
     import numpy as np
 
-    n_broken, first, spread, saturated = 0, '', np.zeros(len(names)), []
-    for row, (name, x) in enumerate(zip(names, samples(raw, [raw.ch_names.index(n) for n in names]), strict=True)):
+    place = {name: k for k, name in enumerate(raw.ch_names)}
+    n_broken, first, spread, limits = 0, '', np.zeros(len(names)), np.zeros(len(names))
+    for rows in blocks(raw, range(len(names))):
+        x = raw.get_data([place[names[k]] for k in rows])
         broken = ~np.isfinite(x)
         if broken.any() and not n_broken:
-            first = f'channel {name} at {np.flatnonzero(broken)[0] / raw.info["sfreq"]:.2f} s'
+            row, column = np.argwhere(broken)[0]
+            first = f'channel {names[rows[row]]} at {column / raw.info["sfreq"]:.2f} s'
         n_broken += int(broken.sum())
-        low, high = np.percentile(np.where(broken, 0.0, x), [16, 84])
-        spread[row] = (high - low) / 2  # a robust standard deviation
-        limits = np.mean((x == x.min()) | (x == x.max()))
-        if spread[row] > 0 and limits > SATURATED:
-            saturated.append(f'{name} ({100 * limits:.0f} %)')
+        limits[rows] = np.mean((x == x.min(1, keepdims=True)) | (x == x.max(1, keepdims=True)), axis=1)
+        x[broken] = 0.0
+        low, high = np.percentile(x, [16, 84], axis=1, overwrite_input=True)
+        spread[rows] = (high - low) / 2  # a robust standard deviation
+    over = np.flatnonzero((spread > 0) & (limits > SATURATED))
+    saturated = [f'{names[k]} ({100 * limits[k]:.0f} %)' for k in over]
     if n_broken:
         found = f'{n_broken} that are NaN or infinite, the first in {first}'
         yield Finding(where, 'samples must be finite', found, 'none', 'repair or remove the file')
     flat = [name for name, s in zip(names, spread, strict=True) if s == 0]
     if flat:
         remedy = 'kept as it is (the protocol keeps bad channels)'
-        yield Finding(where, 'channels should vary', f'flat: {", ".join(flat)}', 'none flat', remedy, 'note')
+        yield Finding(where, 'channels should vary', f'flat: {some(flat)}', 'none flat', remedy, 'note')
     if saturated:
-        found, expected = f'samples at the limit: {", ".join(saturated)}', f'at most {100 * SATURATED:.0f} %'
+        found, expected = f'samples at the limit: {some(saturated)}', f'at most {100 * SATURATED:.0f} %'
         remedy = 'kept as it is (the protocol keeps bad channels)'
         yield Finding(where, 'channels should not saturate', found, expected, remedy, 'note')
     sd, (least, most) = float(np.median(spread)), dataset.amplitude
@@ -174,8 +179,9 @@ def _check_events(events: dict[str, np.ndarray], dataset: Dataset, seconds: floa
 def judge(dataset: Dataset, refs: Sequence[RecordingRef], parts: Sequence[Part]) -> tuple[list[int], list[str]]:
     """Which recordings to keep (their numbers), and what every result of the set must say.
 
-    Rate and channels that differ from the declared ones make a partial dataset if all recordings share them; a
-    recording that differs from the others is refused. What stands under two names is kept once.
+    A rate that differs from the declared one makes a partial dataset if all recordings share it; a recording that
+    differs from the others is refused. Channels that some recordings lack are zero there. What stands under two names
+    is kept once.
 
     Raises: RequestError with every fatal finding of every recording.
     """
@@ -190,7 +196,10 @@ def judge(dataset: Dataset, refs: Sequence[RecordingRef], parts: Sequence[Part])
             f'{dataset.name}: {faults} in {len(refs)} recordings (all were checked; the '
             f'good ones are kept, so after a repair only the others are prepared):\n{shown}'
         )
-    notes += [f'{f.rule}: {f.where.rpartition("/")[2]}: {f.found}' for f in findings]
+    told: dict[tuple[str, str], list[str]] = {}
+    for f in findings:
+        told.setdefault((f.rule, f.found), []).append(f.where.rpartition('/')[2])
+    notes += [f'{rule}: {some(where)}: {found}' for (rule, found), where in told.items()]
     kept: list[int] = []
     seen: dict[str, RecordingRef] = {}
     for i in whole:
@@ -207,31 +216,58 @@ def judge(dataset: Dataset, refs: Sequence[RecordingRef], parts: Sequence[Part])
 
 
 def _agree(dataset: Dataset, refs: list[RecordingRef], parts: list[Part]) -> tuple[list[Finding], list[str]]:
-    """Recordings that differ from the others in rate or channels, and how all of them differ from the declared."""
+    """Recordings that do not go with the others, and how all of them differ from the declared."""
     if not parts:
         return [], []
     rates = [f'{p["native"]["sfreq"]:g} Hz' for p in parts]
     odd, notes = _alike('sampling rate', rates, {f'{r:g} Hz' for r in dataset.sfreq}, refs)
-    counts = [str(len(p['channels'])) for p in parts]
-    several, more = _alike('number of channels', counts, {str(dataset.n_chans)}, refs)
-    notes += more
-    names = Counter(c for p in parts for c in p['channels'])
-    common = {c for c in names if 2 * names[c] > len(parts)}
-    for ref, part in zip(refs, parts, strict=True):
-        lacks = ', '.join(sorted(common - set(part['channels'])))
-        finding = next((f for f in several if f.where == ref.where), None)
-        if finding:
-            odd.append(finding._replace(found=f'{finding.found} (without {lacks})' if lacks else finding.found))
-        elif lacks:
-            instead = ', '.join(sorted(set(part['channels']) - common))
-            notes.append(f'channels: {ref.where.rpartition("/")[2]} holds {instead} instead of {lacks}')
+    counts = {len(p['channels']) for p in parts}
+    if dataset.n_chans not in counts:
+        found = _range(counts)
+        notes.append(f'partial: number of channels: found {found}, declared {dataset.n_chans}')
+    strange, lacks = _united(refs, parts)
     declared = dataset.seconds or 0.0
     short = [p['native']['seconds'] for p in parts if p['native']['seconds'] < SHORT * declared]
     if short:
         which = 'partial' if len(short) == len(parts) else f'{len(short)} of {len(parts)} recordings'
-        found = ' to '.join(dict.fromkeys(f'{t:.0f}' for t in (min(short), max(short))))
-        notes.append(f'{which}: duration: found {found} s, declared {declared:.0f} s')
-    return odd, notes
+        notes.append(f'{which}: duration: found {_range(round(t) for t in short)} s, declared {declared:.0f} s')
+    return odd + strange, notes + lacks
+
+
+def _united(refs: list[RecordingRef], parts: list[Part]) -> tuple[list[Finding], list[str]]:
+    """A set has the channels of all its recordings, and those that a recording lacks are zero there, which is noted.
+    What shares no channel with most of the others is refused."""
+    sets = Counter(frozenset(p['ch_names']) for p in parts if p['ch_names'])
+    if len(sets) < 2:
+        return [], []
+    usual = max(sets, key=lambda s: sets[s])
+    odd, absent = [], dict[tuple[str, ...], list[str]]()
+    for ref, part in zip(refs, parts, strict=True):
+        if part['ch_names'] and not usual.intersection(part['ch_names']):
+            found, expected = f'none of them among {some(part["ch_names"])}', f'at least one of {some(sorted(usual))}'
+            rule, remedy = 'channels must be called as in the others', 'use the original file'
+            odd.append(Finding(ref.where, rule, found, expected, remedy))
+    cut = [(ref.where.rpartition('/')[2], frozenset(p['ch_names'])) for ref, p in zip(refs, parts, strict=True)]
+    for channel in dict.fromkeys(c for p in parts for c in p['ch_names']):
+        lacking = tuple(where for where, has in cut if has and channel not in has)
+        if lacking:
+            absent.setdefault(lacking, []).append(channel)
+    n = sum(sets.values())
+    return odd, [
+        f'channels: zeros for {some(channels)} in {len(where)} of {n} recordings, which lack them: {some(where)}'
+        for where, channels in absent.items()
+    ]
+
+
+def some(names: Sequence[str]) -> str:
+    """The first of many names, and how many more there are."""
+    return ', '.join(names[:SHOWN]) + (f' and {len(names) - SHOWN} more' if len(names) > SHOWN else '')
+
+
+def _range(numbers: Iterable[int]) -> str:
+    """The least and the greatest of some numbers."""
+    found = sorted(set(numbers))
+    return ' to '.join(map(str, dict.fromkeys((found[0], found[-1]))))
 
 
 def _alike(

@@ -1,16 +1,16 @@
 """The files of a dataset from its host, each whole or not there.
 
-A file is `x.part` until its SHA-256 is the listed one, and `x` from then on. A process that ends at any moment leaves
-a part, from whose last byte the next run goes on; what came with another sum is kept as `x.bad`. A file that is there
+A file is `x.part` until its sum is the listed one, and `x` from then on. A process that ends at any moment leaves a
+part, from whose last byte the next run goes on; what came with another sum is kept as `x.bad`. A file that is there
 already is compared with the list, and never replaced. The sum alone decides: a file that changed at its host between
-two parts has a wrong one, and is fetched once more from its start.
+two parts has a wrong one, and is fetched once more from its start. The list of the host is kept beside the files.
 """
 
 from __future__ import annotations
 
 import contextlib
+import json
 import os
-import re
 import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -19,26 +19,15 @@ from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
-from urllib.parse import quote
 
 import requests
 
-from jbench.data import fs
-from jbench.data.receive import Progress, check_space, public, receive, size_of
+from jbench.data import archives, fs, hosts
+from jbench.data.listed import BAD, KEPT, KINDS, LOCK, File, checked, digest_of, parse_list
+from jbench.data.receive import Progress, Refused, check_space, public, receive, size_of
 from jbench.spec import Dataset, Download, RequestError
 
 Report = Callable[[str, int, int, str], None]  # work, done, total, note
-LOCK, BAD = '.download.lock', '.bad'  # names of ours beside the files
-HOST_LIST = 'SHA256SUMS.txt'  # PhysioNet publishes one in the folder of each project
-_LINE = re.compile(r'([0-9a-f]{64}) [ *]?(?:(\d+) )?(\S.*)')
-
-
-class File(NamedTuple):
-    """A file that a list names."""
-
-    name: str  # under the folder of the dataset, with '/'
-    sha256: str
-    size: int | None  # bytes; the list of a host does not tell
 
 
 class Outcome(NamedTuple):
@@ -87,8 +76,10 @@ def fetch_all(
 
 
 def can_fetch(dataset: Dataset) -> bool:
-    """Whether jbench may fetch the files: it knows where they are, and their host asks for no agreement first."""
-    return dataset.download is not None and dataset.access == 'open'
+    """Whether jbench may fetch the files: it knows where they are, and their host asks for no agreement first, or
+    knows by the user's token that it was given."""
+    place = dataset.download
+    return place is not None and (dataset.access == 'open' or bool(hosts.token(place.url)))
 
 
 def steps(name: str, dataset: Dataset | None) -> str:
@@ -101,6 +92,9 @@ def steps(name: str, dataset: Dataset | None) -> str:
     if dataset.access != 'open':
         terms += ': accept the terms of the host there; jbench does not do that for you'
     how = 'fetched by --download' if can_fetch(dataset) else 'jbench cannot fetch it'
+    variable = hosts.TOKENS.get(dataset.download.url.partition(':')[0]) if dataset.download else None
+    if variable and not can_fetch(dataset):
+        how += f' before {variable} is the token of an account that has accepted them'
     return f'{name}: from {dataset.host}, {terms}; {how}\n  by hand, put into DIR/{name}/: {dataset.layout}'
 
 
@@ -110,107 +104,112 @@ def fetch(dataset: Dataset, folder: Path, report: Report, say: Callable[[str], N
     Raises: RequestError where a file of another content is there, the disk is too small, or the host fails.
     """
     say(f'{dataset.name}: from {dataset.host}, licence {dataset.licence}; cite {dataset.citation}')
-    path = _list_path(dataset, folder)
-    missing = _missing(folder, _wanted(dataset, path)) if path.exists() else None
-    came = _fetch_missing(dataset, folder, missing, report, say) if missing != [] else 0
-    n_files = len(_wanted(dataset, path))
-    before = f', {n_files - came} were there' if came < n_files else ''
-    say(f'{dataset.name}: {n_files} files with the listed SHA-256 in {folder}: {came} fetched{before}')
+    what, place = f'download {dataset.name}', _place(dataset)
+    lock = partial(fs.locked, folder / LOCK, lambda: report(what, 0, 1, 'waits for another process'))
+    if place.url.startswith('moabb:'):
+        with lock():
+            return import_module(str(dataset.source)).fetch(dataset, folder, partial(report, what), say)
+    files = _kept(dataset, folder)
+    missing = _missing(folder, files, partial(report, what)) if files else None
+    came = 0
+    if missing != []:
+        with lock(), hosts.signed(place) as session:
+            try:
+                files = _kept(dataset, folder) or _list(session, dataset, folder, say)
+                missing = _missing(folder, missing or files, partial(report, what))
+                came = _fetch_missing(session, folder, missing, partial(report, what), say)
+            except Refused as error:
+                raise RequestError(f'{error}{hosts.remedy(place, error.status)}') from error
+    _unpack(folder, files or [], place.unpack, partial(report, what), lock)
+    n, sizes = len(files or []), sum(f.kind == 'size' for f in files or [])
+    before = f', {n - came} were there' if came < n else ''
+    alone = f'; of {sizes} the host tells the size alone' if sizes else ''
+    say(f'{dataset.name}: {n} files with the listed sums in {folder}: {came} fetched{before}{alone}')
+
+
+def _kept(dataset: Dataset, folder: Path) -> list[File]:
+    """The wanted files of the list that is beside the source module, or was kept here; [] where there is none yet, or
+    that of another address."""
+    place, path = _place(dataset), folder / KEPT
+    if place.registered:
+        path = Path(str(import_module(str(dataset.source)).__file__)).with_name(place.registered)
+        return _wanted(place, parse_list(path.read_text(), place.url, str(path)), str(path))
+    if not path.exists():
+        return []
+    try:
+        url, lines = fs.read_json(path)
+        files = checked([File(*line) for line in lines], str(path)) if url == place.url else []
+    except RequestError:
+        raise
+    except (AttributeError, TypeError, ValueError) as error:
+        raise RequestError(f'{path}: no list of files; remove it, and run the same command again') from error
+    return _wanted(place, files, str(path)) if files else []
+
+
+def _list(session: requests.Session, dataset: Dataset, folder: Path, say: Callable[[str], None]) -> list[File]:
+    """The wanted files, as the host lists them; the list is kept."""
+    files = hosts.list_files(_place(dataset), session, say)
+    text = ',\n'.join(json.dumps(file) for file in files)
+    fs.write_atomic(folder / KEPT, f'[{json.dumps(_place(dataset).url)}, [\n{text}\n]]\n'.encode())
+    return _wanted(_place(dataset), files, str(folder / KEPT))
+
+
+def _wanted(place: Download, files: list[File], where: str) -> list[File]:
+    """Raises RequestError where the list has none of those that are wanted."""
+    wanted = [f for f in files if fnmatchcase(f.name, place.files) and not fnmatchcase(f.name, place.without)]
+    if not wanted:
+        raise RequestError(f'{where}: names no file like {place.files}')
+    return wanted
 
 
 def _fetch_missing(
-    dataset: Dataset, folder: Path, missing: list[File] | None, report: Report, say: Callable[[str], None]
+    session: requests.Session,
+    folder: Path,
+    missing: list[File],
+    report: Callable[[int, int, str], None],
+    say: Callable[[str], None],
 ) -> int:
-    """Fetch the files that are missing, all where that is not known, while no other process does. Returns how many."""
-    what, path = f'download {dataset.name}', _list_path(dataset, folder)
-    with (
-        fs.locked(folder / LOCK, lambda: report(what, 0, 1, 'waits for another process')),
-        requests.Session() as session,
-    ):
-        if not path.exists():
-            _fetch_list(session, _url(dataset, HOST_LIST), path, say)
-        missing = _missing(folder, missing or _wanted(dataset, path))
-        total = sum(f.size or 0 for f in missing)
-        check_space(folder, total - sum(size_of(_part(folder / f.name)) for f in missing) if total else 0)
-        done = 0
-        for k, file in enumerate(missing):
-            progress = partial(_progress, partial(report, what, k, len(missing)), file.name, done, total)
-            done += _fetch_file(session, _url(dataset, file.name), folder / file.name, file, progress, say)
+    """Fetch the files that are missing, while no other process does. Returns how many."""
+    total = sum(f.size or 0 for f in missing)
+    if total:
+        say(f'{folder}: {len(missing)} files to fetch, {_amount(total)}')
+        check_space(folder, total - sum(size_of(_part(folder / f.name)) for f in missing))
+    done = 0
+    for k, file in enumerate(missing):
+        progress = partial(_progress, partial(report, k, len(missing)), file.name, done, total)
+        done += _fetch_file(session, folder / file.name, file, progress, say)
     if missing:
-        report(what, len(missing), len(missing), f'files, {_mb(done)} MB')
+        report(len(missing), len(missing), f'files, {_amount(done)}')
     return len(missing)
 
 
-def parse_list(text: str, where: str) -> list[File]:
-    """The files of a list: lines of SHA-256, bytes (optional) and name, as `sha256sum` writes them.
-
-    Raises: RequestError for any other line, a name that leads out of the folder, or one that stands twice.
-    """
-    files = []
-    for number, line in enumerate(text.splitlines(), 1):
-        found = _LINE.fullmatch(line)
-        if not found:
-            raise RequestError(f'{where}: line {number}: expected a SHA-256 and a name, found {line[:80]!r}')
-        digest, size, name = found.groups()
-        if not name.isprintable() or re.search(r'[\\:]', name) or {'', '.', '..'} & set(name.split('/')):
-            raise RequestError(f'{where}: line {number}: {name!r} is no name of a file inside a folder')
-        if name.endswith((fs.TEMP_SUFFIX, BAD, LOCK)):
-            raise RequestError(f'{where}: line {number}: {name!r} is a name that jbench uses itself')
-        files.append(File(name, digest, int(size) if size else None))
-    if not files or len({f.name.casefold() for f in files}) < len(files):
-        raise RequestError(f'{where}: expected at least one file, and each of them once')
-    return files
-
-
-def _list_path(dataset: Dataset, folder: Path) -> Path:
-    """The list of the files: beside the source module, or the one of the host, which is kept with them."""
-    registered = _place(dataset).registered
-    return (
-        Path(str(import_module(str(dataset.source)).__file__)).with_name(registered)
-        if registered
-        else folder / HOST_LIST
-    )
-
-
-def _wanted(dataset: Dataset, path: Path) -> list[File]:
-    """The files of a list that are wanted. Raises RequestError where there is none."""
-    pattern = _place(dataset).files
-    files = [f for f in parse_list(path.read_text(errors='replace'), str(path)) if fnmatchcase(f.name, pattern)]
-    if not files:
-        raise RequestError(f'{path}: names no file like {pattern}')
-    return files
-
-
-def _fetch_list(session: requests.Session, url: str, path: Path, say: Callable[[str], None]) -> None:
-    """Keep the list of a host, if it is one: it has no checksum itself."""
-    part = _part(path)
-    with fs.explained(path, 0):
-        receive(session, url, part, None, lambda got, size: None, say)
-        text = part.read_text(errors='replace')
-        part.unlink()
-    parse_list(text, public(url))
-    fs.write_atomic(path, text.encode())
-
-
-def _missing(folder: Path, files: list[File]) -> list[File]:
+def _missing(folder: Path, files: list[File], report: Callable[[int, int, str], None]) -> list[File]:
     """The files that are not there. Raises RequestError for those that are there with another content."""
-    there = [f for f in files if (folder / f.name).exists()]
-    other = [f.name for f in there if not _is_whole(folder / f.name, f)]
+    there, other = set(), []
+    for k, file in enumerate(files):
+        path = folder / file.name
+        if path.exists():
+            report(k, len(files), f'files; compares {file.name} with the list')
+            there.add(file.name)
+            if not _is_whole(path, file):
+                other.append(file.name)
     if other:
         names = ', '.join(other[:5]) + (', ...' if len(other) > 5 else '')
         raise RequestError(
             f'{folder}: {len(other)} of {len(files)} files differ from the listed ones ({names}); jbench replaces no '
             'file: move them away, or choose another --data_dir, then run again'
         )
-    return [f for f in files if f not in there]
+    return [f for f in files if f.name not in there]
 
 
 def _is_whole(path: Path, file: File) -> bool:
-    return file.size in (None, size_of(path)) and fs.sha256_file(path) == file.sha256
+    if file.size not in (None, size_of(path)):
+        return False
+    return file.kind == 'size' or digest_of(path, file.kind) == file.digest
 
 
 def _fetch_file(
-    session: requests.Session, url: str, path: Path, file: File, progress: Progress, say: Callable[[str], None]
+    session: requests.Session, path: Path, file: File, progress: Progress, say: Callable[[str], None]
 ) -> int:
     """Fetch one file and give it its name; a wrong sum is tried once more. Returns its bytes. Raises RequestError."""
     part, bad = _part(path), path.with_name(path.name + BAD)
@@ -219,14 +218,31 @@ def _fetch_file(
         if file.size == 0:
             part.touch()
         for _ in range(2):
-            receive(session, url, part, file.size, progress, say)
-            found = fs.sha256_file(part)
-            if found == file.sha256:
+            receive(session, file.url, part, file.size, progress, say)
+            if _is_whole(part, file):
                 fs.publish(part, path)
                 bad.unlink(missing_ok=True)
                 return size_of(path)
             os.replace(part, bad)
-    raise RequestError(f'{public(url)}: SHA-256 {found}, expected {file.sha256}; what came is kept as {bad}')
+        found = digest_of(bad, file.kind) if file.digest else f'{size_of(bad)} bytes'
+    raise RequestError(
+        f'{public(file.url)}: {KINDS[file.kind]} {found}, expected {file.digest or file.size}; what came is kept '
+        f'as {bad}. Where the host has a newer file, remove {KEPT} there, and run again'
+    )
+
+
+def _unpack(
+    folder: Path,
+    files: list[File],
+    pattern: str,
+    report: Callable[[int, int, str], None],
+    lock: Callable[[], contextlib.AbstractContextManager[None]],
+) -> None:
+    """Unpack what is wanted of the archives that have come."""
+    found = [folder / f.name for f in files if pattern and f.name.endswith(archives.ENDINGS)]
+    for path in [p for p in found if archives.lacking(p, pattern)]:
+        with lock():
+            archives.unpack(path, pattern, report)
 
 
 def _progress(report: Callable[[str], None], name: str, before: int, total: int, got: int, size: int | None) -> None:
@@ -253,13 +269,13 @@ def _place(dataset: Dataset) -> Download:
     return dataset.download
 
 
-def _url(dataset: Dataset, name: str) -> str:
-    return _place(dataset).url + quote(name)
-
-
 def _part(path: Path) -> Path:
     return path.with_name(path.name + fs.TEMP_SUFFIX)
 
 
 def _mb(n_bytes: int) -> str:
     return f'{n_bytes / 1e6:.1f}'
+
+
+def _amount(n_bytes: int) -> str:
+    return f'{n_bytes / 1e9:.1f} GB' if n_bytes >= 1e9 else f'{_mb(n_bytes)} MB'

@@ -1,4 +1,4 @@
-"""What several sources ask of EDF files."""
+"""What several sources ask of EDF and BDF files."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from jbench.data.recording import Finding
 
 
 def check_edf(path: str) -> Finding | None:
-    """An EDF file holds as many bytes as its header promises; MNE pads a truncated one without a word."""
-    bad = check_file(path, (b'0       ',))
+    """An EDF (or BDF) file holds as many bytes as its header promises; MNE pads a truncated one without a word."""
+    wide = path.lower().endswith('.bdf')
+    bad = check_file(path, (b'\xffBIOSEMI',) if wide else (b'0       ',))
     if bad:
         return bad
     with open(path, 'rb') as f:
@@ -22,12 +23,12 @@ def check_edf(path: str) -> Finding | None:
         except ValueError:
             return Finding(
                 path,
-                'the header must be that of an EDF file',
+                f'the header must be that of {"a BDF" if wide else "an EDF"} file',
                 'text where numbers belong',
                 'numbers',
                 'the file is damaged: fetch it again',
             )
-    size, expected = Path(path).stat().st_size, n_bytes + n_records * per_record * 2
+    size, expected = Path(path).stat().st_size, n_bytes + n_records * per_record * (3 if wide else 2)
     if size == expected:
         return None
     why = 'truncated' if size < expected else 'longer (perhaps sent as text, with line ends changed)'
@@ -38,3 +39,12 @@ def check_edf(path: str) -> Finding | None:
         f'{expected} bytes',
         f'the file is {why}: fetch it again',
     )
+
+
+def units(path: str) -> list[str]:
+    """The physical dimension of each signal, as the header of a checked file has it."""
+    with open(path, 'rb') as f:
+        f.seek(252)
+        n_signals = int(f.read(4))
+        f.seek(256 + n_signals * 96)
+        return [f.read(8).decode('latin-1').strip() for _ in range(n_signals)]

@@ -14,7 +14,7 @@ from jbench.data import cache, encoders, fs, targets
 from jbench.data.division import divide
 from jbench.data.shards import Scale, Shards, scale_by_training_part
 from jbench.data.windows import n_samples
-from jbench.spec import Signal, Task
+from jbench.spec import Dataset, Signal, Task
 
 
 @dataclass(frozen=True)
@@ -141,6 +141,12 @@ def _taught(
         mean, sd = targets.scaling(vectors, np.bincount(train, minlength=len(vectors)))
         vectors = ((vectors - mean) / sd).astype(np.float32)
     return {'groups': groups.astype(str), 'vectors': vectors}
+
+
+def class_names(dataset: Dataset, data: PreparedSet) -> list[str]:
+    """What the classes are called: the names that the dataset gives to its event codes, else the values themselves."""
+    names = {str(code): name for name, code in dataset.event_id}
+    return [names.get(c, c) for c in data.classes]
 
 
 def read(prepared: PreparedSet, rows: np.ndarray, clamp: float | None) -> np.ndarray:

@@ -14,7 +14,7 @@ import socket
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urljoin, urlsplit
 
 import requests
@@ -29,6 +29,21 @@ LONGEST_WAIT = 300.0  # s that a host may ask for
 NO_URL = (requests.exceptions.InvalidURL, requests.exceptions.MissingSchema, requests.exceptions.InvalidSchema)
 PASSING = (408, 429, 500, 502, 503, 504)  # statuses that may pass
 N_REDIRECTS = 5
+
+
+class Answer(NamedTuple):
+    """What an API says."""
+
+    body: bytes
+    following: str  # address of the next page, as its header Link tells; '' for none
+
+
+class Refused(RequestError):
+    """The host answers with a status that does not pass."""
+
+    def __init__(self, text: str, status: int) -> None:
+        super().__init__(text)
+        self.status = status
 
 
 class _Passing(Exception):
@@ -62,12 +77,29 @@ def receive(
             return _attempt(session, url, part, size, progress)
         except _Passing as fault:
             failures = 0 if size_of(part) > before else failures + 1
-            if failures > len(WAITS) or fault.wait > LONGEST_WAIT:
-                asked = f' (the host asks to wait {fault.wait:.0f} s)' if fault.wait else ''
-                raise RequestError(f'{public(url)}: {fault}{asked}; run the same command again later') from fault
-            wait = max(WAITS[max(failures - 1, 0)], fault.wait)
-            say(f'{public(url)}: {fault}; the next attempt begins in {wait:.0f} s')
-            time.sleep(wait)
+            _wait_out(url, fault, failures, say)
+
+
+def ask(session: requests.Session, url: str, say: Callable[[str], None], body: Any = None) -> Answer:
+    """The whole answer of an API: to GET, or to POST of `body` as JSON. Waits and raises as `receive` does."""
+    failures = 0
+    while True:
+        try:
+            with _open(session, url, 0, body) as response:
+                return Answer(b''.join(_chunks(response)), response.links.get('next', {}).get('url', ''))
+        except _Passing as fault:
+            failures += 1
+            _wait_out(url, fault, failures, say)
+
+
+def _wait_out(url: str, fault: _Passing, failures: int, say: Callable[[str], None]) -> None:
+    """Wait before the next attempt. Raises RequestError where there is none: `failures` in a row are too many."""
+    if failures > len(WAITS) or fault.wait > LONGEST_WAIT:
+        asked = f' (the host asks to wait {fault.wait:.0f} s)' if fault.wait else ''
+        raise RequestError(f'{public(url)}: {fault}{asked}; run the same command again later') from fault
+    wait = max(WAITS[max(failures - 1, 0)], fault.wait)
+    say(f'{public(url)}: {fault}; the next attempt begins in {wait:.0f} s')
+    time.sleep(wait)
 
 
 def size_of(path: Path) -> int:
@@ -117,12 +149,16 @@ def _attempt(session: requests.Session, url: str, part: Path, size: int | None, 
         raise _Passing(f'{got} of {total or size} bytes came')
 
 
-def _open(session: requests.Session, url: str, start: int) -> requests.Response:
-    """The answer to a request for all bytes from `start` on. Raises _Passing, or RequestError for a refusal."""
+def _open(session: requests.Session, url: str, start: int, body: Any = None) -> requests.Response:
+    """The answer to a request for all bytes from `start` on, or to a `body`. Raises _Passing, or RequestError for a
+    refusal."""
+    method = 'GET' if body is None else 'POST'
     headers = {'User-Agent': 'jbench', 'Accept-Encoding': 'identity', **({'Range': f'bytes={start}-'} if start else {})}
     for _ in range(N_REDIRECTS + 1):
         try:
-            response = session.get(url, headers=headers, stream=True, timeout=TIMEOUT, allow_redirects=False)
+            response = session.request(
+                method, url, headers=headers, json=body, stream=True, timeout=TIMEOUT, allow_redirects=False
+            )
         except requests.exceptions.SSLError as error:
             raise RequestError(f'{public(url)}: no trusted connection: {_said(error)}') from error
         except NO_URL as error:
@@ -136,7 +172,7 @@ def _open(session: requests.Session, url: str, start: int) -> requests.Response:
         if status in PASSING:
             raise _Passing(f'{status} {response.reason}', _wait(response.headers.get('Retry-After', '')))
         if not response.is_redirect:
-            raise RequestError(f'{public(url)}: {status} {response.reason}')
+            raise Refused(f'{public(url)}: {status} {response.reason}', status)
         try:
             target = urljoin(url, response.headers['Location'])
             allowed = urlsplit(target).scheme in ('https', urlsplit(url).scheme)
@@ -152,7 +188,7 @@ def _said(error: BaseException) -> str:
     """What the innermost error says, without secrets."""
     while error.args and isinstance(inner := getattr(error.args[0], 'reason', error.args[0]), BaseException):
         error = inner
-    return public(str(error))
+    return public(str(error.args[0] if error.args and isinstance(error.args[0], str) else error))
 
 
 def _chunks(response: requests.Response) -> Iterator[bytes]:

@@ -56,7 +56,8 @@ class Shards:
         self._ends = np.cumsum(counts)
         place = {c: i for i, c in enumerate(union)}
         self._channels = [
-            None if r['ch_names'] == union else np.array([place[c] for c in r['ch_names']]) for r in recordings
+            np.array([place[c] for c in r['ch_names']]) if r['ch_names'] not in (None, union) else None
+            for r in recordings
         ]
         self._clamp, self._scale = clamp, scale
 

@@ -22,6 +22,7 @@ def factory(model: ModelSpec) -> Callable[..., Any]:
 CLASSES = ('classes', 'state')
 ONE_ANSWER = (*CLASSES, 'labels', 'value', 'embedding')  # a window; keystrokes ask for one a frame
 OVER_TIME = ('imagery', 'ssvep', 'cvep', 'p300', 'erp', 'rstate', 'sleep', 'emg')  # not single volumes
+SERIES = ('', *OVER_TIME, 'fnirs')  # what a network of electrodes fits: all but volumes
 
 
 def _classical(
@@ -55,6 +56,7 @@ MODELS = {
             family='classic',
             target='jbench.models.eegnet:eegnet',
             targets=ONE_ANSWER,
+            paradigms=SERIES,
             published=(('polluted', True),),
             n_parameters=1456,
             citation='Lawhern et al. (2018), J. Neural Eng. 15, 056013',
@@ -65,6 +67,7 @@ MODELS = {
             family='classic',
             target='jbench.models.shallow_fbcsp_net:shallow_fbcsp_net',
             targets=ONE_ANSWER,
+            paradigms=SERIES,
             n_parameters=36320,
             citation='Schirrmeister et al. (2017), Hum. Brain Mapp. 38, 5391-5420',
         ),
@@ -74,6 +77,7 @@ MODELS = {
             family='classic',
             target='jbench.models.deep4net:deep4net',
             targets=ONE_ANSWER,
+            paradigms=SERIES,
             n_parameters=146025,
             citation='Schirrmeister et al. (2017), Hum. Brain Mapp. 38, 5391-5420',
         ),
@@ -83,6 +87,7 @@ MODELS = {
             family='classic',
             target='jbench.models.eegconformer:eegconformer',
             targets=ONE_ANSWER,
+            paradigms=SERIES,
             published=(('polluted', True),),
             n_parameters=277440,
             citation='Song et al. (2023), IEEE Trans. Neural Syst. Rehabil. Eng. 31, 710-719',
@@ -93,6 +98,7 @@ MODELS = {
             family='classic',
             target='jbench.models.bdtcn:bdtcn',
             targets=ONE_ANSWER,
+            paradigms=SERIES,
             n_parameters=26974,
             citation='Gemein et al. (2020), NeuroImage 220, 117021',
         ),
@@ -102,6 +108,7 @@ MODELS = {
             family='classic',
             target='jbench.models.atcnet:atcnet',
             targets=ONE_ANSWER,
+            paradigms=SERIES,
             n_parameters=28960,
             citation='Altaheri et al. (2022), IEEE Trans. Ind. Inform. 19, 2249-2258',
         ),
@@ -111,6 +118,7 @@ MODELS = {
             family='classic',
             target='jbench.models.ctnet:ctnet',
             targets=ONE_ANSWER,
+            paradigms=SERIES,
             n_parameters=150280,
             citation='Zhao et al. (2024), Sci. Rep. 14, 20237',
         ),
@@ -120,6 +128,7 @@ MODELS = {
             family='classic',
             target='jbench.models.simpleconv_time_agg:simpleconv_time_agg',
             targets=ONE_ANSWER,
+            paradigms=SERIES,
             positions=True,
             accelerator=True,
             n_parameters=4170867,
@@ -131,7 +140,35 @@ MODELS = {
             family='classic',
             target='jbench.models.eegnex:eegnex',
             targets=ONE_ANSWER,
+            paradigms=SERIES,
             citation='Chen et al. (2024), Biomed. Signal Process. Control 87, 105475',
+        ),
+        ModelSpec(
+            name='emg2qwerty',
+            title='EMG2Qwerty',
+            family='classic',
+            target='jbench.models.emg2qwerty:emg2qwerty',
+            targets=('keystrokes',),
+            paradigms=('emg',),
+            citation='Sivakumar et al. (2024), NeurIPS 37, 91373-91389',
+        ),
+        ModelSpec(
+            name='fmri_mlp',
+            title='FmriMlp',
+            family='classic',
+            target='jbench.models.fmri_mlp:fmri_mlp',
+            targets=ONE_ANSWER,
+            paradigms=('fmri',),
+            citation='Scotti et al. (2023), arXiv:2305.18274',
+        ),
+        ModelSpec(
+            name='fmri_linear',
+            title='FmriLinear',
+            family='classic',
+            target='jbench.models.fmri_linear:fmri_linear',
+            targets=ONE_ANSWER,
+            paradigms=('fmri',),
+            citation='NeuralBench',
         ),
         _classical(
             'cov_ts_lr',

@@ -25,14 +25,23 @@ Program = Callable[[np.ndarray], 'Answer']  # of x [B, C, T]
 class Answer(NamedTuple):
     """What a network makes of one batch, in evaluation and in training."""
 
-    outputs: np.ndarray  # [B, n_out], evaluation
+    outputs: np.ndarray  # [B, n_out] or [B, frames, n_out], evaluation
     kept: Tree  # the state that evaluation gives back
-    trained: np.ndarray  # [B, n_out], training
+    trained: np.ndarray  # the same, training
     state: Tree  # the state after training
     gradient: Tree
 
 
-def check(make: Callable[[], Model], name: str, signal: Signal, n_out: int, axis_name: str, several: bool) -> None:
+def check(
+    make: Callable[[], Model],
+    name: str,
+    signal: Signal,
+    n_out: int,
+    axis_name: str,
+    *,
+    several: bool = False,
+    frames: bool = False,
+) -> None:
     """Refuse a network that does not keep the contract.
 
     Args:
@@ -41,24 +50,27 @@ def check(make: Callable[[], Model], name: str, signal: Signal, n_out: int, axis
         signal, n_out: what it is built for.
         axis_name: the mapped axis of devices that it is built for.
         several: whether batches will be split over devices.
+        frames: whether a window has an answer for each of some frames, as keystrokes ask for.
 
     Raises: RequestError with the first fault and what to do about it; whatever the network itself raises.
     """
     with jax.default_matmul_precision('float32'):
-        for found, remedy in _faults(make, signal, n_out, axis_name, several):
+        for found, remedy in _faults(make, signal, n_out, axis_name, several, frames):
             tried = (
                 f'{len(MASK)} random windows of {signal.n_chans} channels x {signal.n_times} samples, {n_out} outputs'
             )
             raise RequestError(f'model {name} is refused: {found}; {remedy} (tried on {tried})')
 
 
-def _faults(make: Callable[[], Model], signal: Signal, n_out: int, axis_name: str, several: bool) -> Iterator[Fault]:
+def _faults(
+    make: Callable[[], Model], signal: Signal, n_out: int, axis_name: str, several: bool, frames: bool
+) -> Iterator[Fault]:
     model, key, rng = make(), jax.random.key(0), np.random.default_rng(0)
     if not isinstance(model, Model):
         made = 'jbench.models.network.network(module, signal), or a jbench.models.blocks.Model'
         yield f'the function returned a {type(model).__name__}', f'expected {made}'
     x = rng.normal(size=(len(MASK), signal.n_chans, signal.n_times)).astype(np.float32)
-    yield from _faults_of_shape(model, x, key, n_out, axis_name)
+    yield from _faults_of_shape(model, x, key, n_out, axis_name, frames)
 
     draw, again = (jax.jit(partial(m.init)).lower(key) for m in (model, make()))  # a new function is traced anew
     if draw.as_text() != again.as_text():
@@ -86,7 +98,9 @@ def _faults(make: Callable[[], Model], signal: Signal, n_out: int, axis_name: st
         )
 
 
-def _faults_of_shape(model: Model, x: np.ndarray, key: jax.Array, n_out: int, axis_name: str) -> Iterator[Fault]:
+def _faults_of_shape(
+    model: Model, x: np.ndarray, key: jax.Array, n_out: int, axis_name: str, frames: bool
+) -> Iterator[Fault]:
     """Structure, shapes and types, from an abstract evaluation."""
     variables = jax.eval_shape(model.init, key)
     names = sorted(variables) if isinstance(variables, dict) else type(variables).__name__
@@ -105,8 +119,14 @@ def _faults_of_shape(model: Model, x: np.ndarray, key: jax.Array, n_out: int, ax
         apply = jax.vmap(partial(_apply, model, train=train), in_axes=(None, 0, None), axis_name=axis_name)
         outputs, state = jax.eval_shape(apply, variables, _batch(some, 1), noise)
         shape = list(outputs.shape[1:])
-        if shape != [len(some), n_out] or not jnp.issubdtype(outputs.dtype, jnp.floating):
-            yield f'{how} gives {outputs.dtype} {shape}', f'expected float {[len(some), n_out]}, [windows, n_out]'
+        fits = len(shape) == 2 + frames and [shape[0], shape[-1]] == [len(some), n_out] and 0 not in shape
+        if not fits or not jnp.issubdtype(outputs.dtype, jnp.floating):
+            wanted = (
+                f'[{len(some)}, any, {n_out}], [windows, frames, n_out]'
+                if frames
+                else (f'[{len(some)}, {n_out}], [windows, n_out]')
+            )
+            yield f'{how} gives {outputs.dtype} {shape}', f'expected float {wanted}'
         if odd := _described(variables['state'], 0) ^ _described(state, 1):
             names = ', '.join(sorted({name for name, *_ in odd}))
             yield f'{how} gives a state of other structure, shape or type ({names})', 'expected that of the state given'
@@ -155,7 +175,8 @@ def _lower(
     def part(batch: dict, variables: Variables) -> Answer:
         def share(params: Tree) -> tuple[jax.Array, tuple[jax.Array, Tree]]:
             outputs, state = _apply(model, {**variables, 'params': params}, batch, key, train=True)
-            return jnp.where(batch['mask'][:, None], jnp.square(outputs - 1), 0).sum(), (outputs, state)
+            counts = batch['mask'].reshape(-1, *[1] * (outputs.ndim - 1))
+            return jnp.where(counts, jnp.square(outputs - 1), 0).sum(), (outputs, state)
 
         outputs, kept = _apply(model, variables, batch, None, train=False)
         gradient, (trained, state) = jax.grad(share, has_aux=True)(variables['params'])

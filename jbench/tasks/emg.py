@@ -12,6 +12,7 @@ TASKS = (
         paradigm='emg',
         title='What is typed, from the muscles of both forearms',
         datasets=('Sivakumar2024Emg2qwerty',),
+        simulated='SimulatedEmgTyping',
         window=Window(
             trigger='Emg',
             start=-0.9,

@@ -13,7 +13,7 @@ IMAGE = replace(
     category='fmri',
     paradigm='fmri',
     datasets=('Chang2019Bold5000', 'Allen2022MassiveRaw', 'Hebart2023ThingsBold'),
-    simulated=None,
+    simulated='SimulatedFmriImage',
     window=Window(trigger='Image', start=2.0, duration=7.0),  # four volumes
     # at the rate of the scanner: one over the time between volumes
     signal=SignalSpec(picks=('misc',), sfreq=0.5, band=None, notch=(), scaler='standard', clamp=None),

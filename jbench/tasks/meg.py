@@ -17,7 +17,7 @@ IMAGE = replace(
     device='meg',
     category='meg',
     datasets=('Hebart2023ThingsMeg',),
-    simulated=None,
+    simulated='SimulatedMegImage',
     signal=SIGNAL,
     overrides=(),
 )
@@ -26,7 +26,7 @@ TYPING = replace(
     device='meg',
     category='meg',
     datasets=('Levy2026NoninvasiveMeg',),
-    simulated=None,
+    simulated='SimulatedMegTyping',
     signal=SIGNAL,
     exclude=tuple(Exclusion('Levy2026NoninvasiveMeg', s, 'bad, removed by the published protocol') for s in BAD),
 )

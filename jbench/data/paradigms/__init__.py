@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from jbench.data.paradigms import bci, clinical, evoked, people, sleep, states, stimuli
+from jbench.data.paradigms import bci, clinical, evoked, muscles, people, sleep, states, stimuli, volumes
 from jbench.data.paradigms.base import Paradigm
 
-MODULES = (bci, clinical, evoked, people, sleep, states, stimuli)
+MODULES = (bci, clinical, evoked, muscles, people, sleep, states, stimuli, volumes)
 PARADIGMS: dict[str, Paradigm] = {p.name: p for module in MODULES for p in module.PARADIGMS}

@@ -94,6 +94,8 @@ class Paradigm(NamedTuple):
     lasts: float = 0.0  # how long an event is; 0: as the window
     trial: Callable[[Paradigm, int, np.random.Generator], Trials] | None = None  # None: `shuffled`
     person: Callable[[int, int], Person] = lambda subject, session: Person()
+    device: str = 'eeg'  # 'meg': the same brain under a helmet
+    body: Body | None = None  # what is recorded, where it is neither
 
 
 class Trials(NamedTuple):
@@ -108,6 +110,8 @@ class Trials(NamedTuple):
 
 
 Signature = Callable[[Trials, Traits, np.random.Generator], tuple[Tracks, Tracks]]
+# (trials, subject, time courses of the sources [S, T], generators of anatomy and of noise) -> samples [C, T]
+Body = Callable[[Trials, Traits, np.ndarray, np.random.Generator, np.random.Generator], np.ndarray]
 
 
 def stream(*key: object) -> np.random.Generator:

@@ -33,6 +33,8 @@ from jbench.data.paradigms.base import (
 
 SFREQ = 128.0  # Hz
 CHANS = tuple('Fz FCz Cz T7 T8 CPz P7 P3 Pz P4 P8 PO7 PO8 O1 Oz O2'.split())
+# as Neuromag names them: a magnetometer (1) and two planar gradiometers (2, 3) at each of 24 places
+HELMET = tuple(f'MEG{place:02d}1{kind}' for place in range(1, 25) for kind in (1, 2, 3))
 SOURCES: dict[str, Source] = {
     'o1': ('O1', 16.0),
     'o2': ('O2', 16.0),
@@ -143,7 +145,7 @@ def _shown(p: Paradigm, kind: str, rng: np.random.Generator, lasts: float, **col
     return trials._replace(events={k: v for k, v in trials.events.items() if k not in ('code', 'label')})
 
 
-def _images(p: Paradigm, session: int, rng: np.random.Generator) -> Trials:
+def images(p: Paradigm, session: int, rng: np.random.Generator) -> Trials:
     """The first recording shows 180 pictures once, the second 60 others three times."""
     n, times, part = ((180, 1, 'train'), (60, 3, 'test'))[session]
     files = [f'images/{part}_{k:03d}/0.jpg' for k in range(n)] * times
@@ -231,7 +233,7 @@ PRESSES = {
 }
 
 
-def _typed(p: Paradigm, session: int, rng: np.random.Generator) -> Trials:
+def typed(p: Paradigm, session: int, rng: np.random.Generator) -> Trials:
     """24 sentences of three words: events of type Keystroke. Trials 0 and 1 would be practice, and are not there."""
     texts = rng.permutation(sentences(3, 24)).tolist()
     rows = [('<space>' if c == ' ' else c, text, str(trial)) for trial, text in enumerate(texts, 2) for c in text]
@@ -243,7 +245,8 @@ def _typed(p: Paradigm, session: int, rng: np.random.Generator) -> Trials:
     return trials._replace(events={k: v for k, v in trials.events.items() if k not in ('code', 'label')})
 
 
-def _part(subject: int, session: int) -> Person:
+def part(subject: int, session: int) -> Person:
+    """The first recording is of the part 'train', the second of 'test'."""
     return Person({'split': ('train', 'test')[session]})
 
 
@@ -255,13 +258,17 @@ def _row(name: str, soa: float, window: tuple[float, float], signature: Signatur
     return Paradigm(name, CHANS, SFREQ, ('',), ((),), soa, 0.1, window, signature, SOURCES, **more)
 
 
+IMAGE = _row('image', 0.6, (-0.2, 1.0), meaning('filepath'), trial=images, person=part)._replace(counts=((), ()))
+TYPING = _row('typing', 0.25, (-0.2, 1.0), responses(PRESSES), trial=typed)._replace(
+    chans=TYPED, labels=tuple(PRESSES), sources=FINGERS
+)
 PARADIGMS = (
-    _row('image', 0.6, (-0.2, 1.0), meaning('filepath'), trial=_images, person=_part)._replace(counts=((), ())),
+    IMAGE,
+    IMAGE._replace(name='meg_image', device='meg', chans=HELMET),
     _row('sentence', 3.2, (0.0, 3.0), meaning('text', 0.5), trial=_read_sentences),
     _row('speech', 0.45, (-0.5, 3.0), listening, trial=_story),
-    _row('typing', 0.25, (-0.2, 1.0), responses(PRESSES), trial=_typed)._replace(
-        chans=TYPED, labels=tuple(PRESSES), sources=FINGERS
-    ),
+    TYPING,
+    TYPING._replace(name='meg_typing', device='meg', chans=HELMET),
     _row('video', 2.1, (0.0, 2.0), meaning('filepath', 0.5), trial=_videos),
     _row('word', 0.45, (-0.5, 3.0), meaning('text'), trial=_read_words, person=_site),
 )

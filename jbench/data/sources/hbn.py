@@ -1,14 +1,31 @@
-"""Children and young people at rest and at tasks: the Healthy Brain Network."""
+"""Children and young people at rest and at tasks: the Healthy Brain Network, in BIDS.
+
+Eleven releases, each a BIDS folder of its own. Every recording is referenced to the channel that its JSON file names
+(Cz), which is flat from then on. Of events only those of the contrast change task are read: `Keystroke`, a press of a
+button, and `Stimulus`, the start of a trial or the change of contrast on one side (`value` left_target or
+right_target). Their `reaction_time` is in s from the change: of a press that to itself, negative where it came too
+early; of a change that to the first press after it in its trial.
+"""
 
 from __future__ import annotations
 
-from jbench.spec import Dataset
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
 
+from jbench.data import bids
+from jbench.data.recording import Finding, Recording, RecordingRef
+from jbench.spec import Dataset, Download
+
+if TYPE_CHECKING:
+    import numpy as np
+
+RELEASES = {f'ds00{5504 + k + (k > 8)}': k for k in range(1, 12)}  # ds005505 is R1, ds005514 (not 5513) is R9
 DATASETS = (
     Dataset(
         name='Shirazi2024Hbn',
         title='Rest, films and tasks of children and young people, 128 electrodes and the reference',
-        source=None,
+        source=__name__,
         n_subjects=3146,
         n_recordings=26615,
         n_chans=129,
@@ -18,7 +35,75 @@ DATASETS = (
         licence='CC-BY-SA-4.0',
         citation='Shirazi et al. (2024), bioRxiv',
         host='openneuro.org/datasets/ds005516/versions/1.0.1/download',
-        layout='as its host serves it',
+        layout='<release>/participants.tsv, <release>/sub-<id>/eeg/sub-<id>_task-<task>[_run-<n>]_eeg.set (or .bdf), '
+        'where <release> is cmi_bids_R1 to cmi_bids_R11, or the same at OpenNeuro: ds005505 to 12, ds005514 to 16',
+        download=Download(url='s3://fcp-indi/data/Projects/HBN/BIDS_EEG/', files='cmi_bids_R*'),
         aliases=('HBN-EEG',),
     ),
 )
+PEOPLE = ('sex', 'age', 'ehq_total', 'p_factor', 'attention', 'internalizing', 'externalizing')
+LEFT_OUT = (  # by the published protocol, as by the EEG Foundation Challenge 2025: bad recordings
+    *('NDARWV769JM7', 'NDARME789TD2', 'NDARUA442ZVF', 'NDARJP304NK1', 'NDARTY128YLU', 'NDARDW550GU6'),
+    *('NDARLD243KRE', 'NDARUJ292JXV', 'NDARBA381JGH'),
+)
+START, TARGETS = 'contrastTrial_start', ('left_target', 'right_target')
+PRESSES = ('left_buttonPress', 'right_buttonPress')
+
+
+def recordings(dataset: Dataset, root: Path) -> list[RecordingRef]:
+    """References by release (R1 first), subject and task; nine people that the protocol leaves out are not there.
+
+    Fields: `release`, `task` (with its entity, as task-RestingState), and the columns PEOPLE of participants.tsv.
+    """
+    refs = []
+    for number, folder in sorted((_release(p.name), p) for p in root.iterdir() if p.is_dir() and _release(p.name)):
+        for ref in bids.recordings(dataset, folder, PEOPLE):
+            (_, task), *people = ref.fields
+            fields = (('release', f'R{number}'), ('task', f'task-{task}'), *people)
+            refs += [ref._replace(fields=fields)] if ref.subject not in LEFT_OUT else []
+    return refs
+
+
+def _release(name: str) -> int:
+    """The number of a release from the name of its folder, 0 for none: ds005505, R1 or R1_L100_bdf."""
+    found = re.search(r'(?:^|_)R(\d+)(?:_|$)', name)
+    return int(found[1]) if found else RELEASES.get(name, 0)
+
+
+def read(ref: RecordingRef) -> Recording | Finding:
+    """129 channels in volts, and the events of a recording of the contrast change task."""
+    import numpy as np
+
+    raw = bids.read(ref)
+    if isinstance(raw, Finding):
+        return raw
+    reference = bids.described(ref).get('EEGReference')
+    if reference in raw.ch_names:
+        raw.load_data().set_eeg_reference([reference])
+    raw.set_annotations(None)
+    none = {'onset': np.zeros(0), 'duration': np.zeros(0), 'type': np.zeros(0, 'U9'), 'reaction_time': np.zeros(0)}
+    if dict(ref.fields)['task'] != 'task-contrastChangeDetection':
+        return Recording(raw, none)
+    path = bids.sidecar(ref, 'events.tsv')
+    if path is None:
+        rule, expected = 'a table of events must lie beside the recording', 'events.tsv'
+        return Finding(ref.where, rule, 'none', expected, 'fetch it')
+    found = bids.events(path, raw, needed=('value',))
+    return found if isinstance(found, Finding) else Recording(raw, _trials(found))
+
+
+def _trials(events: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The rows of trials, changes and presses with `type` and `reaction_time`; a trial lasts until the next one."""
+    import numpy as np
+
+    value, onset = events['value'], events['onset']
+    trial, target, press = np.cumsum(value == START), np.isin(value, TARGETS), np.isin(value, PRESSES)
+    reaction = np.full(len(onset), np.nan)
+    for k in np.unique(trial[target]):
+        change = np.flatnonzero(target & (trial == k))[0]
+        pressed = np.flatnonzero(press & (trial == k))
+        reaction[pressed] = onset[pressed] - onset[change]
+        reaction[change] = min((t for t in reaction[pressed].tolist() if t >= 0), default=np.nan)
+    kept = (value == START) | target | press
+    table = {**events, 'type': np.where(press, 'Keystroke', 'Stimulus'), 'reaction_time': reaction}
+    return {name: column[kept] for name, column in table.items()}

@@ -1,9 +1,10 @@
 """Datasets that MOABB serves: their facts are lines of `moabb.csv`, and one reader serves all of them.
 
 MOABB knows how each set lies on disk; it reads the files and makes MNE recordings of them (pip install -e '.[moabb]').
-Nothing else of it is used. Its pipeline moves every event by the first number of the dataset's `interval`; here events
-stay where they happened. Under `<data_dir>/<dataset>/` lie the files as MOABB stores them, and `recordings.csv`, the
-list of subjects, sessions and runs, which only reading every file can tell. This writes it, and fetches nothing:
+It fetches them too (`--download`); nothing else of it is used. Its pipeline moves every event by the first number of
+the dataset's `interval`; here events stay where they happened. Under `<data_dir>/<dataset>/` lie the files as MOABB
+stores them, and `recordings.csv`, the list of subjects, sessions and runs, which only reading every file can tell.
+`--download` writes it at its end; for files that are there already, this does, and fetches nothing:
 
     python -m jbench.data.sources.moabb DATASET DATA_DIR
 """
@@ -16,14 +17,14 @@ import functools
 import io
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jbench.data.moabb_events import event_table
 from jbench.data.recording import Finding, Recording, RecordingRef
-from jbench.spec import Dataset, MissingExtraError, RequestError, unknown
+from jbench.spec import Dataset, Download, MissingExtraError, RequestError, unknown
 
 if TYPE_CHECKING:
     import mne
@@ -52,6 +53,7 @@ def _dataset(row: dict[str, str]) -> Dataset:
         host=row['host'],
         layout=LAYOUT,
         access=row['access'],
+        download=Download(url=f'moabb:{row["moabb_class"]}') if row['access'] == 'open' else None,
         aliases=tuple(dict.fromkeys(filter(None, (row['moabb_class'], row['alias'])))),
     )
 
@@ -106,6 +108,36 @@ def read(ref: RecordingRef) -> Recording | Finding:
     return Recording(raw.set_annotations(None), events)
 
 
+def fetch(dataset: Dataset, root: Path, report: Callable[[int, int, str], None], say: Callable[[str], None]) -> None:
+    """Have MOABB fetch every subject into `root`, and write the list of their recordings. A list that names all that
+    the set declares is taken as it is.
+
+    Raises: RequestError for subjects that MOABB cannot fetch, or whose files it cannot read; the others stay.
+    """
+    from jbench.data import fs
+
+    failed, subjects = [], []
+    if len(recordings(dataset, root)) < dataset.n_recordings:
+        fs.make_dir(root)
+        with _below(root):
+            source = _source(dataset)
+            subjects = source.subject_list
+            for k, subject in enumerate(subjects):
+                report(k, len(subjects), f'subjects; MOABB fetches {subject}')
+                try:
+                    source.download([subject])
+                except Exception as error:  # of whatever MOABB fetches with
+                    failed.append(f'subject {subject}: {type(error).__name__}: {error}')
+        missing = write_list(dataset, root) if len(failed) < len(subjects) else []
+        failed = failed or missing
+    if failed:
+        raise RequestError(
+            f'{root}: MOABB lacks {len(failed)} of {len(subjects)} subjects of {dataset.name} ({failed[0]}); run the '
+            'same command again later: what came stays'
+        )
+    say(f'{dataset.name}: {len(recordings(dataset, root))} recordings in {root}, fetched by MOABB')
+
+
 def write_list(dataset: Dataset, root: Path) -> list[str]:
     """Read every subject below `root`, and write the list of their recordings.
 
@@ -141,16 +173,22 @@ def _named(name: str) -> Dataset:
 
 @contextlib.contextmanager
 def _offline(root: Path, refused: list[str]) -> Iterator[None]:
-    """MOABB looks for files under `root` alone; the hosts that it would ask for others are noted, and not asked."""
+    """As `_below`; the hosts that MOABB would ask for other files are noted, and not asked."""
     from jbench.data.receive import offline
 
+    with _below(root), offline(refused):
+        yield
+
+
+@contextlib.contextmanager
+def _below(root: Path) -> Iterator[None]:
+    """MOABB looks for files, and puts them, under `root` alone."""
     before = dict(os.environ)
     for name in [n for n in os.environ if n.startswith('MNE_DATA')]:
         del os.environ[name]
     os.environ |= {'MNE_DATA': str(root), '_MNE_FAKE_HOME_DIR': str(root)}  # the user's settings lead elsewhere
     try:
-        with offline(refused):
-            yield
+        yield
     finally:
         os.environ.clear()
         os.environ.update(before)

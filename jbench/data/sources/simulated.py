@@ -1,4 +1,4 @@
-"""Simulated stand-ins for the Core datasets of all EEG tasks: generated in memory, no download, known truth.
+"""Simulated stand-ins for the Core datasets of the tasks of NeuralBench: generated in memory, no download, known truth.
 
 They make the whole benchmark run in minutes anywhere; they carry `simulated` everywhere and enter no leaderboard.
 Class names, codes, event types and fields follow the real set; the generator (`jbench/data/simulate.py`, paradigms in
@@ -16,11 +16,15 @@ Class names, codes, event types and fields follow the real set; the generator (`
 - HBN has five releases, a fifth of the subjects each; rest lasts 190 s;
 - nights of some 14 minutes, evenings of 5 to 13 minutes; all stages come in all of them;
 - artefacts are shallow dipoles; eyes, jaw and neck are where the nearest electrodes are;
-- stimuli are names, and their embeddings are generated too: `vectors` stands in for the encoders.
+- stimuli are names, and their embeddings are generated too: `vectors` stands in for the encoders;
+- MEG: 24 of Neuromag's 102 places, 128 Hz; the pictures and keys are those of the EEG sets;
+- fMRI: 200 parcels instead of a surface, a picture every 4 to 6 s;
+- EMG: a minute of drills of the home row a subject, so eight keys, one a finger; the recipe takes them in microvolts,
+  which is what the task's network is made for.
 
 The recipe that each set carries learns in some hundred steps what the published one (learning rate 1e-4, thousands of
 steps) learns on the real sets. SNR in the titles: variance of what the paradigm adds or changes over variance of
-everything else, 1-40 Hz, inside the windows, at the best electrode; mean of this ratio over the first six subjects,
+everything else, 1-40 Hz (fMRI: at all frequencies, EMG: 20-450 Hz), inside the windows, at the best sensor; mean of this ratio over the first six subjects,
 who differ by several dB. Where a subject's traits are the signature, it is all that they change.
 """
 
@@ -57,7 +61,14 @@ def _codes(labels: tuple[str, ...], first: int = 1) -> tuple[tuple[str, int], ..
     return tuple((label, k) for k, label in enumerate(labels, first))
 
 
-SESSIONS = {'mental_imagery': 2, 'mental_arithmetic': 2, 'mental_workload': 3, 'image': 2}  # one for all others
+SESSIONS = {  # one for all others
+    'mental_imagery': 2,
+    'mental_arithmetic': 2,
+    'mental_workload': 3,
+    'image': 2,
+    'meg_image': 2,
+    'fmri_image': 2,
+}
 PAIR = _codes(('Target', 'NonTarget'))
 
 
@@ -91,6 +102,13 @@ NONE = ('', 0)  # no event is declared
 ERP_CORE = 'Kappenman2021Erp'
 SIZES = {'mental': (30, 15, 128.0), 'erp': (30, 19, 128.0), 'clinic': (48, 19, 128.0), 'child': (60, 12, 128.0)}
 READ = (12, 16, 128.0)
+MEG: dict[str, Any] = {'device': 'meg', 'amplitude': (1e-14, 1e-10)}  # T, and T/m
+EMG: tuple[Override, ...] = (
+    ('signal.scaler', 'micro'),
+    ('recipe.batch_size', 4),
+    ('recipe.max_epochs', 8),
+    ('recipe.start_div', 25.0),
+)
 DATASETS: tuple[Dataset, ...] = (
     _dataset(
         'cvep',
@@ -204,6 +222,30 @@ DATASETS: tuple[Dataset, ...] = (
     _dataset('typing', 'Levy2026NoninvasiveEeg', 'keys that are pressed', -4.4, (12, 20, 128.0), ('Keystroke', 300)),
     _dataset('video', 'Liu2024Eeg2video', 'films of two seconds', -7.9, READ, ('Video', 120)),
     _dataset('word', 'Nieuwland2018Large', 'words that are read', -5.7, READ, ('Word', 300)),
+    # other devices
+    _dataset('meg_image', 'Hebart2023ThingsMeg', 'pictures in MEG', 0, (12, 72, 128.0), ('Image', 180), **MEG),
+    _dataset('meg_typing', 'Levy2026NoninvasiveMeg', 'keys in MEG', 0, (12, 72, 128.0), ('Keystroke', 300), **MEG),
+    _dataset(
+        'fmri_image',
+        'Chang2019Bold5000',
+        'pictures in fMRI',
+        0,
+        (10, 200, 0.5),
+        ('Image', 180),
+        device='fmri',
+        amplitude=(1.0, 200.0),  # scanner units
+        recipe=(('recipe.lr', 1e-3), *RECIPE[1:]),
+    ),
+    _dataset(
+        'emg_typing',
+        'Sivakumar2024Emg2qwerty',
+        'typing with a wristband on each arm',
+        0,
+        (10, 32, 2000.0),
+        ('Keystroke', 120),
+        device='emg',
+        recipe=EMG,
+    ),
 )
 
 

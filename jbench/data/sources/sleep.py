@@ -1,17 +1,22 @@
 """Nights with sleep stages: Sleep-EDF, Haaglanden Medisch Centrum, and the PhysioNet challenge of 2018.
 
 Of the first two a night is an EDF file of signals, and one of annotations beside it. Stages 3 and 4 are N3. A single
-EEG channel keeps the name of its bipolar pair, or that of its first electrode where the other is at the ear.
+EEG channel keeps the name of its bipolar pair, or that of its first electrode where the other is at the ear. Of the
+third it is a record of WFDB; only its training part has annotations, and only that is read.
 """
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from jbench.data.edf import check_edf
 from jbench.data.recording import Finding, Recording, RecordingRef
 from jbench.spec import Dataset, Download
+
+if TYPE_CHECKING:
+    import numpy as np
 
 DATASETS = (
     Dataset(
@@ -50,17 +55,17 @@ DATASETS = (
     Dataset(
         name='Ghassemi2018You',
         title='Nights in a laboratory with arousals and sleep stages',
-        source=None,
-        n_subjects=1983,
-        n_recordings=1983,
+        source=__name__,
+        n_subjects=994,
+        n_recordings=994,
         n_chans=6,
         sfreq=(200.0,),
-        seconds=25735.0,
-        event_types=('SleepArousal', 'SleepStage'),
+        event_types=('SleepStage',),
         licence='ODC-By-1.0',
         citation='Ghassemi et al. (2018), Comput. Cardiol. 45',
         host='physionet.org/files/challenge-2018/1.0.0/',
-        layout='as its host serves it',
+        layout='training/<record>/<record>.hea with .mat and .arousal beside it',
+        download=Download(url='https://physionet.org/files/challenge-2018/1.0.0/', files='training/*'),
         aliases=('CinC2018',),
     ),
 )
@@ -86,10 +91,20 @@ TYPES = {'EEG': 'eeg', 'EOG': 'eog', 'EMG': 'emg', 'Resp': 'resp', 'Temp': 'temp
 # the published names; the muscles of the chin and the heart stay EEG there, so they do here
 HMC = {'EEG F4-M1': 'F4', 'EEG C4-M1': 'C4', 'EEG O2-M1': 'O2', 'EEG C3-M2': 'C3', 'EMG chin': 'EMG'}
 HMC_EYES = {'EOG E1-M2': 'EOG1', 'EOG E2-M2': 'EOG2'}
+CINC = {'E1-M2': 'eog', 'Chin1-Chin2': 'emg', 'ABD': 'misc', 'CHEST': 'misc', 'AIRFLOW': 'misc', 'SaO2': 'misc'}
+CINC |= {'ECG': 'ecg'}  # types of the challenge's channels; all others are EEG
+EPOCH = 30.0  # s, that the last stage of a night of the challenge lasts
 
 
 def recordings(dataset: Dataset, root: Path) -> list[RecordingRef]:
-    """One reference a night whose annotations lie beside it, by subject and night."""
+    """One reference a night whose annotations lie beside it, by subject and night. Those of the challenge have a
+    `split` (train)."""
+    if dataset.name == 'Ghassemi2018You':
+        return [
+            RecordingRef(dataset.name, head.stem, '0', '0', tuple(map(str, files)), (('split', 'train'),))
+            for head in sorted(root.glob('training/*/*.hea'))
+            if (files := [head.with_suffix(s) for s in ('.mat', '.arousal', '.hea')])[1].exists()
+        ]
     folder, signals, annotations = FILES[dataset.name]
     refs = []
     for path in sorted([*root.glob('*.edf'), *(root / folder).glob('*.edf')], key=lambda p: p.name):
@@ -102,12 +117,17 @@ def recordings(dataset: Dataset, root: Path) -> list[RecordingRef]:
 
 def read(ref: RecordingRef) -> Recording | Finding:
     """A night in volts. Events: `SleepStage` with `stage` (neighbours of one stage are one event), and `BeforeSleep`
-    and `SleepOnset` with `n2_onset` (data/hypnogram.py)."""
+    and `SleepOnset` with `n2_onset` (data/hypnogram.py).
+
+    Those of the challenge also have `SleepArousal`, with its `state` and the `label` arousal, but for noise.
+    """
     import mne
     import numpy as np
 
     from jbench.data.hypnogram import merged, night
 
+    if ref.dataset == 'Ghassemi2018You':
+        return _challenge(ref)
     for path in ref.files:
         bad = check_edf(path)
         if bad:
@@ -132,3 +152,52 @@ def read(ref: RecordingRef) -> Recording | Finding:
     raw.set_channel_types(kinds).drop_channels('Event marker', on_missing='ignore')
     raw.rename_channels(renamed).set_montage('standard_1005', on_missing='ignore')
     return Recording(raw.set_annotations(None), night(*merged(marks.onset[kept], marks.duration[kept], stages)))
+
+
+def _challenge(ref: RecordingRef) -> Recording | Finding:
+    """A record of the challenge. A stage lasts until the next one."""
+    import mne
+    import numpy as np
+
+    from jbench.data import wfdb
+    from jbench.data.hypnogram import night
+
+    signals, table, head = map(Path, ref.files)
+    about = wfdb.header(head)
+    marks = [(sample / about.sfreq, text) for sample, text in wfdb.marks(table) if text]
+    stages = [(t, text) for t, text in marks if not text.startswith('(') and not text.endswith(')')]
+    kept = np.array([text in STAGES for _, text in stages], bool)
+    if not kept.any():
+        found = ', '.join(dict.fromkeys(text for _, text in marks[:10])) or 'none'
+        return Finding(str(table), 'sleep stages must be there and known', found, ', '.join(STAGES), 'fetch it again')
+    onset = np.array([t for t, _ in stages])
+    duration = np.diff(onset, append=onset[-1] + EPOCH)
+    events = night(onset[kept], duration[kept], np.array([STAGES.get(text, '') for _, text in stages])[kept])
+    info = mne.create_info(list(about.names), about.sfreq, [CINC.get(c, 'eeg') for c in about.names])
+    raw = mne.io.RawArray(wfdb.signals(signals, about), info).set_montage('standard_1005', on_missing='ignore')
+    return Recording(raw, _with_arousals(events, marks))
+
+
+def _with_arousals(events: dict[str, np.ndarray], marks: list[tuple[float, str]]) -> dict[str, np.ndarray]:
+    """A table of events, and the arousals among marks (s, text): each lasts from `(name` to `name)`."""
+    import numpy as np
+
+    begun: dict[str, float] = {}
+    found = []
+    for t, text in marks:
+        if text.startswith('('):
+            begun[text[1:]] = t
+        elif (name := text.removesuffix(')')) in begun:
+            start = begun.pop(name)
+            found.append((start, t - start, name.partition('_')[2].replace('apnea', '_apnea')))
+    n, k = len(events['onset']), len(found)
+    state = np.array([state for _, _, state in found], dtype='U18')
+    return {
+        'onset': np.r_[events['onset'], [start for start, _, _ in found]],
+        'duration': np.r_[events['duration'], [duration for _, duration, _ in found]],
+        'type': np.r_[events['type'], np.full(k, 'SleepArousal')],
+        'stage': np.r_[events['stage'], np.full(k, '')],
+        'n2_onset': np.r_[events['n2_onset'], np.full(k, np.nan)],
+        'state': np.r_[np.full(n, ''), state],
+        'label': np.r_[np.full(n, ''), np.where(state == 'noise', '', 'arousal')],
+    }

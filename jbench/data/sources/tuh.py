@@ -32,17 +32,17 @@ DATASETS = (
     Dataset(
         name='Harati2015Tuev',
         title='Epileptiform discharges and artefacts marked in clinical EEG (TUEV)',
-        source=None,
+        source=__name__,
         n_subjects=370,
         n_recordings=518,
         n_chans=23,
         sfreq=(250.0,),
-        seconds=1226.0,
-        event_types=('Artifact', 'EpileptiformActivity'),
+        event_types=('ClinicalEvent',),
         licence='Custom',
         citation='Harati et al. (2015), IEEE SPMB, 1-4',
         host='isip.piconepress.com/projects/nedc/data/tuh_eeg/tuh_eeg_events/',
-        layout='as its host serves it',
+        layout='edf/train/<subject>/<subject>_<token>.edf and edf/eval/<subject>/<kind>_<subject>_<session>.edf with '
+        '<the same>.rec beside each',
         access=ACCESS,
         aliases=('TUEV',),
     ),
@@ -66,30 +66,34 @@ DATASETS = (
 # names of the 10-20 system of old, and near ones, in the 10-05 system; A1 and A2, at the ears, count as T9 and T10
 NAMES = {'T1': 'FT9', 'T2': 'FT10', 'T3': 'T7', 'T4': 'T8', 'T5': 'P7', 'T6': 'P8', 'C3P': 'CP3', 'C4P': 'CP4'}
 NAMES |= {'A1': 'T9', 'A2': 'T10'}
+KINDS = {1: 'spsw', 2: 'gped', 3: 'pled', 4: 'eyem', 5: 'artf', 6: 'bckg'}  # of an event of TUEV
+Mark = tuple[float, float, str]  # start and stop (s), kind
 
 
 def recordings(dataset: Dataset, root: Path) -> list[RecordingRef]:
-    """One reference a file, by folder and name. Those of TUAB have a `split` (eval, train) and a `label` (abnormal,
-    normal)."""
+    """One reference a file, by folder and name. Those of TUAB and TUEV have a `split` (eval, train), and those of TUAB
+    a `label` (abnormal, normal)."""
+    suffix = {'Hamid2020Tuar': '.csv', 'Harati2015Tuev': '.rec'}.get(dataset.name)
     refs = []
     for path in sorted(root.glob('edf/**/*.edf')):
-        subject, _, rest = path.stem.partition('_')
-        session, _, token = rest.partition('_')
-        if dataset.name == 'Lopez2017Tuab':
-            split, label, *_ = path.relative_to(root / 'edf').parts
-            more = (str(path),), (('split', split), ('label', label))
-            refs.append(RecordingRef(dataset.name, subject, session, token, *more))
-        else:
-            table = str(path.with_suffix('.csv'))
-            refs.append(RecordingRef(dataset.name, subject, session, token, (str(path), table)))
+        folders, fields = path.relative_to(root / 'edf').parts, {}
+        subject, session, token = (*path.stem.split('_', 2), '', '')[:3]
+        if suffix != '.csv':
+            fields['split'] = folders[0]
+        if suffix is None:
+            fields['label'] = folders[1]
+        if suffix == '.rec':  # <subject>_<token>, or <kind>_<subject>_<session>_
+            subject, session, token = (subject, '', session) if not token else (session, token.strip('_'), subject)
+        files = (str(path),) if suffix is None else (str(path), str(path.with_suffix(suffix)))
+        refs.append(RecordingRef(dataset.name, subject, session, token, files, tuple(fields.items())))
     return refs
 
 
 def read(ref: RecordingRef) -> Recording | Finding:
     """One file in volts: electrodes that the 10-05 system knows are EEG.
 
-    Events: those of TUAR are `Artifact` with `state`, one a kind and time, on however many channels it is. TUAB has
-    none: its label is of the whole.
+    Events have a `state`, one a kind and time, on however many channels it is: `Artifact` (TUAR) or `ClinicalEvent`
+    (TUEV). TUAB has none: its label is of the whole.
     """
     import mne
     import numpy as np
@@ -98,7 +102,9 @@ def read(ref: RecordingRef) -> Recording | Finding:
     if bad:
         return bad
     raw = mne.io.read_raw_edf(ref.files[0])
-    marks = _artefacts(ref.files[1], raw.n_times / raw.info['sfreq']) if len(ref.files) > 1 else []
+    tuev = ref.dataset == 'Harati2015Tuev'
+    find = _seconds if tuev else _artefacts
+    marks = find(ref.files[1], raw.n_times / raw.info['sfreq']) if len(ref.files) > 1 else []
     if isinstance(marks, Finding):
         return marks
     kinds = {c: _kind(c) for c in raw.ch_names}
@@ -110,14 +116,14 @@ def read(ref: RecordingRef) -> Recording | Finding:
     events = {
         'onset': np.array([start for start, _, _ in marks], float),
         'duration': np.array([stop - start for start, stop, _ in marks], float),
-        'type': np.full(len(marks), 'Artifact'),
+        'type': np.full(len(marks), 'ClinicalEvent' if tuev else 'Artifact'),
         'state': np.array([state for _, _, state in marks], dtype='U8'),
     }
     return Recording(raw.set_annotations(None), events)
 
 
-def _artefacts(path: str, seconds: float) -> list[tuple[float, float, str]] | Finding:
-    """Start, stop (s, at most the length of the recording) and kind of each artefact in a table of TUAR, by time.
+def _artefacts(path: str, seconds: float) -> list[Mark] | Finding:
+    """Each artefact in a table of TUAR, by time; none stops after the recording.
 
     The table has a line a channel; `eyem_musc` is both at once, `elec` is called elpp.
     """
@@ -132,6 +138,41 @@ def _artefacts(path: str, seconds: float) -> list[tuple[float, float, str]] | Fi
         rule, found = 'a table of artefacts must lie beside the recording', 'none that can be read'
         return Finding(path, rule, found, f'lines with {", ".join(wanted)}', 'fetch the table again')
     return sorted({(a, b, {'elec': 'elpp'}.get(s, s)) for a, b, label in times for s in label.split('_')})
+
+
+def _seconds(path: str, seconds: float) -> list[Mark] | Finding:
+    """Each event in a table of TUEV, by time; none stops after the recording.
+
+    The table has a line a channel and second: channel, start, stop (s), and the number of the kind. Lines of one kind
+    and channel that touch or overlap, to a tenth of a second, are one event; so are events of several channels that
+    start and stop together.
+    """
+    spans: dict[tuple[str, int], list[tuple[int, int]]] = {}
+    file = Path(path)
+    try:
+        for line in file.read_text().split():
+            channel, start, stop, kind = line.split(',')
+            span = (round(10 * float(start)), round(10 * float(stop)))
+            spans.setdefault((KINDS[int(float(kind))], int(float(channel))), []).append(span)
+    except (OSError, KeyError, ValueError):
+        spans = {}
+    if not spans:
+        rule, found = 'a table of events must lie beside the recording', 'none that can be read'
+        expected = 'lines of channel, start, stop and a kind from 1 to 6'
+        return Finding(path, rule, found, expected, 'fetch the table again')
+    marks = {(a / 10, min(b / 10, seconds), kind) for (kind, _), rows in spans.items() for a, b in _joined(rows)}
+    return sorted(marks)
+
+
+def _joined(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Spans of which those that touch or overlap became one, in time order."""
+    out: list[tuple[int, int]] = []
+    for start, stop in sorted(spans):
+        if out and start <= out[-1][1]:
+            out[-1] = (out[-1][0], max(out[-1][1], stop))
+        else:
+            out.append((start, stop))
+    return out
 
 
 def _kind(name: str) -> str:

@@ -1,0 +1,68 @@
+"""A folder of one's own, read without any code: BIDS, or files that MNE knows with their events.
+
+Its facts and the task stand in a Python file: `--task=configs/local_folder.py` is an example. Files that are not BIDS
+are called `<subject>[_<anything>].<extension>` and lie anywhere below `<data_dir>/<dataset>/`. Their events are a table
+`<name>_events.tsv` (or .csv) beside the file `<name>[_raw|_eeg|_meg|_emg|_nirs].<extension>`, else the annotations in
+it. A table has `onset` and `duration` (s from the start of the file), and columns that the task may name. Events are
+of type `Stimulus`, unless a column `type` says otherwise; `label` is `trial_type` or `value` where none is called so.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from jbench.data import bids
+from jbench.data.recording import Finding, Recording, RecordingRef
+from jbench.spec import Dataset
+
+if TYPE_CHECKING:
+    import mne
+    import numpy as np
+
+_SUFFIX = re.compile('_(raw|eeg|meg|emg|nirs)$')
+
+
+def recordings(dataset: Dataset, root: Path) -> list[RecordingRef]:
+    """One reference a file; `run` is what follows the subject in its name, the field `file` all of its name."""
+    if found := bids.recordings(dataset, root):
+        return found
+    refs = []
+    for path in sorted(root.rglob('*')):
+        extension = next((e for e in bids.SIGNALS if path.name.lower().endswith(e)), None)
+        if extension is None:
+            continue
+        stem = path.name[: -len(extension)]
+        name = _SUFFIX.sub('', stem)
+        subject, _, run = name.partition('_')
+        tables = [path.with_name(f'{name}_events{suffix}') for suffix in ('.tsv', '.csv')]
+        others = [p for p in sorted(path.parent.glob(f'{stem}.*')) if p != path]  # .eeg, .vmrk, .fdt
+        files = tuple(map(str, [path, *(p for p in tables if p.exists()), *others]))
+        refs.append(RecordingRef(dataset.name, subject.removeprefix('sub-'), '0', run, files, (('file', name),)))
+    return refs
+
+
+def read(ref: RecordingRef) -> Recording | Finding:
+    """The signal in the unit of its device, its events from the table beside it, else from its annotations."""
+    raw = _signal(ref.files[0]) if 'file' in dict(ref.fields) else bids.read(ref)
+    if isinstance(raw, Finding):
+        return raw
+    table = bids.sidecar(ref, 'events.tsv') or bids.sidecar(ref, 'events.csv')
+    found = bids.events(table, raw) if table else bids.annotated(raw)
+    return found if isinstance(found, Finding) else Recording(raw.set_annotations(None), _named(found))
+
+
+def _signal(path: str) -> mne.io.BaseRaw | Finding:
+    import mne
+
+    return bids.check_signal(path) or mne.io.read_raw(path)
+
+
+def _named(found: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """A table of events with the columns `type`, and `label` where a column tells it."""
+    import numpy as np
+
+    kind = np.full(len(found['onset']), 'Stimulus')
+    label = next((found[c] for c in ('label', 'trial_type', 'value') if c in found), None)
+    return {'type': kind, **({} if label is None else {'label': label}), **found}
