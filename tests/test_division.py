@@ -196,6 +196,17 @@ def test_excluded_subjects_bring_no_class(tmp_path: Path) -> None:
         assert set(data.split[data.subjects == '01']) == {''} and 'excluded: subject 01: noise' in data.warnings
 
 
+def test_a_recording_that_its_reference_rules_out_is_not_read(tmp_path: Path) -> None:
+    refs = [*(tiny.ref(k) for k in range(3)), tiny.ref(3, seconds='many')]  # which cannot be read
+    wanted = task(ByGroup())
+    where = (Where(field='seconds', values=('20',)), Where(field='code', least=1.0))
+    made = prepare(tmp_path, dataclasses.replace(wanted, window=dataclasses.replace(wanted.window, where=where)), refs)
+    manifest = fs.read_json(made / 'manifest.json')
+    assert len(manifest['recordings']) == 3 and manifest['found'] == ['00', '01', '02', '03']
+    with pytest.raises(RequestError, match='many'):
+        prepare(tmp_path / 'all', wanted, refs)
+
+
 def test_a_drop_that_takes_a_whole_part_is_refused(folder: Path) -> None:
     with pytest.raises(RequestError, match='the test part holds no window'):
         prepared_set.open_set(

@@ -14,17 +14,20 @@ from sklearn.preprocessing import StandardScaler
 from jbench import plan
 from jbench.data import contract
 from jbench.data.paradigms import PARADIGMS
+from jbench.data.paradigms.base import RHYTHMS, stream
+from jbench.data.paradigms.muscles import KEYS
 from jbench.data.paradigms.people import release
 from jbench.data.paradigms.stimuli import latent
+from jbench.data.paradigms.volumes import haemodynamic
 from jbench.data.recording import event_table
-from jbench.data.simulate import simulate
+from jbench.data.simulate import _gain, montage, simulate
 from jbench.data.sources import simulated
 from jbench.data.targets import collect, encode
 from jbench.data.windows import chosen, starts, triggers
 from jbench.models.classical import _band_powers
 from jbench.spec import Dataset, Task
 
-TASKS = [t for versions in plan.tasks().values() for t in versions if t.simulated and t.device == 'eeg']
+TASKS = [t for versions in plan.tasks().values() for t in versions if t.simulated]
 BY_NAME = {d.name: d for d in simulated.DATASETS}
 CLASSES = {  # of the windows of four recordings
     'sleep_stage': ('N1', 'N2', 'N3', 'R', 'W'),
@@ -52,19 +55,18 @@ def read(name: str, number: int) -> tuple:
 
 
 def test_every_task_has_its_simulation() -> None:
-    eeg = {t.name for versions in plan.tasks().values() for t in versions if t.device == 'eeg' and t.datasets}
-    ours = {t.name for t in TASKS}
-    assert {t for t in eeg if plan.tasks()[t][-1].category != 'open_sets'} == ours
+    every = [t for versions in plan.tasks().values() for t in versions if t.category != 'open_sets']
+    assert {t.full_name for t in every} == {t.full_name for t in TASKS}
     assert {t.simulated for t in TASKS} == set(BY_NAME)
     assert {simulated.paradigm(name) for name in BY_NAME} == set(PARADIGMS)
 
 
-@pytest.mark.parametrize('task', TASKS, ids=lambda t: f'{t.name}@{t.version}')
+@pytest.mark.parametrize('task', TASKS, ids=lambda t: f'{t.full_name}@{t.version}')
 def test_its_windows_and_targets_are_there(task: Task) -> None:
     """Windows and targets of the first recordings; conditions are fulfilled; channels that are named exist."""
     task = plan.apply(task, BY_NAME[task.simulated], ())
     raws = []
-    for number in range(4 if task.name in CLASSES else 2):
+    for number in range(4 if task.full_name in CLASSES else 2):
         (raw, _), table, _ = read(task.simulated, number)
         table = {**table, 'duration': table['duration'].copy()}
         kept = chosen(table, task.window)
@@ -76,17 +78,17 @@ def test_its_windows_and_targets_are_there(task: Task) -> None:
         assert len(rows) >= 8
         assert max(t for _, t in rows) < raw.times[-1]
         raws += [collect(task.target, kept, i, t, task.window.duration) for i, t in rows]
-        assert {p for p in task.signal.picks if p != 'eeg'} <= set(raw.ch_names)
+        assert {p for p in task.signal.picks if p not in ('eeg', 'meg', 'misc', 'emg')} <= set(raw.ch_names)
     encoded = encode(task.target, raws)
     if task.target.kind in ('classes', 'state'):
         assert len(set(encoded.y.tolist())) > 1 or task.level != 'window' or 'Eeg' in task.window.trigger
-    if task.name in CLASSES:
-        assert encoded.classes == CLASSES[task.name]
+    if task.full_name in CLASSES:
+        assert encoded.classes == CLASSES[task.full_name]
     if task.target.kind == 'value':
         assert np.isfinite(encoded.y).all()
 
 
-@pytest.mark.parametrize('task', TASKS, ids=lambda t: f'{t.name}@{t.version}')
+@pytest.mark.parametrize('task', TASKS, ids=lambda t: f'{t.full_name}@{t.version}')
 def test_no_part_of_its_split_is_empty(task: Task) -> None:
     """What a split asks of recordings or events is there: some are tested, some not."""
     split = plan.apply(task, BY_NAME[task.simulated], ()).split
@@ -282,6 +284,65 @@ def test_the_brain_answers_a_stimulus_by_a_linear_image_of_it() -> None:
         fitted = z @ np.linalg.lstsq(z, answers[-1], rcond=None)[0]
         assert 1 - (answers[-1] - fitted).var() / answers[-1].var() > 0.5
     assert np.corrcoef(answers[0].ravel(), answers[1].ravel())[0, 1] > 0.4
+
+
+# ------------------------------------------------------------------------------------------------------ other devices
+
+
+def test_a_helmet_reads_fields_of_dipoles_along_the_scalp() -> None:
+    """Magnetometers in T, gradiometers in T/m; the field of one dipole changes sign, its gradient is largest above."""
+    raw, _ = simulate('meg_image', 0, 1)
+    kinds, x = np.array(raw.get_channel_types()), raw.get_data()
+    sd = (x[:, 1:] - x[:, :-1]).std(1)  # without what is slow
+    assert (kinds.tolist().count('mag'), kinds.tolist().count('grad')) == (24, 48)
+    assert 20e-15 < np.median(sd[kinds == 'mag']) < 500e-15
+    assert 0.5e-12 < np.median(sd[kinds == 'grad']) < 20e-12
+    p = PARADIGMS['meg_image']
+    gain, _ = _gain(p, stream('meg_image', 0, 1, 'anatomy'))
+    alpha = gain[:, list(RHYTHMS).index('alpha_l')]
+    assert alpha[kinds == 'mag'].min() < -0.2 and alpha[kinds == 'mag'].max() > 0.2
+    where = np.array([c['loc'][:3] for c in raw.info['chs']])
+    above = where[kinds == 'grad'][np.abs(alpha[kinds == 'grad']).argmax()]
+    strongest = where[kinds == 'mag'][np.abs(alpha[kinds == 'mag']).argmax()]
+    source = montage().get_positions()['ch_pos']['PO3']
+    assert np.linalg.norm(above - source) < np.linalg.norm(strongest - source) + 0.02
+    assert above[1] < 0.02  # at the back
+
+
+def test_blood_answers_late_and_only_where_it_is_seen() -> None:
+    """A picture is answered some 5 s later by a linear image of its latent; the last parcels do not see."""
+    t = np.arange(0, 30, 0.1)
+    flow = haemodynamic(t)
+    assert flow[0] == 0 and abs(t[flow.argmax()] - 5) < 0.2 and abs(flow.max() - 1) < 0.02
+    assert flow[t > 10].min() < -0.05 and abs(t[flow.argmin()] - 15) < 1.5
+    x, events = signature('fmri_image')
+    assert np.abs(x[:80]).max() > 1e6 and np.abs(x[80:]).max() < 1e-3  # in millionths of a unit
+    z = np.stack([latent(name) for name in events['filepath']])
+    flow = haemodynamic(np.arange(x.shape[1]) * 2.0 - events['onset'][:, None])
+    model = flow.T @ z
+    fitted = model @ np.linalg.lstsq(model, x[:80].T, rcond=None)[0]
+    assert 1 - (x[:80].T - fitted).var() / x[:80].var() > 0.9
+
+
+def test_keys_are_bursts_of_the_muscles_of_their_hand() -> None:
+    """Before each press, at the electrodes of its muscle, between 20 and 450 Hz."""
+    x, events = signature('emg_typing')
+    rows = {key: np.flatnonzero(events['label'] == key) for key in KEYS}
+    level = {}
+    for key, found in rows.items():
+        first = ((events['onset'][found] - 0.09) * 2000).astype(int)
+        level[key] = np.mean([(x[:, i : i + 160] ** 2).mean(1) for i in first], 0) ** 0.5
+        hand, place = KEYS[key]
+        own = level[key][:16] if hand == 'left' else level[key][16:]
+        assert own.max() > 50 and abs(own.argmax() - place) <= 2
+    assert level['a'][:16].max() > 3 * level['a'][16:].max()
+    quiet = np.ones(x.shape[1], bool)
+    for onset in events['onset']:
+        quiet[int((onset - 0.25) * 2000) : int((onset + 0.15) * 2000)] = False
+    assert np.abs(x[:, quiet]).max(initial=0) < 1e-3
+    spectrum = np.abs(np.fft.rfft(x[2])) ** 2
+    inside = slice(*(np.array([15, 455]) * x.shape[1] // 2000))
+    assert spectrum[inside].sum() > 0.98 * spectrum.sum()
 
 
 # ----------------------------------------------------------------------------------------------------------- decoders

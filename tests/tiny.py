@@ -27,7 +27,7 @@ DATASET: Dataset = dataclasses.replace(
 )
 
 
-def ref(subject: int, run: str = '', seconds: int = 20) -> RecordingRef:
+def ref(subject: int, run: str = '', seconds: int | str = 20) -> RecordingRef:
     """A reference; the subject's number is the seed."""
     return RecordingRef('Tiny', f'{subject:02d}', '0', run, (), (('seconds', str(seconds)),))
 

@@ -68,6 +68,7 @@ class _Names:
 
     def __init__(self, root: Path) -> None:
         self.root, self.listed = root, dict[Path, list[str]]()
+        self.tables = dict[tuple[Path, str], list[tuple[str, set[tuple[str, str]]]]]()
 
     def of(self, folder: Path) -> list[str]:
         """Sorted names in a folder."""
@@ -75,19 +76,22 @@ class _Names:
             self.listed[folder] = sorted(p.name for p in folder.iterdir())
         return self.listed[folder]
 
+    def ending(self, folder: Path, suffix: str) -> list[tuple[str, set[tuple[str, str]]]]:
+        """Names of tables in a folder with their entities, those with most entities first."""
+        if (folder, suffix) not in self.tables:
+            found = [(n, set(entities(n).items())) for n in self.of(folder) if f'_{n}'.endswith(f'_{suffix}')]
+            self.tables[folder, suffix] = sorted(found, key=lambda pair: -len(pair[1]))
+        return self.tables[folder, suffix]
+
     def beside(self, signal: Path, kind: str) -> list[str]:
         """Paths of all else that is read for a recording: parts of the signal, then its sidecars, the nearest first."""
         stem, own = signal.name.partition('.')[0], set(entities(signal.name).items())
-        found = [str(p) for p in sorted(signal.rglob('*'))] if signal.is_dir() else []
-        found += [
-            str(signal.with_name(n)) for n in self.of(signal.parent) if n.startswith(f'{stem}.') and n != signal.name
-        ]
+        found = [str(p) for p in sorted(signal.rglob('*'))] if signal.name.endswith('.ds') else []
+        mates = (n for n in self.of(signal.parent) if n.startswith(f'{stem}.') and n != signal.name)
+        found += [str(signal.with_name(n)) for n in mates]
         for suffix in (*TABLES, f'{kind}.json'):
             for folder in signal.parents[: len(signal.relative_to(self.root).parts)]:
-                fits = [
-                    n for n in self.of(folder) if f'_{n}'.endswith(f'_{suffix}') and set(entities(n).items()) <= own
-                ]
-                found += [str(folder / n) for n in sorted(fits, key=lambda n: -len(entities(n)))]
+                found += [str(folder / n) for n, theirs in self.ending(folder, suffix) if theirs <= own]
         return list(dict.fromkeys(found))
 
 

@@ -24,7 +24,7 @@ from jbench.data.find import find_recordings
 from jbench.data.parts import finished, make
 from jbench.data.recording import RecordingRef
 from jbench.data.tfds import SPLIT, write_metadata
-from jbench.data.windows import index
+from jbench.data.windows import index, possible
 from jbench.data.workers import sheltered, workers
 from jbench.overrides import override
 from jbench.spec import Dataset, RequestError, Task, spec_hash, to_json
@@ -135,7 +135,8 @@ def prepare(task: Task, dataset: Dataset, folder: Path, refs: list[RecordingRef]
             twice = [r.where for r in refs if names.count(r.name) > 1]
             raise RequestError(f'{dataset.name}: one recording in several files: {", ".join(twice)}; keep one of them')
         again = f' again ({", ".join(lacking)} missing or damaged)' if (folder / 'manifest.json').exists() else ''
-        parts = fs.make_dir(folder.with_name(f'{stem}.parts'))
+        parts, found = fs.make_dir(folder.with_name(f'{stem}.parts')), refs
+        refs = [r for r in refs if possible(r.fields, task.window)]
         what = f'prepare {dataset.name}{again}'
         try:
             made = _run(task, dataset, parts, refs, lambda done: progress(what, done, len(refs)))
@@ -144,7 +145,7 @@ def prepare(task: Task, dataset: Dataset, folder: Path, refs: list[RecordingRef]
                 half.unlink(missing_ok=True)
             raise
         kept, notes = contract.judge(dataset, refs, made)
-        _assemble(task, dataset, folder, parts, [(refs[i], made[i]) for i in kept if made[i]['n_windows']], notes, refs)
+        _assemble(task, dataset, folder, parts, [(refs[i], made[i]) for i in kept if made[i]['n_windows']], notes, found)
         shutil.rmtree(parts)
 
 

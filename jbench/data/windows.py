@@ -42,6 +42,12 @@ def chosen(events: Table, window: Window) -> dict[str, np.ndarray]:
     return _trimmed(table, window.trigger, window.trim) if window.trim else table
 
 
+def possible(fields: tuple[tuple[str, str], ...], window: Window) -> bool:
+    """Whether a recording of which these fields are known, before it is read, can hold a window."""
+    known = {k: np.array([v]) for k, v in fields if v}
+    return all(fitting(known, w).all() for w in window.where if w.field in known)
+
+
 def _trimmed(events: dict[str, np.ndarray], trigger: str, trim: Trim) -> dict[str, np.ndarray]:
     """The trigger just before the first one of another value keeps its last `longest` s, the one just after the last
     one of another value its first. Neighbours further out stay as they are, as in NeuralBench."""
