@@ -148,9 +148,7 @@ def test_the_emg_network_keeps_the_contract_of_networks() -> None:
     """Split over devices, too: masks and statistics are those of the whole batch."""
     signal = Signal(n_chans=4, n_times=2400, sfreq=2000.0)
     made = MODELS['emg2qwerty']
-    trial.check(
-        lambda: compiler.build(made, signal, 3), made.name, signal, 3, parallel.AXIS, several=True, frames=True
-    )
+    trial.check(lambda: compiler.build(made, signal, 3), made.name, signal, 3, parallel.AXIS, several=True, frames=True)
 
 
 def test_a_network_of_frames_and_one_of_windows_are_told_apart() -> None:

@@ -1,10 +1,11 @@
 """Simulated recordings with known truth: `simulate(paradigm, subject, seed) -> (mne.io.RawArray, events)`.
 
 Physics: current dipoles in a three-shell sphere (MNE's forward solution, nothing to download), read by the electrodes
-of the paradigm against linked mastoids, or by the coils of a helmet (`helmet.py`), where dipoles point along the scalp:
-those that point outwards have no field outside. What is 1 uV at an electrode is 20 fT at a magnetometer. Background: 1/f activity of many random cortical dipoles, rhythms with the
-subject's own peak frequency, 50 Hz line, blinks, drift, noise of the sensors. On top lies the signature of the paradigm
-(`paradigms/`), or what its subject's traits change. Other bodies than heads are modules of `paradigms/`, too. `effect` scales these alone: at `effect=0` the labels
+of the paradigm against linked mastoids, or by the coils of a helmet (`helmet.py`). There dipoles lie along the scalp,
+since those that point outwards have no field outside, and what is 1 uV at an electrode is 20 fT at a magnetometer.
+Background: 1/f activity of many random cortical dipoles, rhythms with the subject's own peak frequency, 50 Hz line,
+blinks, drift, noise of the sensors. Forearms and volumes of blood have their own (`paradigms/`). On top lies the
+signature of the paradigm, or what its subject's traits change. `effect` scales these alone: at `effect=0` the labels
 mean nothing.
 
 Random numbers come from Philox streams keyed by (paradigm, subject, seed[, session], purpose): any order of calls gives
@@ -53,8 +54,9 @@ def simulate(
         effect: factor on the signature of the paradigm; 0 removes it and changes nothing else.
 
     Returns:
-        The recording (V, with electrode positions; T and T/m; scanner units) and its events: equally long arrays `onset` (s from the start),
-        `duration` (s), `type`, and what the paradigm tells of each, as `code` (int64) and `label`.
+        The recording (V, with electrode positions; MEG: T and T/m; fMRI: scanner units) and its events: equally long
+        arrays `onset` (s from the start), `duration` (s), `type`, and what the paradigm tells of each, as `code`
+        (int64) and `label`.
     """
     p, key = PARADIGMS[paradigm], (paradigm, int(subject), int(seed))
     who, rng = _traits(p, stream(*key, 'subject')), stream(*key, int(session), 'signal')
@@ -167,8 +169,8 @@ def _head() -> tuple[mne.bem.ConductorModel, dict[str, np.ndarray]]:
 def _gain(p: Paradigm, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     """How the sources of this subject reach the sensors.
 
-    Returns: [C, R + S], each source 1 uV at its strongest sensor (of coils, in their unit); and a factor [C, C] of the covariance of the
-    background, 1 uV rms on average (dipoles that share a spectrum need no more than that).
+    Returns: [C, R + S], each source 1 uV at its strongest sensor (of coils, in their unit); and a factor [C, C] of the
+    covariance of the background, 1 uV rms on average (dipoles that share a spectrum need no more than that).
     """
     sphere, place = _head()
     sources = [(r.electrode, r.depth) for r in _rhythms(p).values()] + list(p.sources.values())

@@ -81,16 +81,16 @@ def spec_augment(x: jax.Array, mask: jax.Array, key: jax.Array, axis_name: str |
     total = blocks.add_devices(jnp.einsum('cb,b->', x.sum((2, 3)), valid, precision=PRECISION), axis_name)
     n = blocks.add_devices(valid.sum(), axis_name) * x[:, 0].size
     in_time, in_frequency = jax.random.split(key)
-    hidden = _hidden(in_time, x.shape[:2], x.shape[2], TIME_MASKS, TIME_WIDTH, axis_name)[..., None]
-    hidden |= _hidden(in_frequency, x.shape[:2], x.shape[3], FREQUENCY_MASKS, FREQUENCY_WIDTH, axis_name)[:, :, None]
+    hidden = _hidden(in_time, x.shape, x.shape[2], TIME_MASKS, TIME_WIDTH, axis_name)[..., None]
+    hidden |= _hidden(in_frequency, x.shape, x.shape[3], FREQUENCY_MASKS, FREQUENCY_WIDTH, axis_name)[:, :, None]
     return jnp.where(hidden, total / jnp.maximum(n, 1), x)
 
 
 def _hidden(
-    key: jax.Array, shape: tuple[int, int], size: int, most: int, width: int, axis_name: str | None
+    key: jax.Array, shape: tuple[int, ...], size: int, most: int, width: int, axis_name: str | None
 ) -> jax.Array:
     """bool [c, b, size]: up to `most` stretches, each narrower than `width`, drawn for the rows of all devices."""
-    c, b = shape
+    c, b, *_ = shape
     n, here = (1, 0) if axis_name is None else (lax.axis_size(axis_name), lax.axis_index(axis_name))
     of_count, of_place = jax.random.split(key)
     count = jax.random.randint(of_count, (), 0, most + 1)

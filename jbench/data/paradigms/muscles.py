@@ -9,8 +9,20 @@ from __future__ import annotations
 
 import numpy as np
 
-from jbench.data.paradigms.base import LEAD_IN, LEAD_OUT, Paradigm, Person, Source, Tracks, Traits, Trials
-from jbench.data.paradigms.base import gaussian, noise, plain, silent
+from jbench.data.paradigms.base import (
+    LEAD_IN,
+    LEAD_OUT,
+    Paradigm,
+    Person,
+    Source,
+    Tracks,
+    Traits,
+    Trials,
+    gaussian,
+    noise,
+    plain,
+    silent,
+)
 
 SFREQ = 2000.0  # Hz
 N_ELECTRODES = 16  # of a band

@@ -104,7 +104,7 @@ DIAGNOSES = (
         CLINIC,
         {
             'Control': {},
-            'Schizophrenic': {'theta_f': 2.0, 'alpha': -0.8, 'alpha_l': 0.6, 'alpha_r': 0.6, 'beta_l': 1.5},
+            'Schizophrenic': {'theta_f': 2.4, 'alpha': -1.0, 'alpha_l': 0.6, 'alpha_r': 0.6, 'beta_l': 2.0},
         },
     ),
     _diagnosed('pathology', LONG_CLINIC, {'abnormal': SLOW, 'normal': {}}, 'label', 120.0, halves=True),

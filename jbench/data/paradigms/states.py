@@ -40,8 +40,8 @@ EMOTIONS = {  # of FACED
     'tenderness': _emotion(1, -1, mu_l=1.6, mu_r=1.6),
 }
 ARITHMETIC = {
-    'mental_arithmetic': {'theta_f': 1.9, 'par_l': 0.5, 'par_r': 0.6, 'alpha_l': 0.65, 'alpha_r': 0.65},
-    'rest': {'alpha_l': 1.2, 'alpha_r': 1.2},
+    'mental_arithmetic': {'theta_f': 2.4, 'par_l': 0.4, 'par_r': 0.45, 'alpha_l': 0.5, 'alpha_r': 0.5},
+    'rest': {'alpha_l': 1.3, 'alpha_r': 1.3},
 }
 WORKLOAD = {
     'MATBdiff': {'theta_f': 2.2, 'par_l': 0.45, 'par_r': 0.45, 'alpha_l': 0.6, 'alpha_r': 0.6},
@@ -74,6 +74,6 @@ PARADIGMS = (
         states(EMOTIONS),
         rhythms=FRONTAL,
     ),
-    _recordings('mental_arithmetic', ARITHMETIC, 60.0),
+    _recordings('mental_arithmetic', ARITHMETIC, 90.0),
     _recordings('mental_workload', WORKLOAD, 45.0),
 )

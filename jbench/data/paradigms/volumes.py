@@ -1,8 +1,8 @@
 """Functional magnetic resonance imaging, simulated: parcels of cortex that answer pictures through their blood flow.
 
-Each parcel answers with a linear image of the picture's latent, which rises after 2 s, is largest after 5 and undershoots
-after 15 (Glover 1999). The background is slow: 1/f fluctuations that neighbours have in common, drift, and noise of the
-scanner. Everything is in scanner units around a mean of 1000, so that 10 are a per cent.
+Each parcel answers with a linear image of the picture's latent, which rises after 2 s, is largest after 5 and
+undershoots after 15 (Glover 1999). The background is slow: 1/f fluctuations of seven networks that spread over the
+parcels, drift, and noise of the scanner. All is in scanner units around a mean of 1000, so that 10 are a per cent.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 They make the whole benchmark run in minutes anywhere; they carry `simulated` everywhere and enter no leaderboard.
 Class names, codes, event types and fields follow the real set; the generator (`jbench/data/simulate.py`, paradigms in
-`paradigms_*.py`) is ours. Departures from the real sets, on purpose and for speed:
+`paradigms/`) is ours. Departures from the real sets, on purpose and for speed:
 
 - fewer channels (unless a task names them), at most 256 Hz, short recordings; more subjects with fewer trials each;
 - labels of a subject (a diagnosis, an age, a release) follow from its number: classes are equally frequent;
@@ -24,8 +24,9 @@ Class names, codes, event types and fields follow the real set; the generator (`
 
 The recipe that each set carries learns in some hundred steps what the published one (learning rate 1e-4, thousands of
 steps) learns on the real sets. SNR in the titles: variance of what the paradigm adds or changes over variance of
-everything else, 1-40 Hz (fMRI: at all frequencies, EMG: 20-450 Hz), inside the windows, at the best sensor; mean of this ratio over the first six subjects,
-who differ by several dB. Where a subject's traits are the signature, it is all that they change.
+everything else, 1-40 Hz (fMRI: all frequencies, EMG: 20-450 Hz), inside the windows, at the best sensor; mean of this
+ratio over the first six subjects, who differ by several dB. Where a subject's traits are the signature, it is all that
+they change.
 """
 
 from __future__ import annotations
