@@ -91,6 +91,8 @@ def parse(argv: list[str]) -> argparse.Namespace:
             raise unknown('stage', s, STAGES)
     if 'check' in stages and {'train', 'report'} & {*stages}:
         raise RequestError(f'--stage={args.stage}: check shows the data alone; train in another run')
+    if 'check' in stages:
+        args.model = 'dummy'  # one that fits every target: the data are the same for all
     args.stages = stages
     try:
         args.seeds = [int(s) for s in args.seeds.split(',')]

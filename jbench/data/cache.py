@@ -145,7 +145,8 @@ def prepare(task: Task, dataset: Dataset, folder: Path, refs: list[RecordingRef]
                 half.unlink(missing_ok=True)
             raise
         kept, notes = contract.judge(dataset, refs, made)
-        _assemble(task, dataset, folder, parts, [(refs[i], made[i]) for i in kept if made[i]['n_windows']], notes, found)
+        cut = [(refs[i], made[i]) for i in kept if made[i]['n_windows']]
+        _assemble(task, dataset, folder, parts, cut, notes, found)
         shutil.rmtree(parts)
 
 

@@ -175,10 +175,12 @@ def _targets(figure: Figure, dataset: Dataset, data: PreparedSet) -> None:
         ax.set(xlabel='value', ylabel='density')
     else:
         names = class_names(dataset, data)
+        names = names[: int(data.y.max()) + 1] if data.kind == 'keystrokes' else names  # further outputs have no key
         for k, part in enumerate(PARTS):
             y = data.y[data.rows(part)]
-            share = (y > 0).mean(0) if data.kind == 'labels' else np.bincount(y[y >= 0], minlength=len(names)) / y.size
-            ax.bar(np.arange(len(names)) + 0.27 * (k - 1), share, 0.25, label=f'{part} ({len(y)})')
+            used = y[y >= 0]
+            share = (y > 0).mean(0) if data.kind == 'labels' else np.bincount(used, minlength=len(names)) / used.size
+            ax.bar(np.arange(len(names)) + 0.27 * (k - 1), share, 0.25, label=f'{part} ({len(y)} windows)')
         ax.set_xticks(range(len(names)), names, rotation=60 * (len(names) > 8), fontsize=7)
         ax.set_ylabel('share of the part')
     ax.legend(loc='upper left', bbox_to_anchor=(1, 1))

@@ -1,4 +1,4 @@
-"""What paradigms of the simulated recordings are made of; the paradigms themselves stand in `paradigms_*.py`.
+"""What paradigms of the simulated recordings are made of; the paradigms themselves stand in the modules beside.
 
 A paradigm is one row: electrodes, labels, times, sources, and a signature, which is a function of the trials and the
 subject that returns the envelopes of rhythms (1 = as at rest) and the time courses of further sources (uV). Signatures

@@ -41,11 +41,11 @@ KEYS = {  # of the home row: the hand and place (in electrodes) of the muscle th
 }
 WORDS = 'ask all fall lad sad dad lass flask salad alas fad add falls lads asks jak'.split()
 MUSCLES: dict[str, Source] = dict.fromkeys(KEYS, ('', 0.0))
-SECONDS = 61.0
+SECONDS = 37.0
 
 
 def _drill(p: Paradigm, session: int, rng: np.random.Generator) -> Trials:
-    """Words in random order for a minute: events of type Keystroke."""
+    """Words in random order for half a minute: events of type Keystroke."""
     keys: list[str] = []
     while len(keys) < SECONDS / p.soa:
         keys += [*WORDS[rng.integers(len(WORDS))], 'Key.space']

@@ -16,7 +16,7 @@ from jbench.data.paradigms.stimuli import N_LATENT, images, latent, part
 N_PARCELS, N_SEEING = 200, 80  # the first ones answer
 TR = 2.0  # s
 MEAN = 1000.0
-ANSWER = 12.0  # rms over pictures of an answer at its height, where it is largest
+ANSWER = 8.0  # rms over pictures of an answer at its height, where it is largest
 FLUCTUATION, SCANNER, DRIFT = 8.0, 6.0, 10.0  # rms
 LATENTS: dict[str, Source] = {f'z{k:02d}': ('', 0.0) for k in range(N_LATENT)}
 TAIL = 16.0  # s after the last picture
