@@ -368,10 +368,16 @@ def check_all(args: argparse.Namespace, names: list[str], models: list[Any]) -> 
     from jbench.progress import Progress, StopSignal
 
     began = time.monotonic()
-    with StopSignal() as stop, Progress() as progress, xla_cache.kept(args.workdir / 'xla', progress.say) as seal:
-        bench = Bench(stages.Compiler(seal), stages.Context(args.workdir, args.data_dir, progress, stop, 'resume'))
+    with (
+        StopSignal() as stop,
+        Progress() as progress,
+        xla_cache.kept(args.workdir / 'xla', progress.say) as seal,
+        contextlib.closing(stages.Compiler(seal)) as compiler,
+    ):
+        bench = Bench(compiler, stages.Context(args.workdir, args.data_dir, progress, stop, 'resume'))
         good = show(check_floors(bench, [c for c in CHECKS if c.task in names], models))
         cells = [cell for name in names for cell in cells_of(task_of(name, SHORT), models)]
+        bench.compiler.foresee(cells)
         good &= show([attempt(c.task.full_name, c, partial(on_split, bench, None, c)) for c in cells])
         aside = args.workdir / 'shuffled'  # results of the same keys, on the same prepared sets
         aside.mkdir(parents=True, exist_ok=True)
@@ -380,7 +386,6 @@ def check_all(args: argparse.Namespace, names: list[str], models: list[Any]) -> 
         bench = bench._replace(context=bench.context._replace(workdir=aside))
         cells = [cell for name in names if name in SHUFFLED for cell in cells_of(task_of(name, SHORT), models)]
         good &= show([attempt(f'{c.task.full_name} shuffled', c, partial(on_shuffled, bench, c)) for c in cells])
-        bench.compiler.close()
     print(f'\n{"as it must be" if good else "NOT as it must be"}; {time.monotonic() - began:.0f} s')
     return 0 if good else 1
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import gc
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -17,24 +19,41 @@ from jbench.models import factory, own, trial
 from jbench.models.blocks import Model
 from jbench.spec import Cell, Classes, ModelSpec, Recipe, Signal
 
+KEPT = 20  # programs: each takes up to 2,000 memory maps, of which Linux gives a process 65,530
+AHEAD = 6  # of them that no cell has asked for yet
+
 
 class Compiler:
-    """Compiled programs by what they depend on; those foreseen compile in one background thread."""
+    """Compiled programs by what they depend on; those foreseen compile in one background thread.
+
+    At most KEPT are held: before another is compiled, those that were asked for are forgotten.
+    """
 
     def __init__(self, seal: Callable[[], None] = lambda: None) -> None:
         self._seal = seal  # called after each compilation: see xla_cache
         self._made: dict[Any, parallel.Programs] = {}
+        self._used: set[Any] = set()  # keys of those that a cell asked for
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._closed = False
 
-    def get(self, model: ModelSpec, signal: Signal, n_out: int, recipe: Recipe, length: int = 0) -> parallel.Programs:
+    def get(
+        self,
+        model: ModelSpec,
+        signal: Signal,
+        n_out: int,
+        recipe: Recipe,
+        length: int = 0,
+        foreseen: bool = False,
+    ) -> parallel.Programs:
         """The programs, compiled now if they were not foreseen; `length` is that of a sequence of keys."""
         signal = dataclasses.replace(_placed(model, signal), ch_names=())  # names do not change a program
         default = Recipe()  # these are not in the program but in the state that it carries, or outside of it
         free = {f: getattr(default, f) for f in ('lr', 'warmup', 'max_epochs', 'patience', 'class_weights', 'sampler')}
         key = (model.target, signal, n_out, length, dataclasses.replace(recipe, **free))
         with self._lock:
+            if len(self._made) >= KEPT and not foreseen:  # between cells, when nothing runs
+                self._forget(self._used - {key})
             if key not in self._made:
                 self._made[key] = parallel.compile_programs(
                     build(model, signal, n_out, recipe.published, length > 0),
@@ -45,7 +64,19 @@ class Compiler:
                     length,
                 )
                 self._seal()
+            if not foreseen:
+                self._used.add(key)
             return self._made[key]
+
+    def _has_room(self) -> bool:
+        return len(self._made) < KEPT and len(self._made) - len(self._used) < AHEAD
+
+    def _forget(self, keys: set[Any]) -> None:
+        for key in keys:
+            del self._made[key]
+        self._used -= keys
+        jax.clear_caches()  # which hold the small programs around them
+        gc.collect()
 
     def foresee(self, cells: list[Cell]) -> None:
         """Start compiling what the specs alone let one expect, while the data are prepared."""
@@ -63,10 +94,12 @@ class Compiler:
 
         def work() -> None:
             for args in wanted:
+                while not self._closed and not self._has_room():
+                    time.sleep(0.1)
                 if self._closed:
                     return
                 with contextlib.suppress(Exception):  # the cell itself will raise it, in its place
-                    self.get(*args)
+                    self.get(*args, foreseen=True)
 
         self._thread = threading.Thread(target=work, daemon=True)
         self._thread.start()
