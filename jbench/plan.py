@@ -127,16 +127,10 @@ def _find(
     task = _version(known[name], name, version) if at else known[name][-1]
     if not rest:
         return [(task, None)]
-    if unread := [n for n in task.datasets if n.lower() == rest.lower() and n not in readable]:
-        raise RequestError(
-            f'task {task.full_name!r}: no reader for {unread[0]} yet; --info={task.full_name} shows what is readable'
-        )
     dataset = find_dataset(rest, readable)
     if dataset.name not in (*task.datasets, task.simulated):
-        usable = [d for d in (*task.datasets, task.simulated) if d in readable]
-        raise RequestError(
-            f'dataset {dataset.name} does not serve task {name}; it is served by: {", ".join(map(str, usable))}'
-        )
+        usable = ', '.join(filter(None, (*task.datasets, task.simulated)))
+        raise RequestError(f'dataset {dataset.name} does not serve task {name}; it is served by: {usable}')
     return [(task, dataset)]
 
 
@@ -230,24 +224,19 @@ def choose_dataset(task: Task, named: Dataset | None, data_dir: Path | None, wor
     """
     from jbench.data.cache import locate
 
-    core = named or datasets().get(task.datasets[0])
+    core = named or datasets()[task.datasets[0]]
     stand_in = datasets().get(task.simulated or '')
     if named is None and simulated == 'yes':
         if stand_in is None:
             raise RequestError(f'task {task.full_name!r} has no embedded simulation; run it without --simulated=yes')
         return Choice(task, stand_in, False, 'asked for by --simulated=yes')
-    if core is not None and core.source is not None:
-        folder, _ = locate(apply(task, core, ()), core, data_dir, workdir)
-        if folder is not None:
-            return Choice(task, core, named is not None)
-    absent = f'no reader for {task.datasets[0] if core is None else core.name} yet'
-    remedy = f'; {stand_in.name} simulates it' if stand_in else ''
-    if core is not None and core.source is not None:
-        absent = f'{data_dir or "<data_dir>"}/{core.name} holds no recording'
-        hint = '' if data_dir else '; name the folder by --data_dir=DIR or JBENCH_DATA'
-        remedy = f'; put there: {core.layout} (from {core.host}){hint}'
+    folder, _ = locate(apply(task, core, ()), core, data_dir, workdir)
+    if folder is not None:
+        return Choice(task, core, named is not None)
+    absent = f'{data_dir or "<data_dir>"}/{core.name} holds no recording'
     if named is not None or simulated == 'no' or stand_in is None:
-        raise RequestError(f'task {task.full_name!r}: {absent}{remedy}')
+        hint = '' if data_dir else '; name the folder by --data_dir=DIR or JBENCH_DATA'
+        raise RequestError(f'task {task.full_name!r}: {absent}; put there: {core.layout} (from {core.host}){hint}')
     return Choice(task, stand_in, False, absent)
 
 

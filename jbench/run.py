@@ -148,11 +148,11 @@ def _download(args: argparse.Namespace) -> tuple[int, bool]:
     from jbench.data import download
     from jbench.progress import Progress
 
-    chosen = [(named.name if named else task.datasets[0], named) for task, named in plan.select_tasks(args.task)]
-    wanted = {name: named or plan.datasets().get(name) for name, named in chosen}
+    chosen = [named or plan.datasets()[task.datasets[0]] for task, named in plan.select_tasks(args.task)]
+    wanted = list(dict.fromkeys(chosen))
     others = args.stages != ['download']
     if args.dry_run:
-        print('\n'.join(download.steps(name, dataset) for name, dataset in wanted.items()))
+        print('\n'.join(map(download.steps, wanted)))
         return 0, others
     with Progress() as progress:
         outcome = download.fetch_all(wanted, args.data_dir, progress.update, progress.say)

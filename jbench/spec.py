@@ -312,7 +312,7 @@ class Dataset:
 
     name: str
     title: str
-    source: str | None  # module with recordings(dataset, root) and read(ref); None: no reader in this version
+    source: str  # module with recordings(dataset, root) and read(ref)
     device: str = 'eeg'
     n_subjects: int
     n_recordings: int

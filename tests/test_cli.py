@@ -175,13 +175,8 @@ WRONG = {
         ('--task=ssvep/Kalunga2016Online', '--data_dir={tmp}'),
         '/Kalunga2016Online holds no recording; put there: subject<NN>/record-',
     ),
-    'Core dataset without a reader': (
-        ('--task=clinical_event/Harati2015Tuev',),
-        'no reader for Harati2015Tuev yet; Simulated',
-    ),
     'dataset that is not there': (('--task=p3/riccio2013attention',), 'what MOABB downloads'),
-    'no stand-in wanted': (('--task=clinical_event', '--simulated=no'), 'no reader for Harati2015Tuev yet'),
-    'device without a reader': (('--task=fmri/image',), 'no reader for Chang2019Bold5000 yet'),
+    'no stand-in wanted': (('--task=clinical_event', '--simulated=no'), '/Harati2015Tuev holds no recording; put'),
     'no stand-in there': (('--task=zyma_arithmetic',), 'name the folder by --data_dir=DIR or JBENCH_DATA'),
     'no stand-in to ask for': (('--task=zyma_arithmetic', '--simulated=yes'), 'has no embedded simulation'),
     'unused recipe': (

@@ -25,7 +25,7 @@ from serve import SUMS, Fault, main, redirected, serving
 from jbench import plan
 from jbench.data import download, listed, receive
 from jbench.data.find import find_recordings
-from jbench.spec import Dataset, Download, RequestError
+from jbench.spec import Download, RequestError
 
 SEED = 7
 NAME, OTHER = 'a.edf', 'sub/b [1].edf'
@@ -425,23 +425,21 @@ def test_what_cannot_be_fetched_is_said_and_the_others_come(served, tmp_path, ca
     open_one = dataclasses.replace(SMALL, download=Download(url='http://127.0.0.1:1/'))
     with serving(served) as server:
         good = dataclasses.replace(open_one, download=Download(url=server.url))
-        wanted: dict[str, Dataset | None] = {
-            'Unknown2026': None,
-            'Gated': dataclasses.replace(good, name='Gated', access='after an agreement'),
-            'ByHand': dataclasses.replace(good, name='ByHand', download=None),
-            'Broken': dataclasses.replace(open_one, name='Broken'),
-            'Good': dataclasses.replace(good, name='Good'),
-            'SimulatedP3': plan.datasets()['SimulatedP3'],
-        }
+        wanted = [
+            dataclasses.replace(good, name='Gated', access='after an agreement'),
+            dataclasses.replace(good, name='ByHand', download=None),
+            dataclasses.replace(open_one, name='Broken'),
+            dataclasses.replace(good, name='Good'),
+            plan.datasets()['SimulatedP3'],
+        ]
         said: list[str] = []
         outcome = download.fetch_all(wanted, tmp_path, lambda *facts: None, said.append)
-    assert outcome == (['Good', 'SimulatedP3'], ['Unknown2026', 'Gated', 'ByHand'], ['Broken']) and outcome.status == 1
+    assert outcome == (['Good', 'SimulatedP3'], ['Gated', 'ByHand'], ['Broken']) and outcome.status == 1
     said = [s for s in said if 'next attempt' not in s]
-    assert said[0] == 'Unknown2026: no reader in this version'
-    assert 'accept the terms of the host there' in said[1] and 'accept' not in said[2]
-    assert 'put into DIR/ByHand/: Subject<NN>_1.edf' in said[2]
-    assert 'jbench: http://127.0.0.1:1/SHA256SUMS.txt: ' in said[4] and 'by hand: Broken: from example.org' in said[4]
-    assert sorted(p.name for p in tmp_path.iterdir() if p.name in wanted) == ['Broken', 'Good']
+    assert 'accept the terms of the host there' in said[0] and 'accept' not in said[1]
+    assert 'put into DIR/ByHand/: Subject<NN>_1.edf' in said[1]
+    assert 'jbench: http://127.0.0.1:1/SHA256SUMS.txt: ' in said[3] and 'by hand: Broken: from example.org' in said[3]
+    assert sorted(p.name for p in tmp_path.iterdir() if p.name in {d.name for d in wanted}) == ['Broken', 'Good']
 
 
 def test_exit_statuses():

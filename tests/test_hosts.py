@@ -244,10 +244,10 @@ def test_a_gated_set_is_fetched_only_where_its_host_knows_the_user(served, tmp_p
     monkeypatch.delenv('SYNAPSE_AUTH_TOKEN')
     gated = dataclasses.replace(PLAIN, download=host.place, access='agreement: accept the terms of use at Synapse')
     said: list[str] = []
-    assert download.fetch_all({'Plain': gated}, tmp_path, lambda *facts: None, said.append).by_hand == ['Plain']
+    assert download.fetch_all([gated], tmp_path, lambda *facts: None, said.append).by_hand == ['Plain']
     assert 'jbench cannot fetch it before SYNAPSE_AUTH_TOKEN is the token of an account' in said[0]
     monkeypatch.setenv('SYNAPSE_AUTH_TOKEN', host_apis.TOKEN)
-    assert download.can_fetch(gated) and 'fetched by --download' in download.steps('Plain', gated)
+    assert download.can_fetch(gated) and 'fetched by --download' in download.steps(gated)
     monkeypatch.setenv('HF_TOKEN', 'x')
     other = dataclasses.replace(gated, download=Download(url='zenodo:12'))
     assert not download.can_fetch(other), 'a host that does not know who asks'

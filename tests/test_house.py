@@ -56,9 +56,8 @@ def test_every_dataset_serves_a_task_and_says_where_it_comes_from(dataset: Datas
     assert any(dataset.name in (*t.datasets, t.simulated) for t in EVERY)
     assert dataset.licence and dataset.citation and dataset.host and dataset.layout and dataset.access
     assert dataset.n_subjects > 0 and dataset.n_recordings >= dataset.n_subjects and dataset.n_chans > 0
-    if dataset.source is not None:
-        module = import_module(dataset.source)
-        assert dataset in module.DATASETS and callable(module.recordings) and callable(module.read)
+    module = import_module(dataset.source)
+    assert dataset in module.DATASETS and callable(module.recordings) and callable(module.read)
 
 
 @pytest.mark.parametrize('name', files('jbench/models', *SHARED))

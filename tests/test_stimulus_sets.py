@@ -36,7 +36,7 @@ def seen(ref: RecordingRef) -> tuple[mne.io.BaseRaw, Table]:
     """The recording of a reference, which meets the contract and gives windows and targets to the tasks that it
     serves, and its events."""
     dataset = plan.datasets()[ref.dataset]
-    got = import_module(str(dataset.source)).read(ref)
+    got = import_module(dataset.source).read(ref)
     assert not isinstance(got, Finding), got
     assert contract.check(got, dataset, ref.where) == []
     table = event_table(got, ref, dataset)
@@ -55,7 +55,7 @@ def seen(ref: RecordingRef) -> tuple[mne.io.BaseRaw, Table]:
 
 
 def refused(ref: RecordingRef) -> str:
-    got = import_module(str(plan.datasets()[ref.dataset].source)).read(ref)
+    got = import_module(plan.datasets()[ref.dataset].source).read(ref)
     assert isinstance(got, Finding), got
     return str(got)
 

@@ -13,7 +13,7 @@ import json
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from functools import partial
 from importlib import import_module
@@ -43,35 +43,32 @@ class Outcome(NamedTuple):
         return 0 if not self.by_hand + self.failed else 1 if self.there else 2
 
 
-def fetch_all(
-    wanted: Mapping[str, Dataset | None], data_dir: Path | None, report: Report, say: Callable[[str], None]
-) -> Outcome:
+def fetch_all(wanted: Sequence[Dataset], data_dir: Path | None, report: Report, say: Callable[[str], None]) -> Outcome:
     """Fetch every dataset that can be fetched, and say of the others how to get them.
 
     Args:
-      wanted: datasets by name; None where a task knows the name alone.
       data_dir: files go to `<data_dir>/<dataset>/`, which is made.
       report: progress of one dataset.
       say: a line of text.
 
     Raises: RequestError without a `data_dir`; KeyboardInterrupt on Ctrl-C and SIGTERM.
     """
-    names = [name for name, d in wanted.items() if d is not None and can_fetch(d)]
+    names = [d.name for d in wanted if can_fetch(d)]
     if names and data_dir is None:
         raise RequestError(f'{", ".join(names)}: name the folder for the files by --data_dir=DIR or JBENCH_DATA')
     outcome = Outcome([], [], [])
     with _stoppable():
-        for name, dataset in wanted.items():
-            if dataset is None or data_dir is None or not can_fetch(dataset):
-                say(steps(name, dataset))
-                (outcome.there if dataset is not None and dataset.simulated else outcome.by_hand).append(name)
+        for dataset in wanted:
+            if data_dir is None or not can_fetch(dataset):
+                say(steps(dataset))
+                (outcome.there if dataset.simulated else outcome.by_hand).append(dataset.name)
                 continue
             try:
-                fetch(dataset, data_dir / name, report, say)
-                outcome.there.append(name)
+                fetch(dataset, data_dir / dataset.name, report, say)
+                outcome.there.append(dataset.name)
             except RequestError as error:
-                say(f'jbench: {error}\n  by hand: {steps(name, dataset)}')
-                outcome.failed.append(name)
+                say(f'jbench: {error}\n  by hand: {steps(dataset)}')
+                outcome.failed.append(dataset.name)
     return outcome
 
 
@@ -82,10 +79,9 @@ def can_fetch(dataset: Dataset) -> bool:
     return place is not None and (dataset.access == 'open' or bool(hosts.token(place.url)))
 
 
-def steps(name: str, dataset: Dataset | None) -> str:
+def steps(dataset: Dataset) -> str:
     """How to get a dataset, in words."""
-    if dataset is None or dataset.source is None:
-        return f'{name}: no reader in this version' + (f'; {dataset.host}' if dataset else '')
+    name = dataset.name
     if dataset.simulated:
         return f'{name}: generated on this machine, nothing to fetch'
     terms = f'licence {dataset.licence}, access {dataset.access}'
@@ -108,7 +104,7 @@ def fetch(dataset: Dataset, folder: Path, report: Report, say: Callable[[str], N
     lock = partial(fs.locked, folder / LOCK, lambda: report(what, 0, 1, 'waits for another process'))
     if place.url.startswith('moabb:'):
         with lock():
-            return import_module(str(dataset.source)).fetch(dataset, folder, partial(report, what), say)
+            return import_module(dataset.source).fetch(dataset, folder, partial(report, what), say)
     files = _kept(dataset, folder)
     missing = _missing(folder, files, partial(report, what)) if files else None
     came = 0
@@ -132,7 +128,7 @@ def _kept(dataset: Dataset, folder: Path) -> list[File]:
     that of another address."""
     place, path = _place(dataset), folder / KEPT
     if place.registered:
-        path = Path(str(import_module(str(dataset.source)).__file__)).with_name(place.registered)
+        path = Path(str(import_module(dataset.source).__file__)).with_name(place.registered)
         return _wanted(place, parse_list(path.read_text(), place.url, str(path)), str(path))
     if not path.exists():
         return []

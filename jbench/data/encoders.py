@@ -90,7 +90,7 @@ def provide(task: Task, dataset: Dataset, folder: Path, data_dir: Path | None, w
     path, encoder = folder / 'stimuli.npz', find(task.target.encoder)
     if path.exists() and fs.read_npz(path)['names'].tolist() == names:
         return
-    own = getattr(import_module(dataset.source or ''), 'vectors', None)
+    own = getattr(import_module(dataset.source), 'vectors', None)
     if own is not None:
         vectors = np.asarray(own(names, encoder.size), np.float32)
     else:

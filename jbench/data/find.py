@@ -10,12 +10,10 @@ from jbench.spec import Dataset
 
 
 def find_recordings(dataset: Dataset, data_dir: Path | None) -> list[RecordingRef]:
-    """The recordings of a dataset under `<data_dir>/<dataset>`; [] if nothing lies there, or no module reads it.
+    """The recordings of a dataset under `<data_dir>/<dataset>`; [] if nothing lies there.
 
     A simulated dataset needs no folder: all its recordings are there.
     """
-    if dataset.source is None:
-        return []
     root = (data_dir / dataset.name) if data_dir else Path('absent')
     if not dataset.simulated and not root.is_dir():
         return []

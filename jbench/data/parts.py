@@ -47,7 +47,7 @@ def make(task: Task, dataset: Dataset, ref: RecordingRef, folder: Path) -> Part:
     warnings.simplefilter('ignore')
     source = _source(ref)
     try:
-        read = import_module(dataset.source or '').read(ref)
+        read = import_module(dataset.source).read(ref)
         if isinstance(read, Finding):
             return {'findings': [read]}
         if 8 * read.raw.n_times * len(read.raw.ch_names) <= recording.BLOCK:

@@ -134,13 +134,12 @@ def _list_suite(name: str) -> Facts:
 
 
 def _task_row(task: Facts) -> tuple[str, ...]:
-    """A task in the table: the first dataset, how many follow, and how many of them this version can read."""
+    """A task in the table: the first dataset, and how many follow."""
     known = plan.datasets()
-    real = [n for n in task['datasets'] if n not in known or not known[n].simulated]
-    readable = [n for n in real if n in known and known[n].source]
+    real = [n for n in task['datasets'] if not known[n].simulated]
     stand_in = 'simulated' if len(real) < len(task['datasets']) else '-'
     more = f' and {len(real) - 1} more' if len(real) > 1 else ''
-    served = f'{listed(real[:1])}{more}; {len(readable)} readable'
+    served = f'{listed(real[:1])}{more}'
     return task['name'], task['device'], task['category'], listed(task['versions']), stand_in, served
 
 
@@ -150,9 +149,7 @@ def _tasks_of(dataset: Dataset) -> list[str]:
 
 def _state(name: str, data_dir: Path | None) -> str:
     """Whether this version, on this machine, can use a dataset."""
-    dataset = plan.datasets().get(name)
-    if dataset is None or dataset.source is None:
-        return 'no reader in this version'
+    dataset = plan.datasets()[name]
     if dataset.simulated:
         return 'embedded, simulated'
     n = len(find_recordings(dataset, data_dir))

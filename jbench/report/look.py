@@ -88,7 +88,7 @@ def _read(dataset: Dataset, ref: RecordingRef) -> Look:
     with mne.use_log_level('ERROR'), warnings.catch_warnings():
         warnings.simplefilter('ignore')
         try:
-            raw = import_module(dataset.source or '').read(ref).raw
+            raw = import_module(dataset.source).read(ref).raw
             channels = data_channels(raw, dataset)
         except Exception as error:  # the contract has passed it, so something changed since
             raise RequestError(f'{ref.where}: could be read when it was prepared, and now can not: {error}') from error

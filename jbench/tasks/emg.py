@@ -21,7 +21,7 @@ TASKS = (
             where=(Where(field='recording_index', values=tuple(map(str, range(120)))),),  # the first 120 recordings
         ),
         target=Keystrokes(field='label'),
-        signal=SignalSpec(picks=('emg',), sfreq=2000.0, band=None, notch=(), scaler='none', clamp=None),
+        signal=SignalSpec(picks=('emg',), sfreq=2000.0, band=None, notch=(), scaler='micro', clamp=None),
         recipe=Recipe(
             loss='ctc',
             label_smoothing=0.0,

@@ -19,8 +19,7 @@ Class names, codes, event types and fields follow the real set; the generator (`
 - stimuli are names, and their embeddings are generated too: `vectors` stands in for the encoders;
 - MEG: 24 of Neuromag's 102 places, 128 Hz; the pictures and keys are those of the EEG sets;
 - fMRI: 200 parcels instead of a surface, a picture every 4 to 6 s;
-- EMG: half a minute of drills of the home row a subject, so eight keys, one a finger; the recipe reads them at 1 kHz, in
-  microvolts, which is what the task's network is made for.
+- EMG: half a minute of drills of the home row a subject, so eight keys, one a finger; the recipe reads them at 1 kHz.
 
 The recipe that each set carries learns in some hundred steps what the published one (learning rate 1e-4, thousands of
 steps) learns on the real sets. SNR in the titles: variance of what the paradigm adds or changes over variance of
@@ -106,7 +105,6 @@ SIZES = {'mental': (30, 15, 128.0), 'erp': (30, 19, 128.0), 'clinic': (48, 19, 1
 READ = (12, 16, 128.0)
 MEG: dict[str, Any] = {'device': 'meg', 'amplitude': (1e-14, 1e-10)}  # T, and T/m
 EMG: tuple[Override, ...] = (
-    ('signal.scaler', 'micro'),
     ('signal.sfreq', 1000.0),
     ('recipe.batch_size', 4),
     ('recipe.max_epochs', 8),
