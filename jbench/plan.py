@@ -201,20 +201,28 @@ def select_models(text: str, device: str | None = None) -> list[Pick]:
     return list(chosen.values())
 
 
+class UnfitError(RequestError):
+    """A named model cannot do a task: it predicts other kinds of target, or needs longer windows."""
+
+
 def _fits(pick: Pick, task: Task) -> bool:
     """Whether a model runs on a task: one that is named on any paradigm, one of a group where it belongs.
 
-    Raises: RequestError for a named model that cannot predict targets of this kind.
+    Raises: UnfitError for a named model that cannot.
     """
-    model, kind = pick.spec, task.target.kind
+    from jbench.data.windows import n_samples
+
+    model, kind, n_times = pick.spec, task.target.kind, n_samples(task.window.duration, task.signal.sfreq)
+    reason = ''
+    if n_times < model.least_times:
+        reason = f'model {model.name!r} needs windows of at least {model.least_times} samples; those of task '
+        reason += f'{task.full_name!r} have {n_times}'
     if model.targets and kind not in model.targets:
-        if pick.named:
-            raise RequestError(
-                f'model {model.name!r} predicts targets of kind {", ".join(model.targets)}; that of task '
-                f'{task.full_name!r} is {kind!r}; a group leaves out what does not fit, as in --model={model.family}'
-            )
-        return False
-    return pick.named or not model.paradigms or task.paradigm in model.paradigms
+        reason = f'model {model.name!r} predicts targets of kind {", ".join(model.targets)}; that of task '
+        reason += f'{task.full_name!r} is {kind!r}'
+    if reason and pick.named:
+        raise UnfitError(f'{reason}; a group leaves out what does not fit, as in --model={model.family}')
+    return not reason and (pick.named or not model.paradigms or task.paradigm in model.paradigms)
 
 
 def choose_dataset(task: Task, named: Dataset | None, data_dir: Path | None, workdir: Path, simulated: str) -> Choice:

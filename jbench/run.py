@@ -12,6 +12,7 @@ if __name__ == '__main__' and not (sys.flags.safe_path or __file__.startswith(f'
 
 import argparse
 import gc
+import itertools
 import os
 import re
 import threading
@@ -91,9 +92,17 @@ def _plan(args: argparse.Namespace) -> tuple[list[Cell], list[plan.Choice], list
             if dataset is not None or len(selected) == 1:
                 raise
             absent.append(str(error))  # one of several tasks, its dataset not named: the others run
-    if not choices:
+    cells = []
+    for choice, model in itertools.product(choices, models):
+        try:
+            cells += plan.make_cells([choice], [model], user, args.debug)
+        except plan.UnfitError as error:
+            if len(choices) == 1:
+                raise
+            absent.append(str(error))
+    if not choices or (absent and not cells):
         raise RequestError('no task can run:\n  ' + '\n  '.join(absent))
-    return plan.make_cells(choices, models, user, args.debug), choices, absent
+    return list({c.key: c for c in cells}.values()), choices, absent
 
 
 def _run(args: argparse.Namespace) -> int:
@@ -137,7 +146,8 @@ def _run(args: argparse.Namespace) -> int:
         parallel.leave()
     if 'report' in args.stages and (rows or args.format == 'json') and not who:
         _report(rows, args.format)
-    return max(status, 1) if absent or fetched else status
+    missing = absent and 'all' not in args.task.split(',')  # which means: all that can run here
+    return max(status, 1) if missing or fetched else status
 
 
 def _download(args: argparse.Namespace) -> tuple[int, bool]:

@@ -398,6 +398,7 @@ class ModelSpec:
     published: tuple[Override, ...] = ()  # options of the factory under recipe.published
     targets: tuple[str, ...] = ()  # kinds of target that it fits; (): all
     paradigms: tuple[str, ...] = ()  # paradigms that it fits; (): all
+    least_times: int = 1  # samples of a window
     positions: bool = False  # asks for Signal.positions
     accelerator: bool = False  # far too slow on a CPU: a group holds it only with --device=gpu or tpu
     citation: str = ''

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from jbench import arguments, own_files, plan
-from jbench.models import MODELS
-from jbench.spec import Dataset
+from jbench.models import MODELS, factory
+from jbench.spec import Dataset, RequestError, Signal
 from jbench.tasks.suites import SUITES
 
 ROOT = Path(__file__).parents[1]
@@ -58,6 +58,18 @@ def test_every_dataset_serves_a_task_and_says_where_it_comes_from(dataset: Datas
     assert dataset.n_subjects > 0 and dataset.n_recordings >= dataset.n_subjects and dataset.n_chans > 0
     module = import_module(dataset.source)
     assert dataset in module.DATASETS and callable(module.recordings) and callable(module.read)
+
+
+@pytest.mark.parametrize('model', [m for m in MODELS.values() if m.kind == 'network'], ids=lambda m: m.name)
+def test_the_shortest_window_of_a_network_is_in_the_table(model):
+    def build(n_times: int):
+        at = ((0.1, 0.1, 0.1),) * 8
+        return factory(model)(Signal(n_chans=8, n_times=n_times, sfreq=120.0, positions=at), 3, axis_name=None)
+
+    build(model.least_times)
+    if model.least_times > 1:
+        with pytest.raises(RequestError, match=f'at least {model.least_times}'):
+            build(model.least_times - 1)
 
 
 @pytest.mark.parametrize('name', files('jbench/models', *SHARED))

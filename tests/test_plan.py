@@ -442,7 +442,8 @@ def test_the_order_of_overrides_task_dataset_config_user(tmp_path, monkeypatch):
     config = tmp_path / 'c.py'
     config.write_text("def get():\n    return {'recipe.lr': 3.0, 'recipe.patience': 3, 'recipe.batch_size': 3}\n")
     monkeypatch.setattr(plan, 'tasks', lambda: {'p3': (task,)})
-    monkeypatch.setattr(plan, 'datasets', lambda known=plan.datasets(): {**known, 'SimulatedP3': dataset})
+    known = {**plan.datasets(), 'SimulatedP3': dataset}
+    monkeypatch.setattr(plan, 'datasets', lambda: known)
     args = arguments.parse(['--task=p3', f'--config={config}', '--set', 'recipe.lr=4', f'--workdir={tmp_path}'])
     cells, _, _ = run._plan(args)
     made = cells[0].task

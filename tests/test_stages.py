@@ -67,6 +67,20 @@ def test_a_task_without_data_does_not_keep_others_from_running(few, tmp_path, ca
     assert {r['task'] for r in stored(tmp_path)} == {'p3'}
 
 
+def test_all_leaves_out_what_cannot_run_here_and_says_so(few, tmp_path, monkeypatch, capsys):
+    known = {n: plan.tasks()[n] for n in ('p3', 'zyma_arithmetic', 'fmri/image', 'emg/typing')}
+    monkeypatch.setattr(plan, 'tasks', lambda: known)
+    argv = ['--task=all', '--debug', '--simulated=yes', '--seeds=33', f'--workdir={tmp_path}']
+    assert run.main(argv) == 0
+    said = capsys.readouterr().err
+    assert "not run: task 'zyma_arithmetic' has no embedded simulation" in said
+    assert "not run: model 'eegnet' needs windows of at least 27 samples; those of task 'fmri/image' have 4" in said
+    assert "not run: model 'eegnet' predicts targets of kind" in said and "that of task 'emg/typing' is" in said
+    assert {r['task'] for r in stored(tmp_path)} == {'p3'}
+    assert run.main([*argv, '--task=p3,fmri/image']) == 1, 'what was named and cannot run is a fault'
+    assert run.main([*argv, '--task=fmri/image,emg/typing']) == 2 and 'no task can run' in capsys.readouterr().err
+
+
 def test_an_estimator_stops_when_asked(few, tmp_path, monkeypatch):
     class Stopped(StopSignal):
         def __call__(self):

@@ -59,6 +59,7 @@ MODELS = {
             paradigms=SERIES,
             published=(('polluted', True),),
             n_parameters=1456,
+            least_times=27,
             citation='Lawhern et al. (2018), J. Neural Eng. 15, 056013',
         ),
         ModelSpec(
@@ -69,6 +70,7 @@ MODELS = {
             targets=ONE_ANSWER,
             paradigms=SERIES,
             n_parameters=36320,
+            least_times=99,
             citation='Schirrmeister et al. (2017), Hum. Brain Mapp. 38, 5391-5420',
         ),
         ModelSpec(
@@ -79,6 +81,7 @@ MODELS = {
             targets=ONE_ANSWER,
             paradigms=SERIES,
             n_parameters=146025,
+            least_times=10,
             citation='Schirrmeister et al. (2017), Hum. Brain Mapp. 38, 5391-5420',
         ),
         ModelSpec(
@@ -90,6 +93,7 @@ MODELS = {
             paradigms=SERIES,
             published=(('polluted', True),),
             n_parameters=277440,
+            least_times=99,
             citation='Song et al. (2023), IEEE Trans. Neural Syst. Rehabil. Eng. 31, 710-719',
         ),
         ModelSpec(
@@ -100,6 +104,7 @@ MODELS = {
             targets=ONE_ANSWER,
             paradigms=SERIES,
             n_parameters=26974,
+            least_times=58,
             citation='Gemein et al. (2020), NeuroImage 220, 117021',
         ),
         ModelSpec(
@@ -120,6 +125,7 @@ MODELS = {
             targets=ONE_ANSWER,
             paradigms=SERIES,
             n_parameters=150280,
+            least_times=64,
             citation='Zhao et al. (2024), Sci. Rep. 14, 20237',
         ),
         ModelSpec(
@@ -141,6 +147,7 @@ MODELS = {
             target='jbench.models.eegnex:eegnex',
             targets=ONE_ANSWER,
             paradigms=SERIES,
+            least_times=22,
             citation='Chen et al. (2024), Biomed. Signal Process. Control 87, 105475',
         ),
         ModelSpec(
@@ -150,6 +157,7 @@ MODELS = {
             target='jbench.models.emg2qwerty:emg2qwerty',
             targets=('keystrokes',),
             paradigms=('emg',),
+            least_times=2048,
             citation='Sivakumar et al. (2024), NeurIPS 37, 91373-91389',
         ),
         ModelSpec(
@@ -297,6 +305,7 @@ MODELS = {
             title='Untrained EEGNet',
             family='baselines',
             target='jbench.models.eegnet:eegnet',
+            least_times=27,
             citation='NeuralBench',
             targets=ONE_ANSWER,
             trained=False,
