@@ -25,18 +25,8 @@ from jbench.models.blocks import Model, Variables
 from jbench.spec import RequestError, Signal
 
 FIXTURES = Path(__file__).parent / 'fixtures' / 'networks'
-WITHOUT_PEER = {'simpleconv_time_agg'}  # not in braindecode
+WITHOUT_PEER = {'simpleconv_time_agg', 'emg2qwerty', 'fmri_linear', 'fmri_mlp'}  # not in braindecode
 NETWORKS = [m.name for m in MODELS.values() if m.family == 'classic' and m.name not in WITHOUT_PEER]
-MIN_TIMES = {
-    'shallow_fbcsp_net': 99,
-    'deep4net': 10,
-    'eegnet': 27,
-    'bdtcn': 58,
-    'atcnet': 1,
-    'eegconformer': 99,
-    'ctnet': 64,
-    'eegnex': 22,
-}  # windows of fewer samples are refused
 MIN_CHANS = {'shallow_fbcsp_net': 2, 'deep4net': 2}  # where not 1
 FAST = ((2, 120, 3), (19, 1200, 3))
 N_DRAWN, N_DROPPED = 50, 500  # fresh networks, passes with dropout
@@ -131,7 +121,7 @@ def test_wrong_weights_are_refused_by_name(name: str, tmp_path: Path) -> None:
 @each_network
 def test_what_a_network_cannot_read_is_refused(name: str) -> None:
     """Before anything is computed, with the name of the network, its limit and what was asked."""
-    times, chans = MIN_TIMES[name], MIN_CHANS.get(name, 1)
+    times, chans = MODELS[name].least_times, MIN_CHANS.get(name, 1)
     for shape, parts in {
         (chans, times - 1, 2): (str(times), str(times - 1), 'samples'),
         (chans - 1, times, 2): ('one channel' if chans == 1 else f'{chans} channels', f'got {chans - 1}'),
