@@ -1,7 +1,7 @@
 """Are the models adequate on real recordings? Every open set with every model, against floors measured without jbench.
 
 Command: python configs/real_check.py --data_dir=DIR
-Minutes: about an hour on 2 cores (not timed whole yet), most of it networks; --sets=muse,haxby and --models=baselines
+Minutes: 46 on 2 cores beside some other work, most of it networks; --sets=muse,haxby and --models=baselines
 choose; the same command goes on where it was.
 
 Three tables, and exit status 1 if a floor is missed or a control is beaten:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import runpy
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
 from jbench.checks import check
+from jbench.data.recording import EVENT_TYPE
 from jbench.overrides import override, paths
-from jbench.spec import Dataset, Override, RequestError, Task
+from jbench.spec import Dataset, Override, RequestError, Task, unknown
 
 
 def config_overrides(path: str) -> tuple[Override, ...]:
@@ -47,8 +49,15 @@ def _typed(spec: Task | Dataset, path: str) -> Task | Dataset:
         for field in paths(spec):
             if field not in ('overrides', 'recipe'):  # pairs of which the second may be anything
                 spec = override(spec, field, attrgetter(field)(spec))
+        if not re.fullmatch(r'\w[\w.-]*', spec.name):  # folders are called so
+            raise RequestError("name: expected letters, digits, '_', '-' and '.' alone")
+        if spec.device not in EVENT_TYPE:
+            raise unknown('device', spec.device, EVENT_TYPE)
         if isinstance(spec, Task):
             check(spec)
+            for name, _ in spec.overrides:
+                if name not in spec.datasets:
+                    raise unknown('dataset of its overrides', name, spec.datasets)
     except (RequestError, TypeError, AttributeError) as error:
         said = str(error).removeprefix('--set ')
         raise RequestError(f'--task={path}: {type(spec).__name__} {spec.name!r}: {said}; see jbench/spec.py') from None

@@ -232,7 +232,7 @@ def choose_dataset(task: Task, named: Dataset | None, data_dir: Path | None, wor
     """
     from jbench.data.cache import locate
 
-    core = named or datasets()[task.datasets[0]]
+    core = named or find_dataset(task.datasets[0])
     stand_in = datasets().get(task.simulated or '')
     if named is None and simulated == 'yes':
         if stand_in is None:
@@ -251,7 +251,10 @@ def choose_dataset(task: Task, named: Dataset | None, data_dir: Path | None, wor
 def apply(task: Task, dataset: Dataset, user: tuple[Override, ...]) -> Task:
     """The task as it runs on a dataset: the task's overrides for it, then the dataset's recipe, then the user's own."""
     for path, value in (*dict(task.overrides).get(dataset.name, ()), *dataset.recipe):
-        task = override(task, path, value)
+        try:
+            task = override(task, path, value)
+        except KeyError:  # of a file of one's own
+            raise unknown(f'field in the overrides of task {task.name!r}', path, options(task)) from None
     for path, value in user:
         known = options(task)
         if path not in known:

@@ -100,7 +100,8 @@ def _plan(args: argparse.Namespace) -> tuple[list[Cell], list[plan.Choice], list
             if len(choices) == 1:
                 raise
             absent.append(str(error))
-    if not choices or (absent and not cells):
+    if not cells:
+        absent = absent or [f'no model of --model={args.model} fits; one that is named runs on every paradigm']
         raise RequestError('no task can run:\n  ' + '\n  '.join(absent))
     return list({c.key: c for c in cells}.values()), choices, absent
 
@@ -247,7 +248,7 @@ def _stages(
         elif prepared[c.source] is None:
             refused.append(c)
     if 'check' in args.stages:
-        _look(args, {c.source + c.task.full_name: c for c in cells if prepared[c.source]}, prepared, attempt)
+        _look(args, [c for c in cells if prepared[c.source]], prepared, attempt)
     for c in cells:
         if 'report' in args.stages and 'train' not in args.stages:
             found += attempt(c, partial(stages.stored, c, args.seeds, context)) or []
@@ -265,15 +266,11 @@ def _stages(
     return (1 if failed or refused or broken else 0), found
 
 
-def _look(
-    args: argparse.Namespace, cells: dict[str, Cell], prepared: dict[str, Any], attempt: Callable[..., Any]
-) -> None:
+def _look(args: argparse.Namespace, cells: list[Cell], prepared: dict[str, Any], attempt: Callable[..., Any]) -> None:
     """What the data of each task hold, on stdout and as pages."""
     from jbench.report import look, text
 
-    seen = [
-        attempt(c, partial(look.look, c, prepared[c.source][0], args.data_dir, args.workdir)) for c in cells.values()
-    ]
+    seen = [attempt(c, partial(look.look, c, prepared[c.source][0], args.data_dir, args.workdir)) for c in cells]
     shown = [facts for facts in seen if facts is not None]
     print(text.as_json(shown) if args.format == 'json' else '\n'.join(map(look.text, shown)))
 

@@ -21,7 +21,7 @@ from jbench.fit import Interrupted
 from jbench.models import factory
 from jbench.models.baselines import Part, Training
 from jbench.progress import Progress, StopSignal
-from jbench.spec import Cell, RequestError, spec_hash
+from jbench.spec import Cell, RequestError
 
 DEBUG_WINDOWS = 256  # of each split, with --debug
 
@@ -90,8 +90,7 @@ def _train(
 ) -> list[dict[str, Any]]:
     folder, prepare_seconds = prepared
     home = results.result_dir(context.workdir, cell)
-    digest = ''.join(fs.sha256_file(folder / name) for name in ('manifest.json', *encoders.files(folder)))
-    digest = digest[:16] if len(digest) == 64 else spec_hash(digest)
+    digest = prepared_set.digest(folder)
     done, refused = {}, ''
     if parallel.first():  # others could read files that it is about to write
         try:

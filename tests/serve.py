@@ -164,8 +164,12 @@ def main(argv: list[str]) -> int:
     """The command, with one dataset redirected."""
     name, url, *rest = argv
     dataset = redirected(name, url)
-    plan.datasets()[dataset.name] = dataset
-    return run.main(rest)
+    known = plan.datasets()
+    before, known[dataset.name] = known[dataset.name], dataset
+    try:
+        return run.main(rest)
+    finally:
+        known[dataset.name] = before  # for the tests that follow in this process
 
 
 if __name__ == '__main__':

@@ -124,3 +124,9 @@ def test_a_field_that_does_not_exist_is_refused(tmp_path):
         jbench.load(jbench.task('p3'), workdir=tmp_path, simulated=True, changes={'recipe.batchsize': 3})
     with pytest.raises(RequestError, match='expected what'):
         jbench.load('p3')
+
+
+def test_a_task_of_ones_own_whose_dataset_is_not_known_is_refused(tmp_path):
+    mine = dataclasses.replace(jbench.task('p3').spec, name='mine', datasets=('Nope',))
+    with pytest.raises(RequestError, match="unknown dataset 'Nope'"):
+        jbench.load(jbench.task(mine), workdir=tmp_path)

@@ -175,6 +175,15 @@ def test_a_wrong_table_of_events_is_one_clear_finding(tree, text, said):
     assert said in str(bids.events(tree / 'events.tsv', raw_of(tree)))
 
 
+@pytest.mark.parametrize('ending', ['edf', 'bdf'])
+def test_a_truncated_file_is_named(tmp_path, ending):
+    path = tmp_path / f'S01.{ending}'
+    files.edf(path, NAMES, 100, 20)
+    assert bids.check_signal(str(path)) is None
+    path.write_bytes(path.read_bytes()[:-600])  # MNE reads it as a shorter one
+    assert 'the file is truncated' in str(bids.check_signal(str(path)))
+
+
 def test_a_file_whose_content_was_never_fetched_is_named(tree):
     path = Path(refs(tree)[0].files[0])
     path.unlink()
@@ -454,6 +463,30 @@ def test_a_folder_of_ones_own_is_read_as_it_lies(tmp_path, kind):
     assert kind == 'fif' or found[0].files[1].endswith(('_events.tsv', '_events.csv'))
 
 
+def test_the_parts_of_a_long_file_are_one_recording(tmp_path):
+    """MNE goes on to the later ones by itself: as recordings of their own they would count twice."""
+    (_, dataset), *_ = plan.select_tasks(str(EXAMPLE))
+    root, info = tmp_path / dataset.name, mne.create_info(NAMES, 100, 'eeg', verbose='ERROR')
+    root.mkdir()
+    raw = mne.io.RawArray(files.noise(tmp_path / 'x', 4, 150_000) * 1e-6, info, verbose='ERROR')
+    for subject, naming in (('S01', 'neuromag'), ('S02', 'bids')):
+        name, size = root / f'{subject}_rest_raw.fif', {'split_size': '2MB', 'buffer_size_sec': 1}
+        raw.save(name, split_naming=naming, verbose='ERROR', **size)
+    raw.crop(0, 10).save(root / 'S03_raw-2.fif', verbose='ERROR')  # no part: its first one is not there
+    assert len(list(root.glob('*.fif'))) > 4
+    found = find_recordings(dataset, tmp_path)
+    assert [r.subject for r in found] == ['S01', 'S02', 'S03']
+    assert import_module(dataset.source).read(found[0]).raw.n_times == 150_000
+
+
+def test_two_files_of_one_name_are_refused(tmp_path):
+    (_, dataset), *_ = plan.select_tasks(str(EXAMPLE))
+    for folder in ('S01', 'S02'):
+        files.edf(tmp_path / 'MyRest2026' / folder / 'rest.edf', NAMES, 100, 3)
+    with pytest.raises(RequestError, match='two files of one name; keep one, or call each <subject>_<anything>'):
+        find_recordings(dataset, tmp_path)
+
+
 def ask(home: Path, work: Path, *flags: str, task: Path | str = EXAMPLE) -> list[str]:
     return [f'--task={task}', f'--data_dir={home}', f'--workdir={work}', '--seeds=33', '--format=json', *flags]
 
@@ -485,6 +518,14 @@ def test_it_runs_from_the_command_line(tmp_path, capsys):
         ('Window(duration=2.0, stride=2.0)', '2.0', "Task 'my_eyes'"),
         ('TASKS = (', 'TASKS = ((', 'was never closed'),
         ('import Classes', 'import Clases', "cannot import name 'Clases'"),
+        ("name='my_eyes'", "name='../eyes'", "expected letters, digits, '_', '-' and '.' alone"),
+        ("category='mine'", "category='mine', device='egg'", "unknown device 'egg'; did you mean"),
+        ('paradigm=', "overrides=(('MyRest', ()),), paradigm=", "unknown dataset of its overrides 'MyRest'"),
+        (
+            'paradigm=',
+            "overrides=(('MyRest2026', (('window.strat', 0.5),)),), paradigm=",
+            "'window.strat'; did you mean 'window.start'",
+        ),
     ],
 )
 def test_a_wrong_file_is_one_clear_error(tmp_path, capsys, old, new, said):

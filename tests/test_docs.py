@@ -15,6 +15,8 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
+from jbench.spec import Download
+
 ROOT = Path(__file__).parents[1]
 PAGES = ('add_a_dataset', 'add_a_task', 'add_a_model')
 TABLES = {'in TASKS': 'TASKS = (\n', 'in the table': '    for m in (\n'}  # what an entry is put behind
@@ -97,6 +99,12 @@ def test_what_a_page_shows_works(page, house):
             assert '6 of 6 recordings here' in done.stdout
         if '--stage=check' in argv:
             assert '6 present, 6 expected' in done.stdout and 'page: jbench-work/check/' in done.stdout
+
+
+def test_the_place_to_fetch_from_is_of_its_type(tmp_path):
+    (block,) = (b for b in blocks('add_a_dataset') if b.text.startswith('download = '))
+    (tmp_path / 'fact.py').write_text(f'from jbench.spec import Download\n{block.text}')
+    assert isinstance(runpy.run_path(str(tmp_path / 'fact.py'))['download'], Download)
 
 
 @pytest.mark.parametrize('page', PAGES)

@@ -442,6 +442,22 @@ def test_what_cannot_be_fetched_is_said_and_the_others_come(served, tmp_path, ca
     assert sorted(p.name for p in tmp_path.iterdir() if p.name in {d.name for d in wanted}) == ['Broken', 'Good']
 
 
+@pytest.mark.parametrize(
+    ('place', 'said'),
+    [
+        (Download(url='gs://bucket/'), 'expected the address of a folder'),
+        (Download(url='https://example.org/eyes'), 'expected the address of a folder'),
+        (Download(url='moabb:Eyes'), 'expected the address of a folder'),
+        (Download(url='https://example.org/eyes/', registered='absent.sha256'), 'no such list of sums'),
+    ],
+)
+def test_an_address_of_ones_own_that_leads_nowhere_is_one_error(tmp_path, place, said):
+    dataset = dataclasses.replace(SMALL, source='jbench.data.sources.folder', download=place)
+    with pytest.raises(RequestError, match=said):
+        download.fetch(dataset, tmp_path / 'Small', lambda *_: None, lambda _: None)
+    assert not (tmp_path / 'Small').exists()
+
+
 def test_exit_statuses():
     assert [download.Outcome(*o).status for o in (([1], [], []), ([1], [1], []), ([], [], [1]))] == [0, 1, 2]
 

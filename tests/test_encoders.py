@@ -59,8 +59,10 @@ class Shouter:
 def test_each_stimulus_is_looked_at_once_and_work_that_was_stopped_goes_on(tmp_path, monkeypatch) -> None:
     for name, text in (('a.wav', 'one'), ('b.wav', 'three'), ('same.wav', 'one')):
         (tmp_path / name).write_text(text)
-    look = Shouter()
+    look, hashed = Shouter(), list[str]()
     monkeypatch.setattr(embedders, 'load', lambda name, encoder, source: look)
+    digest = fs.sha256_file
+    monkeypatch.setattr(fs, 'sha256_file', lambda path: hashed.append(path.name) or digest(path))
     names = [f'a.wav@{k}.000+2.000' for k in range(3)] + ['b.wav@-1.500+2.000', 'b.wav@-1.500+2.000']
 
     class Stop(Exception):
@@ -74,7 +76,7 @@ def test_each_stimulus_is_looked_at_once_and_work_that_was_stopped_goes_on(tmp_p
     with pytest.raises(Stop):
         encoders.embed('wav2vec2_xlsr', names, tmp_path / 'c', 'hub/name', root=tmp_path, report=stop)
     found = encoders.embed('wav2vec2_xlsr', names, tmp_path / 'c', 'hub/name', root=tmp_path)
-    assert look.asked == [('a.wav', 3), ('b.wav', 1)]
+    assert look.asked == [('a.wav', 3), ('b.wav', 1)] and hashed == ['a.wav', 'b.wav'] * 2, 'each file read once a call'
     assert found.tolist() == [[3, 0, 2], [3, 1, 2], [3, 2, 2], [5, -1.5, 2], [5, -1.5, 2]]
     encoders.embed('wav2vec2_xlsr', ['same.wav@1.000+2.000'], tmp_path / 'c', 'hub/name', root=tmp_path)
     assert len(look.asked) == 2, 'the same content under another name'
@@ -119,6 +121,9 @@ def test_what_a_prepared_set_is_given(tmp_path: Path) -> None:
     save(path, {n: np.full(300, k, np.float32) for k, n in enumerate('ab')})
     provide()
     assert encoders.stored(folder, ['b', 'a', 'a'])[:, 0].tolist() == [1, 0, 0]
+    save(path, {n: np.full(300, k + 5, np.float32) for k, n in enumerate('ab')})
+    provide()  # others lie there now
+    assert encoders.stored(folder, ['b', 'a'])[:, 0].tolist() == [6, 5]
     path.unlink()
     provide()  # there already
     with pytest.raises(RequestError, match='not there'):
@@ -132,6 +137,14 @@ def test_the_table_is_that_of_the_protocol() -> None:
         states = [np.full((2, 3), k) for k in range(depth + 1)]
         found = embedders.averaged(states, encoders.ENCODERS[name].layers)
         np.testing.assert_allclose(found, np.full((2, 3), np.mean(layers)))
+
+
+def test_pictures_and_films_are_seen_as_published() -> None:
+    """torchvision's size, int(518 * long / short); and frames from the first one on, whatever its time."""
+    assert embedders.resized((318, 212)) == (777, 518) and embedders.resized((40, 60)) == (518, 777)
+    for begin in (0.0, 1.4):
+        frames = embedders.seen(begin + np.arange(48) / 24, 0.26, 4.0)
+        assert frames[0] == 0 and frames[-1] == 6 and (np.diff(frames) >= 0).all()
 
 
 # ---- networks: tiny ones ----

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 
 import answers
@@ -10,6 +11,7 @@ import pytest
 
 from jbench import fit, metrics, progress, results, sequences, stages
 from jbench.data import encoders, fs, loader, prepared_set
+from jbench.report import catalogue
 from jbench.spec import RequestError
 
 
@@ -118,6 +120,8 @@ def test_other_embeddings_are_other_data(context):
     cell = answers.cell('words', recipe__max_epochs=2)
     result, _ = run(cell, context)
     assert run(cell, context)[0] == result, 'finished'
+    asked = argparse.Namespace(data_dir=None, workdir=context.workdir, seeds=[33], if_exists='resume')
+    assert catalogue._plan_cell(cell, asked)['finished'] == [33], 'a plan knows that'
     folder = stages.prepare(cell, context)[0]
     stored = fs.read_npz(folder / 'stimuli.npz')
     fs.write_atomic(folder / 'stimuli.npz', fs.npz_bytes({**stored, 'vectors': stored['vectors'][::-1]}))

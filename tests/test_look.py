@@ -72,6 +72,12 @@ def test_json_holds_the_same(work, capsys):
     assert facts['windows']['class Target']['train'] > 0 and facts['findings'] == [] and Path(facts['page']).exists()
 
 
+def test_each_version_of_a_task_is_shown(work, capsys):
+    ask = ['--task=p3@1,p3@2', *ASK[1:], f'--workdir={work}', '--format=json']
+    assert run.main(ask) == 0
+    assert [facts['task'] for facts in json.loads(capsys.readouterr().out)] == ['p3@1', 'p3@2']
+
+
 def test_the_response_to_targets_is_seen(few, data):
     figure = Figure()
     pictures.of_windows(few, data)['evoked'][1](figure)
@@ -94,6 +100,10 @@ def test_every_kind_of_target_is_counted_and_drawn(kind, few, data):
     other = dataclasses.replace(data, kind=kind, y=y, **more)
     counts, train = look._counts(few.dataset, other), other.rows('train')
     assert counts[name]['train'] == expected(y[train]) and counts['windows']['train'] == len(train)
+    left = look._counts(few.dataset, dataclasses.replace(other, split=np.where(np.arange(n) < 7, '', data.split)))
+    assert left['windows']['in no part'] == 7 and left[name]['in no part'] == '-'
+    if kind == 'labels':  # of which no window has one
+        assert set(pictures._groups(few.dataset, dataclasses.replace(other, y=0 * y), train)) == {'all windows'}
     for _, draw in pictures.of_windows(few, other).values():
         assert pictures.png(draw, '').startswith(b'\x89PNG')
 

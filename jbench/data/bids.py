@@ -154,13 +154,13 @@ def read(ref: RecordingRef) -> mne.io.BaseRaw | Finding:
 
 
 def check_signal(path: str) -> Finding | None:
-    """Refuse a file that is absent, empty, a web page, or a truncated EDF."""
+    """Refuse a file that is absent, empty, a web page, or a truncated EDF or BDF."""
     if Path(path).is_dir():
         return None
     if not Path(path).exists():
         found, remedy = 'a link to nothing', 'fetch the content of the file (git-annex and DataLad store links first)'
         return Finding(path, 'the file must be there', found, 'a recording', remedy)
-    return check_edf(path) if path.lower().endswith('.edf') else check_file(path)
+    return check_edf(path) if path.lower().endswith(('.edf', '.bdf')) else check_file(path)
 
 
 @contextlib.contextmanager
@@ -208,7 +208,8 @@ def events(
     last, seconds, sfreq = out['onset'].max(initial=0.0), raw.n_times / raw.info['sfreq'], raw.info['sfreq']
     if seconds < last <= raw.n_times:
         rule, found_ = 'onsets must be in seconds', f'{last:g} in a recording of {seconds:.1f} s'
-        return Finding(str(path), rule, found_, 's from its start', f'divide samples by the rate, {sfreq:g} Hz')
+        remedy = f'divide samples by the rate, {sfreq:g} Hz; if these are seconds, the recording is truncated'
+        return Finding(str(path), rule, found_, 's from its start', remedy)
     order = np.argsort(out['onset'], kind='stable')
     return {name: v[order] for name, v in out.items()}
 

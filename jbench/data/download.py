@@ -102,9 +102,10 @@ def fetch(dataset: Dataset, folder: Path, report: Report, say: Callable[[str], N
     say(f'{dataset.name}: from {dataset.host}, licence {dataset.licence}; cite {dataset.citation}')
     what, place = f'download {dataset.name}', _place(dataset)
     lock = partial(fs.locked, folder / LOCK, lambda: report(what, 0, 1, 'waits for another process'))
-    if place.url.startswith('moabb:'):
+    if place.url.startswith('moabb:') and hasattr(source := import_module(dataset.source), 'fetch'):
         with lock():
-            return import_module(dataset.source).fetch(dataset, folder, partial(report, what), say)
+            return source.fetch(dataset, folder, partial(report, what), say)
+    hosts.check_address(place)
     files = _kept(dataset, folder)
     missing = _missing(folder, files, partial(report, what)) if files else None
     came = 0
@@ -129,6 +130,8 @@ def _kept(dataset: Dataset, folder: Path) -> list[File]:
     place, path = _place(dataset), folder / KEPT
     if place.registered:
         path = Path(str(import_module(dataset.source).__file__)).with_name(place.registered)
+        if not path.is_file():
+            raise RequestError(f'{path}: no such list of sums; put it there, or leave out `registered`')
         return _wanted(place, parse_list(path.read_text(), place.url, str(path)), str(path))
     if not path.exists():
         return []

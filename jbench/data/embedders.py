@@ -65,6 +65,21 @@ def averaged(states: Sequence[np.ndarray], layers: Sequence[float]) -> np.ndarra
     return total
 
 
+def resized(size: tuple[int, int]) -> tuple[int, int]:
+    """Width and height with SHORTER_SIDE as the smaller one, the other rounded down."""
+    width, height = (SHORTER_SIDE * n // min(size) for n in size)
+    return width, height
+
+
+def seen(times: np.ndarray, end: float, frequency: float) -> np.ndarray:
+    """Numbers of the FRAMES frames that show the 1 / frequency s before `end`, of frames at `times` (s).
+
+    A film is counted from its first frame, whose own time may be later than 0.
+    """
+    at = np.maximum(0, end - np.arange(FRAMES)[::-1] / FRAMES / frequency)
+    return np.asarray(np.searchsorted(times - times[0], at, 'right') - 1)
+
+
 def _image(encoder: Encoder, source: str) -> Look:
     from PIL import Image
     from transformers import AutoImageProcessor
@@ -74,10 +89,8 @@ def _image(encoder: Encoder, source: str) -> Look:
 
     def look(path: Path, parts: Sequence[Any]) -> np.ndarray:
         with Image.open(path) as file:
-            image = file.convert('RGB')
-        scale = SHORTER_SIDE / min(image.size)
-        size = [SHORTER_SIDE if n == min(image.size) else int(n * scale) for n in image.size]
-        pixels = np.asarray(image.resize(size, Image.Resampling.BILINEAR), np.float32).transpose(2, 0, 1) / 255
+            image = file.convert('RGB').resize(resized(file.size), Image.Resampling.BILINEAR)
+        pixels = np.asarray(image, np.float32).transpose(2, 0, 1) / 255
         inputs = processor(images=pixels, do_rescale=False, return_tensors='pt')
         return averaged(states(**inputs), encoder.layers).mean(0)[None].repeat(len(parts), 0)
 
@@ -154,11 +167,11 @@ def _video(encoder: Encoder, source: str) -> Look:
     def look(path: Path, parts: Sequence[Part]) -> np.ndarray:
         with av.open(str(path)) as file:
             shown = [(f.time, f.to_ndarray(format='rgb24')) for f in file.decode(video=0)]
-        times, seconds = np.array([t for t, _ in shown]), shown[-1][0] + shown[-1][0] / max(1, len(shown) - 1)
+        times = np.array([t for t, _ in shown])
+        seconds = np.ptp(times) * len(shown) / max(1, len(shown) - 1)
         vectors = []
         for end in np.linspace(0, seconds, max(1, round(seconds * encoder.frequency)) + 1)[1:]:
-            at = np.maximum(0, end - np.arange(FRAMES)[::-1] / FRAMES / encoder.frequency)
-            frames = np.stack([shown[k][1] for k in np.searchsorted(times, at, 'right') - 1])
+            frames = np.stack([shown[k][1] for k in seen(times, end, encoder.frequency)])
             inputs = processor(videos=[frames], return_tensors='pt')
             vectors.append(averaged(states(**inputs), encoder.layers).mean(0))
         film = np.stack(vectors, 1)

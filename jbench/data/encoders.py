@@ -11,6 +11,7 @@ What is computed is NeuralBench's (protocol.md section 4). Nothing heavy is impo
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -74,7 +75,8 @@ def split_name(name: str) -> tuple[str, Part]:
 
 
 def provide(task: Task, dataset: Dataset, folder: Path, data_dir: Path | None, workdir: Path, report: Report) -> None:
-    """Put the embeddings of all stimuli of a prepared set beside it (`stimuli.npz`), if they are not there.
+    """Put the embeddings of all stimuli of a prepared set beside it (`stimuli.npz`), if they are not there, or those
+    that are were made by something else than what lies in `data_dir` now.
 
     Raises: RequestError where nothing gives them (it says what would), or where they are of another size than the
     encoder's.
@@ -88,20 +90,30 @@ def provide(task: Task, dataset: Dataset, folder: Path, data_dir: Path | None, w
     raw = fs.read_npz(folder / 'index.npz')['window.target']
     names = sorted({json.loads(text)[0] for text in raw.tolist()})
     path, encoder = folder / 'stimuli.npz', find(task.target.encoder)
-    if path.exists() and fs.read_npz(path)['names'].tolist() == names:
-        return
+    kept = fs.read_npz(path) if path.exists() else {}
     own = getattr(import_module(dataset.source), 'vectors', None)
+    places = _places(task.target.encoder, dataset, data_dir)
+    source = next((p for p in places if own is None and p.exists()), None)
+    identity = '' if source is None else _identity(source)
+    if kept and kept['names'].tolist() == names and (source is None or kept.get('source') == identity):
+        return
     if own is not None:
         vectors = np.asarray(own(names, encoder.size), np.float32)
+    elif source is None:
+        raise RequestError(
+            f'{dataset.name}: its stimuli need embeddings by {task.target.encoder}. Either put the files of '
+            f'{encoder.model} into {places[-1]}, or vectors made elsewhere, keyed by stimulus, into {places[0]} (or '
+            '.npz)'
+        )
     else:
-        source, root = _source(task.target.encoder, dataset, data_dir)
+        root = (data_dir or Path()) / dataset.name
         vectors = embed(task.target.encoder, names, workdir / 'embeddings', source, root=root, report=report)
     if vectors.shape != (len(names), encoder.size) or not np.isfinite(vectors).all():
         raise RequestError(
             f'{dataset.name}: the embeddings of its {len(names)} stimuli by {task.target.encoder} must be finite '
             f'numbers {[len(names), encoder.size]}, got {list(vectors.shape)}; {encoder.model} makes the right ones'
         )
-    fs.write_atomic(path, fs.npz_bytes({'names': np.array(names), 'vectors': vectors}))
+    fs.write_atomic(path, fs.npz_bytes({'names': np.array(names), 'vectors': vectors, 'source': np.array(identity)}))
 
 
 def files(folder: Path) -> list[str]:
@@ -154,7 +166,8 @@ def embed(
     absent = [s for s, (path, _) in files.items() if isinstance(path, Path) and not path.is_file()]
     if absent:
         raise RequestError(f'{len(absent)} stimuli are not below {root}: {_some(absent)}')
-    kept = {s: cache / f'{name}-{_identity(source)}' / f'{_digest(*files[s])}.npz' for s in files}
+    home, hashed = cache / f'{name}-{_identity(source)}', functools.cache(fs.sha256_file)  # many parts of one file
+    kept = {s: home / f'{_digest(*files[s], hashed)}.npz' for s in files}
     todo = [s for s in files if not kept[s].exists()]
     done, what = len(files) - len(todo), f'embed stimuli by {name}'
     report(what, done, len(files))
@@ -168,18 +181,11 @@ def embed(
     return np.stack([fs.read_npz(kept[s])['vector'] for s in stimuli])
 
 
-def _source(name: str, dataset: Dataset, data_dir: Path | None) -> tuple[Path, Path | None]:
-    """What gives the vectors of a data set, and the folder of its stimuli. Raises: RequestError."""
-    home = (data_dir or Path('<data_dir>')) / dataset.name
-    made = [home / 'embeddings' / f'{name}{suffix}' for suffix in ('.safetensors', '.npz')]
-    network = (data_dir or Path('<data_dir>')) / 'encoders' / name
-    for path in (*made, network):
-        if path.exists():
-            return path, home
-    raise RequestError(
-        f'{dataset.name}: its stimuli need embeddings by {name}. Either put the files of {ENCODERS[name].model} into '
-        f'{network}, or vectors made elsewhere, keyed by stimulus, into {made[0]} (or .npz)'
-    )
+def _places(name: str, dataset: Dataset, data_dir: Path | None) -> list[Path]:
+    """What may give the vectors of a data set, the first that is there: two files, then the encoder's folder."""
+    home = data_dir or Path('<data_dir>')
+    made = [home / dataset.name / 'embeddings' / f'{name}{suffix}' for suffix in ('.safetensors', '.npz')]
+    return [*made, home / 'encoders' / name]
 
 
 def _imported(path: Path, stimuli: Sequence[str]) -> np.ndarray:
@@ -214,15 +220,16 @@ def _located(name: str, encoder: Encoder, root: Path | None) -> tuple[Path | str
     return (root or Path()) / file, part
 
 
-def _digest(stimulus: Path | str, part: Part | None) -> str:
-    content = fs.sha256_file(stimulus) if isinstance(stimulus, Path) else stimulus
+def _digest(stimulus: Path | str, part: Part | None, of_file: Callable[[Path], str]) -> str:
+    content = of_file(stimulus) if isinstance(stimulus, Path) else stimulus
     return hashlib.sha256(repr((content, part)).encode()).hexdigest()
 
 
 def _identity(source: str | Path) -> str:
-    """What tells one encoder from another: names and sizes of its files, and its configuration."""
+    """What tells one encoder from another: names and sizes of its files, and its configuration. Of vectors in a file,
+    what they are."""
     folder = Path(source)
-    facts: list[Any] = [str(source)]
+    facts: list[Any] = [fs.sha256_file(folder) if folder.is_file() else str(source)]
     if folder.is_dir():
         facts = sorted((str(p.relative_to(folder)), p.stat().st_size) for p in folder.rglob('*') if p.is_file())
         facts += [fs.sha256_file(p) for p in sorted(folder.rglob('config.json'))]

@@ -66,6 +66,14 @@ def list_files(place: Download, session: requests.Session, say: Callable[[str], 
     return files
 
 
+def check_address(place: Download) -> None:
+    """Raises RequestError for an address that is of no host here."""
+    scheme = place.url.partition(':')[0]
+    if scheme not in (*LISTS, 'http', 'https') or (scheme.startswith('http') and not place.url.endswith('/')):
+        hosts = ', '.join(f'{name}:' for name in LISTS)
+        raise RequestError(f'{public(place.url)}: expected the address of a folder, https://.../, or of {hosts}')
+
+
 # ---- tokens ----
 
 

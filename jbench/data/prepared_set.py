@@ -14,7 +14,7 @@ from jbench.data import cache, encoders, fs, targets
 from jbench.data.division import divide
 from jbench.data.shards import Scale, Shards, scale_by_training_part
 from jbench.data.windows import n_samples
-from jbench.spec import Dataset, Signal, Task
+from jbench.spec import Dataset, Signal, Task, spec_hash
 
 
 @dataclass(frozen=True)
@@ -85,6 +85,12 @@ class PreparedSet:
 def _verify_once(folder: Path, digest: str) -> None:
     """Compare every file with the manifest, once in a process for each manifest."""
     cache.verify(folder)
+
+
+def digest(folder: Path) -> str:
+    """16 hex digits that change with anything in a prepared set, the embeddings of its stimuli included."""
+    found = ''.join(fs.sha256_file(folder / name) for name in ('manifest.json', *encoders.files(folder)))
+    return found[:16] if len(found) == 64 else spec_hash(found)
 
 
 def open_set(folder: Path, task: Task) -> PreparedSet:

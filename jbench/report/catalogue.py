@@ -184,7 +184,7 @@ def _dataset_facts(dataset: Dataset, data_dir: Path | None) -> Facts:
 def _plan_cell(cell: Cell, args: argparse.Namespace) -> Facts:
     """One cell: prepared or not, which seeds are finished, and how long the others take if they take as long."""
     from jbench import results
-    from jbench.data import cache, fs
+    from jbench.data import cache, fs, prepared_set
 
     folder, refs = cache.locate(cell.task, cell.dataset, args.data_dir, args.workdir)
     split = {k: v for k, v in to_json(cell.task.split).items() if v is not None}
@@ -205,7 +205,7 @@ def _plan_cell(cell: Cell, args: argparse.Namespace) -> Facts:
     manifest = fs.read_json(folder / 'manifest.json')
     facts |= {'recordings': len(manifest['recordings']), 'windows': manifest['n_windows']}
     facts['bytes'] = sum(f['bytes'] for f in manifest['files'].values())
-    digest, home = fs.sha256_file(folder / 'manifest.json')[:16], results.result_dir(args.workdir, cell)
+    digest, home = prepared_set.digest(folder), results.result_dir(args.workdir, cell)
     done = {s: r for s in args.seeds if (r := results.finished(home, s, digest)[0]) is not None}
     if done:
         facts['finished'] = [] if args.if_exists == 'overwrite' else list(done)

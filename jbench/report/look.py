@@ -153,9 +153,11 @@ def _counts(dataset: Dataset, data: PreparedSet) -> dict[str, dict[str, Any]]:
         for k, name in enumerate(class_names(dataset, data)):
             rows[f'class {name}'] = partial(_times, y[:, k] > 0 if y.ndim > 1 else y == k)
     parts = {p: data.rows(p) for p in pictures.PARTS}
-    if (data.split == '').any():
-        parts['in no part'] = data.rows('')
-    return {name: {part: count(numbers) for part, numbers in parts.items()} for name, count in rows.items()}
+    found = {name: {part: count(numbers) for part, numbers in parts.items()} for name, count in rows.items()}
+    if len(rest := data.rows('')):
+        for name, row in found.items():  # of what the task leaves out no target is known
+            row['in no part'] = rows[name](rest) if name in ('windows', 'subjects') else '-'
+    return found
 
 
 def _number(y: np.ndarray, of: Callable[[np.ndarray], Any], part: np.ndarray) -> str:

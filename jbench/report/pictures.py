@@ -115,7 +115,7 @@ def _groups(dataset: Dataset, data: PreparedSet, rows: np.ndarray) -> dict[str, 
     else:
         found = {'all windows': np.arange(len(rows))}
     largest = sorted(found, key=lambda n: -len(found[n]))[:GROUPS]
-    return {n: v for n, v in found.items() if n in largest and len(v)}
+    return {n: v for n, v in found.items() if n in largest and len(v)} or {'all windows': np.arange(len(rows))}
 
 
 def _amplitude(figure: Figure, looks: Sequence[Look], allowed: tuple[float, float], symbol: str) -> None:

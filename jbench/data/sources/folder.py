@@ -15,37 +15,51 @@ from typing import TYPE_CHECKING
 
 from jbench.data import bids
 from jbench.data.recording import Finding, Recording, RecordingRef
-from jbench.spec import Dataset
+from jbench.spec import Dataset, RequestError
 
 if TYPE_CHECKING:
     import mne
     import numpy as np
 
 _SUFFIX = re.compile('_(raw|eeg|meg|emg|nirs)$')
+# what MNE calls the later parts of a long file, and its first one
+_PARTS = ((r'(_(?:raw|eeg|meg|emg|nirs))-\d+(\.fif)', r'\1\2'), (r'_split-\d+(_[^.]*\.fif)', r'_split-01\1'))
 
 
 def recordings(dataset: Dataset, root: Path) -> list[RecordingRef]:
-    """One reference a file; `run` is what follows the subject in its name, the field `file` all of its name."""
+    """One reference a file; `run` is what follows the subject in its name, the field `file` all of its name.
+
+    Raises: RequestError for two files of one name.
+    """
     if found := bids.recordings(dataset, root):
         return found
-    refs = []
+    refs: dict[str, RecordingRef] = {}
     for path in sorted(root.rglob('*')):
         extension = next((e for e in bids.SIGNALS if path.name.lower().endswith(e)), None)
-        if extension is None:
+        if extension is None or _follows(path):
             continue
         stem = path.name[: -len(extension)]
         name = _SUFFIX.sub('', stem)
+        if name in refs:
+            where = f'{refs[name].files[0]} and {path}'
+            raise RequestError(f'{where}: two files of one name; keep one, or call each <subject>_<anything>')
         subject, _, run = name.partition('_')
         tables = [path.with_name(f'{name}_events{suffix}') for suffix in ('.tsv', '.csv')]
         others = [p for p in sorted(path.parent.glob(f'{stem}.*')) if p != path]  # .eeg, .vmrk, .fdt
         files = tuple(map(str, [path, *(p for p in tables if p.exists()), *others]))
-        refs.append(RecordingRef(dataset.name, subject.removeprefix('sub-'), '0', run, files, (('file', name),)))
-    return refs
+        refs[name] = RecordingRef(dataset.name, subject.removeprefix('sub-'), '0', run, files, (('file', name),))
+    return list(refs.values())
+
+
+def _follows(path: Path) -> bool:
+    """Whether a file is a later part of a long FIF file, to which MNE goes on by itself."""
+    firsts = (path.with_name(re.sub(later, first, path.name)) for later, first in _PARTS)
+    return any(first != path and first.exists() for first in firsts)
 
 
 def read(ref: RecordingRef) -> Recording | Finding:
     """The signal in the unit of its device, its events from the table beside it, else from its annotations."""
-    raw = _signal(ref.files[0]) if 'file' in dict(ref.fields) else bids.read(ref)
+    raw = bids.read(ref) if 'task' in dict(ref.fields) else _signal(ref.files[0])
     if isinstance(raw, Finding):
         return raw
     table = bids.sidecar(ref, 'events.tsv') or bids.sidecar(ref, 'events.csv')
