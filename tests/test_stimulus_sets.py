@@ -617,3 +617,8 @@ def test_the_sample_has_its_eeg_alone_and_four_kinds_of_stimuli(tmp_path: Path) 
         (at[1], 'right_visual', '3'),
         (at[2], 'left_visual', '2'),
     ]
+
+
+def test_a_recording_without_events_is_a_table_without_rows() -> None:
+    """So that the contract says which events are lacking."""
+    assert {k: v.tolist() for k, v in texts.columns([]).items()} == {'onset': [], 'duration': [], 'type': []}

@@ -17,7 +17,7 @@ def columns(rows: Sequence[Mapping[str, Any]]) -> dict[str, np.ndarray]:
     from jbench.data.targets import as_text
 
     rows = sorted(rows, key=lambda row: (row['onset'], -row['duration']))
-    names = dict.fromkeys(name for row in rows for name in row)
+    names = dict.fromkeys(name for row in rows for name in row) or {'type': None}
     times = {name: np.array([row[name] for row in rows], float) for name in ('onset', 'duration')}
     return times | {
         name: np.array([as_text(row.get(name, '')) for row in rows], str) for name in names if name not in times
