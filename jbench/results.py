@@ -242,8 +242,10 @@ def schema() -> dict[str, Any]:
 def _score_arrays(result: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> dict[str, Any]:
     """`score` of arrays as stored, asked as the result's config says."""
     task = to_json(result['config'])['task']
-    level = task.get('level', 'window')  # older results say nothing
-    return metrics.score(task['target']['kind'], task['metric'], arrays, result['dummy'], level)
+    scores = metrics.score(task['target']['kind'], task['metric'], arrays, result['dummy'], task.get('level', 'window'))
+    if 'level' not in task:  # older results say nothing of it
+        del scores['headline']['level']
+    return scores
 
 
 def _no_scores(result: Mapping[str, Any]) -> dict[str, Any]:

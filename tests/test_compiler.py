@@ -29,7 +29,7 @@ def test_programs_that_were_used_are_forgotten_so_that_memory_maps_never_run_out
         programs.draw(np.uint32(33))
         maps.append(len(Path('/proc/self/maps').read_text().splitlines()))
         assert len(held._made) == 1
-    assert maps[3] - maps[1] < (maps[1] - maps[0]) / 2 + 100, maps
+    assert maps[3] < maps[1] + 300, maps  # one alone takes some 700
     assert held.get(*asked(88)) is programs
 
 

@@ -101,7 +101,7 @@ def test_a_damaged_set_is_never_opened(prepared, tmp_path):
         whole = path.read_bytes()
         for bad in damages(whole, rng, 6):
             path.write_bytes(bad)
-            loader._verify_once.cache_clear()
+            prepared_set._verify_once.cache_clear()
             try:
                 same = path.name == 'manifest.json' and json.loads(bad) == meant  # a space became another one
             except ValueError:
@@ -110,7 +110,7 @@ def test_a_damaged_set_is_never_opened(prepared, tmp_path):
                 with pytest.raises(RequestError, match=rf'{re.escape(path.name)}.*(damaged|missing)'):
                     prepared_set.open_set(folder, task)
         path.write_bytes(whole)
-    loader._verify_once.cache_clear()
+    prepared_set._verify_once.cache_clear()
     assert len(prepared_set.open_set(folder, task).y) == len(prepared.y)
 
 
@@ -346,7 +346,8 @@ def test_a_forged_result_is_refused_in_words(name, tmp_path):
 
 
 def test_nothing_here_unpickles_or_runs_what_it_reads():
-    """By the source: no pickle, no eval, no shell; files are run where --config or --model names one."""
+    """By the source: no eval, no shell; files are run where --config, --task or --model names one. Pickles of arrays
+    alone are read (THINGS-EEG2), and encoders of stimuli are torch's, which reads weights only."""
     forbidden = {'pickle', 'dill', 'cloudpickle', 'joblib', 'marshal', 'shelve', 'yaml', 'torch'}
     calls = {'eval', 'exec', 'compile_command', 'system', 'popen', 'run_path', 'run_module', 'allow_pickle'}
     found = set()
@@ -354,12 +355,14 @@ def test_nothing_here_unpickles_or_runs_what_it_reads():
         for node in ast.walk(ast.parse(path.read_text())):
             names = [a.name.split('.')[0] for a in node.names] if isinstance(node, ast.Import | ast.ImportFrom) else []
             names += [(node.module or '').split('.')[0]] if isinstance(node, ast.ImportFrom) else []
-            assert not forbidden & set(names), path
+            found |= {(path.name, n) for n in forbidden & set(names)}
             if isinstance(node, ast.Call):
                 name = getattr(node.func, 'attr', getattr(node.func, 'id', ''))
                 keys = [k.arg for k in node.keywords if getattr(k.value, 'value', None) is True]
                 found |= {(path.name, n) for n in (name, *keys) if n in calls or n == 'shell'}
-    assert found == {('plan.py', 'run_path'), ('own.py', 'exec')}
+    run = {('own_files.py', 'run_path'), ('own.py', 'exec')}
+    torch = {('embedders.py', 'torch'), ('embedders.py', 'eval')}  # a method that stops dropout
+    assert found == run | torch | {('things_eeg2.py', 'pickle')}
 
 
 CANARY = 'import os\nopen(os.environ["CANARY"], "a").write(__file__ + "\\n")\nraise ImportError("canary")\n'

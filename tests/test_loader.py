@@ -255,7 +255,9 @@ def test_an_epoch_goes_on_from_any_chunk(data, kept, epoch, monkeypatch):
 
 
 def test_channels_that_a_recording_lacks_are_zero_rows(data):
-    manifest = {**data.manifest, 'ch_names': ['Extra', *data.manifest['ch_names']]}
+    names = data.manifest['ch_names']
+    recordings = [r | {'ch_names': names} for r in data.manifest['recordings']]
+    manifest = {**data.manifest, 'ch_names': ['Extra', *names], 'recordings': recordings}
     wider = dataclasses.replace(data, manifest=manifest, signal=dataclasses.replace(data.signal, n_chans=17))
     x, y = prepared_set.read(wider, np.arange(3), None), prepared_set.read(data, np.arange(3), None)
     assert not x[:, 0].any()
