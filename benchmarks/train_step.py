@@ -2,14 +2,17 @@
 
     pip install -e '.[peers]'
     python benchmarks/train_step.py --models=eegnet --peers=braindecode
+    python benchmarks/train_step.py --models=simpleconv_time_agg    # minutes; needs neuraltrain and the extra `test`:
+                                                                    # tests/make_simpleconv_fixture.py says how
 
 Batch 64, 480 samples, float32, two threads on each side, random windows that lie where the step expects them; what
 jbench computes once a window (the moments of EEGNet's data) is stated apart. Ours is the whole step as it trains:
 forward, backward, clipping, AdamW with its schedule. Theirs: forward, backward, torch's AdamW. A call is four steps,
 its time divided by four: ours are one program, which in a run loops over up to 16. Blocks of calls of the two sides
 take turns (A B A B ...), in one process, the threads of the waiting side asleep; the first call of a block does not
-count. Both start from the same weights, and the largest difference between what they compute is in the table: logits
-in evaluation; loss, gradient and running statistics in training, without dropout.
+count. SimpleConvTimeAgg takes one step a call, of seconds. Both start from the same weights, and the largest
+difference between what they compute is in the table: logits in evaluation; loss, gradient and running statistics in
+training, without dropout.
 
 On stdout a table (medians, 10 % quantiles, load), and as last line a JSON list of rows {model, n_chans, n_times,
 n_outputs, batch, phase, ours_ms, peer_ms, ratio, max_abs_difference}; times are medians in ms.
@@ -29,6 +32,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple
 from unittest import mock
 
@@ -46,7 +50,7 @@ from jbench.spec import Recipe, RequestError, Signal, unknown
 THREADS = 2  # as above
 BATCH, N_TIMES, SFREQ = 64, 480, 120.0
 SHAPES = ((8, 12), (64, 4))  # channels, classes
-STEPS = 4  # of a call
+STEPS = 4  # of a call; 1 of networks for accelerators
 BLOCKS, CALLS, WARM = 9, 4, 1  # blocks of each side, calls in a block, calls of it that do not count
 SECONDS = 20.0  # for a row; slower steps come in fewer and shorter blocks, at least 3 of 2
 RECIPE = Recipe()
@@ -59,9 +63,10 @@ PEERS = {
     'atcnet': 'ATCNet',
     'ctnet': 'CTNet',
     'eegnex': 'EEGNeX',
-}  # names in braindecode.models
-NEURALBENCH = tuple(name for name in PEERS if name != 'eegnex')
-GROUPS = {'classic': tuple(PEERS)}
+    'simpleconv_time_agg': 'SimpleConvTimeAgg',
+}  # names in braindecode.models; the last one is neuraltrain's
+GROUPS = {'classic': tuple(name for name in PEERS if not MODELS[name].accelerator)}
+NEURALBENCH = tuple(name for name in GROUPS['classic'] if name != 'eegnex')
 Timed = Callable[[], Any]  # one call, finished when it returns
 
 
@@ -73,7 +78,14 @@ class Side(NamedTuple):
     found: dict[str, dict[str, np.ndarray]]  # phase -> named arrays
 
 
-def ours(model: Model, x: np.ndarray, y: np.ndarray, weights: dict[str, np.ndarray]) -> tuple[Side, float]:
+def steps_of(name: str) -> int:
+    """Steps of a call."""
+    return 1 if MODELS[name].accelerator else STEPS
+
+
+def ours(
+    model: Model, x: np.ndarray, y: np.ndarray, weights: dict[str, np.ndarray], n_steps: int = STEPS
+) -> tuple[Side, float]:
     """jbench's steps from `weights`, and the ms that a batch's precomputed arrays take, once a window."""
     n_out = int(y.max()) + 1
     batch = {'x': jnp.asarray(x), 'y': jnp.asarray(y, jnp.int32), 'mask': jnp.ones(len(y), bool)}
@@ -81,7 +93,7 @@ def ours(model: Model, x: np.ndarray, y: np.ndarray, weights: dict[str, np.ndarr
     batch |= precompute(batch['x'])
     once = np.median([timed(lambda: jax.block_until_ready(precompute(batch['x']))) for _ in range(9)])
     signal = Signal(n_chans=x.shape[1], n_times=x.shape[2], sfreq=SFREQ)
-    tx, steps = optim.adamw(RECIPE, 1000), np.int32(STEPS)
+    tx, steps = optim.adamw(RECIPE, 1000), np.int32(n_steps)
     programs = parallel.compile_programs(
         model, tx, RECIPE, signal, n_out
     )  # those of a run, with their loop over a chunk
@@ -103,7 +115,7 @@ def ours(model: Model, x: np.ndarray, y: np.ndarray, weights: dict[str, np.ndarr
     def check(v: Any, batch: Any) -> Any:
         def loss(params: Any) -> Any:
             logits, new = model.apply(v | {'params': params}, batch, train=True, key=None)
-            return step.cross_entropy(logits, batch['y'], jnp.ones(n_out), 0.0)[0].mean(), new
+            return step.cross_entropy(logits, batch, jnp.ones(n_out), 0.0)[0].mean(), new
 
         return jax.value_and_grad(loss, has_aux=True)(v['params'])
 
@@ -116,12 +128,8 @@ def ours(model: Model, x: np.ndarray, y: np.ndarray, weights: dict[str, np.ndarr
     return Side(train, evaluate, found), float(once)
 
 
-def braindecode(name: str, x: np.ndarray, y: np.ndarray) -> tuple[Side, dict[str, np.ndarray]]:
-    """braindecode's steps, and its initial weights."""
-    import torch
-
-    torch.set_num_threads(THREADS)
-    torch.manual_seed(0)
+def braindecode(name: str, x: np.ndarray, n_out: int) -> Any:
+    """A network of braindecode."""
     try:
         import torchaudio  # noqa: F401
     except (ImportError, OSError):  # its wheel may want CUDA libraries; these networks never call it
@@ -131,7 +139,33 @@ def braindecode(name: str, x: np.ndarray, y: np.ndarray) -> tuple[Side, dict[str
 
     with warnings.catch_warnings():
         warnings.simplefilter('ignore')
-        net = getattr(models, PEERS[name])(n_chans=x.shape[1], n_times=x.shape[2], n_outputs=int(y.max()) + 1)
+        return getattr(models, PEERS[name])(n_chans=x.shape[1], n_times=x.shape[2], n_outputs=n_out)
+
+
+def neuraltrain(x: np.ndarray, n_out: int, places: np.ndarray) -> Any:
+    """SimpleConvTimeAgg of neuraltrain on channels at `places` [C, 3], as NeuralBench configures it."""
+    import torch
+
+    sys.path.insert(0, str(Path(__file__).parents[1] / 'tests'))
+    from make_simpleconv_fixture import CONFIG
+    from neuraltrain.models.simpleconv import SimpleConvTimeAgg
+
+    net = SimpleConvTimeAgg(**CONFIG).build(x.shape[1], n_out).eval()
+    where = torch.tensor(places, dtype=torch.float32)
+    plain = net.forward
+    net.forward = lambda inputs: plain(inputs, channel_positions=where.expand(len(inputs), -1, -1))
+    net(torch.tensor(x[:1]))  # lazy layers take their shapes
+    return net
+
+
+def theirs(name: str, x: np.ndarray, y: np.ndarray, places: np.ndarray) -> tuple[Side, dict[str, np.ndarray]]:
+    """The steps of the reference, and its initial weights."""
+    import torch
+
+    torch.set_num_threads(THREADS)
+    torch.manual_seed(0)
+    n_out, n_steps = int(y.max()) + 1, steps_of(name)
+    net = neuraltrain(x, n_out, places) if MODELS[name].positions else braindecode(name, x, n_out)
     weights = {k: v.numpy().copy() for k, v in net.state_dict().items()}
     inputs, labels = torch.tensor(x), torch.tensor(y)
     found = {'eval': {'logits': _without_grad(net, inputs)}, 'train': _one_pass(net, inputs, labels)}
@@ -140,13 +174,13 @@ def braindecode(name: str, x: np.ndarray, y: np.ndarray) -> tuple[Side, dict[str
 
     def train() -> None:
         net.train()
-        for _ in range(STEPS):
+        for _ in range(n_steps):
             optimiser.zero_grad(set_to_none=True)
             torch.nn.functional.cross_entropy(net(inputs), labels).backward()
             optimiser.step()
 
     def evaluate() -> None:
-        for _ in range(STEPS):
+        for _ in range(n_steps):
             _without_grad(net, inputs)
 
     return Side(train, evaluate, found), weights
@@ -168,10 +202,16 @@ def _one_pass(net: Any, inputs: Any, labels: Any) -> dict[str, np.ndarray]:
     drops = [m for m in net.modules() if isinstance(m, kind) or hasattr(m, 'att_drop')]  # attention drops by itself
     for drop in drops:
         drop.eval()
+    merger = getattr(net, 'merger', None)  # of SimpleConvTimeAgg: silences what lies around a point
+    silenced = merger and merger.dropout
+    if merger:
+        merger.dropout = 0
     loss = torch.nn.functional.cross_entropy(net(inputs), labels)
     loss.backward()
     found = {k: p.grad.numpy().copy() for k, p in net.named_parameters()}
     net.zero_grad()
+    if merger:
+        merger.dropout = silenced
     return found | {k: b.numpy().copy() for k, b in net.named_buffers()} | {'loss': loss.detach().numpy()}
 
 
@@ -182,7 +222,7 @@ def timed(work: Timed) -> float:
     return 1e3 * (time.perf_counter() - began)
 
 
-def take_turns(sides: tuple[Timed, Timed]) -> tuple[np.ndarray, np.ndarray]:
+def take_turns(sides: tuple[Timed, Timed], n_steps: int) -> tuple[np.ndarray, np.ndarray]:
     """Milliseconds a step of the counted calls of each side, blocks of which take turns."""
     taken: tuple[list[float], list[float]] = ([], [])
     for side in sides:
@@ -191,7 +231,7 @@ def take_turns(sides: tuple[Timed, Timed]) -> tuple[np.ndarray, np.ndarray]:
     calls = int(np.clip(SECONDS / BLOCKS / both, 2, CALLS))
     for _ in range(int(np.clip(SECONDS / (calls * both), 3, BLOCKS))):
         for side, into in zip(sides, taken, strict=True):
-            into += [timed(side) / STEPS for _ in range(calls)][min(WARM, calls - 2) :]
+            into += [timed(side) / n_steps for _ in range(calls)][min(WARM, calls - 2) :]
     return np.array(taken[0]), np.array(taken[1])
 
 
@@ -207,12 +247,13 @@ def measure(name: str, n_chans: int, n_out: int) -> list[dict[str, Any]]:
     rng = np.random.default_rng(0)
     x = rng.standard_normal((BATCH, n_chans, N_TIMES)).astype(np.float32)
     y = np.arange(BATCH) % n_out
-    peer, weights = braindecode(name, x, y)
-    model = build(MODELS[name], Signal(n_chans=n_chans, n_times=N_TIMES, sfreq=SFREQ), n_out)
-    own, once = ours(model, x, y, weights)
+    places = rng.uniform(0, 1, (n_chans, 3)).astype(np.float32)
+    peer, weights = theirs(name, x, y, places)
+    signal = Signal(n_chans=n_chans, n_times=N_TIMES, sfreq=SFREQ, positions=tuple(map(tuple, places.tolist())))
+    own, once = ours(build(MODELS[name], signal, n_out), x, y, weights, steps_of(name))
     rows = []
     for phase, pair in (('train', (own.train, peer.train)), ('eval', (own.evaluate, peer.evaluate))):
-        a, b = take_turns(pair)
+        a, b = take_turns(pair, steps_of(name))
         row = {
             'model': name,
             'n_chans': n_chans,
@@ -227,7 +268,7 @@ def measure(name: str, n_chans: int, n_out: int) -> list[dict[str, Any]]:
         rows.append(row)
         print(
             f'{name} {n_chans} channels, {n_out} classes, {phase:<5}  ours {np.median(a):7.2f} (p10 '
-            f'{np.quantile(a, 0.1):7.2f})  braindecode {np.median(b):7.2f} (p10 {np.quantile(b, 0.1):7.2f}) ms  '
+            f'{np.quantile(a, 0.1):7.2f})  peer {np.median(b):7.2f} (p10 {np.quantile(b, 0.1):7.2f}) ms  '
             f'ratio {row["ratio"]:5.1f}  largest difference {row["max_abs_difference"]:.1e}'
             + (f'  once a window, the batch: {once:.1f} ms' if phase == 'train' else ''),
             flush=True,
