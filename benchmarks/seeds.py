@@ -41,7 +41,7 @@ def measure(n_chans: int, n_out: int, n_seeds: int) -> dict[str, Any]:
     x = jnp.asarray(rng.standard_normal((BATCH, n_chans, N_TIMES)), jnp.float32)
     batch = {'x': x, 'y': jnp.arange(BATCH) % n_out, 'mask': jnp.ones(BATCH, bool)} | jax.jit(model.precompute)(x)
     batch = {k: v[None] for k, v in batch.items()}  # the axis of devices
-    one = partial(step.train_step, model=model, tx=tx, loss=recipe.loss, smoothing=recipe.label_smoothing)
+    one = partial(step.train_step, model=model, tx=tx, recipe=recipe)
     options: dict[str, Any] = {'axis_name': step.AXIS, 'in_axes': (None, 0), 'out_axes': None, 'donate_argnums': 0}
     loop, together = jax.pmap(one, **options), jax.pmap(jax.vmap(one, in_axes=(0, None)), **options)
     states = [parallel.new_state(parallel.first_draw(model, seed), tx, jnp.ones(n_out)) for seed in range(n_seeds)]

@@ -22,6 +22,7 @@ from jbench import fit, parallel, step
 from jbench.compiler import build
 from jbench.data import loader
 from jbench.models import MODELS
+from jbench.spec import Recipe
 
 EPOCHS = 12
 
@@ -69,7 +70,7 @@ def networks(out: str) -> None:
         model, tx = test_networks.build(name, shape, axis_name=step.AXIS), optax.sgd(weights.LR[name])
         drawn = test_networks.lively(name, model) | {'key': jax.random.key_data(jax.random.key(0))}
         state = parallel.new_state(drawn, tx, np.ones(2))
-        one = partial(step.train_step, model=model, tx=tx, loss='cross_entropy', smoothing=0.0)
+        one = partial(step.train_step, model=model, tx=tx, recipe=Recipe(label_smoothing=0.0))
         train = jax.pmap(one, axis_name=step.AXIS, in_axes=(None, 0), out_axes=None)
         for i in range(2):
             state, sums = train(state, batch)

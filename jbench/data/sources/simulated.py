@@ -249,7 +249,7 @@ DATASETS: tuple[Dataset, ...] = (
         'emg_typing',
         'Sivakumar2024Emg2qwerty',
         'typing with a wristband on each arm',
-        20.6,
+        20.5,
         (20, 32, 2000.0),
         ('Keystroke', 90),
         device='emg',
