@@ -84,7 +84,7 @@ def steps_of(name: str) -> int:
 
 
 def ours(
-    model: Model, x: np.ndarray, y: np.ndarray, weights: dict[str, np.ndarray], n_steps: int = STEPS
+    model: Model, x: np.ndarray, y: np.ndarray, weights: dict[str, np.ndarray], n_steps: int
 ) -> tuple[Side, float]:
     """jbench's steps from `weights`, and the ms that a batch's precomputed arrays take, once a window."""
     n_out = int(y.max()) + 1

@@ -252,20 +252,16 @@ def load(
     spec, named = task
     if simulated and named is not None and not named.simulated:
         raise RequestError(f'simulated=True: {named.name} is named, and a named dataset is never replaced')
-    from jbench.data import cache, encoders, prepared_set
+    from jbench.data import prepared_set
 
     flags = {'data_dir': data_dir, 'workdir': workdir}
     flags['simulated'] = {None: None, True: 'yes', False: 'no'}[simulated]
     args = arguments.parse(['--task=' + spec.full_name, *(f'--{k}={v}' for k, v in flags.items() if v is not None)])
     choice = plan.choose_dataset(spec, named, args.data_dir, args.workdir, args.simulated)
     asked = plan.apply(spec, choice.dataset, tuple(sorted((changes or {}).items())))
-    folder, refs = cache.locate(asked, choice.dataset, args.data_dir, args.workdir)
-    if folder is None:  # the changes ask for another set than the one that is prepared
-        raise RequestError(f'{choice.dataset.name}: no recordings, and no prepared set of this signal and window')
     with Progress() as progress:
-        if choice.dataset.simulated:
-            why = f' ({choice.reason})' if choice.reason else ''
-            progress.say(f'simulated: generated recordings, not measured ones, serve {spec.full_name}{why}')
-        cache.prepare(asked, choice.dataset, folder, refs, progress.update)
-        encoders.provide(asked, choice.dataset, folder, args.data_dir, args.workdir, progress.update)
+        if said := plan.simulated([choice]):
+            progress.say(said)
+        where = (args.data_dir, args.workdir)
+        folder = prepared_set.ready(asked, choice.dataset, *where, progress.update, progress.say)
     return Splits(asked, choice.dataset, prepared_set.open_set(folder, asked))

@@ -248,6 +248,13 @@ def choose_dataset(task: Task, named: Dataset | None, data_dir: Path | None, wor
     return Choice(task, stand_in, False, absent)
 
 
+def simulated(choices: Iterable[Choice]) -> str:
+    """Which tasks run on generated recordings, and why, in words; '' if none does."""
+    made = [c for c in choices if c.dataset.simulated]
+    names = ', '.join(f'{c.task.full_name} ({c.reason})' if c.reason else c.task.full_name for c in made)
+    return f'simulated: generated recordings, not measured ones, serve {names}' if made else ''
+
+
 def apply(task: Task, dataset: Dataset, user: tuple[Override, ...]) -> Task:
     """The task as it runs on a dataset: the task's overrides for it, then the dataset's recipe, then the user's own."""
     for path, value in (*dict(task.overrides).get(dataset.name, ()), *dataset.recipe):

@@ -116,7 +116,8 @@ def _run(args: argparse.Namespace) -> int:
 
         look.require()
     cells, choices, absent = _plan(args)
-    _say_simulated([c for c in choices if c.dataset.simulated])
+    if said := plan.simulated(choices):
+        say(said)
     for reason in absent:
         say(f'not run: {reason}')
     if args.dry_run:
@@ -170,13 +171,6 @@ def _download(args: argparse.Namespace) -> tuple[int, bool]:
     if outcome.failed and others:
         say(f'not run: the other stages, which need {", ".join(outcome.failed)}')
     return outcome.status, others and not outcome.failed
-
-
-def _say_simulated(choices: list[plan.Choice]) -> None:
-    """The first line: which tasks run on generated recordings, and why."""
-    if choices:
-        names = ', '.join(f'{c.task.full_name} ({c.reason})' if c.reason else c.task.full_name for c in choices)
-        say(f'simulated: generated recordings, not measured ones, serve {names}')
 
 
 def environment(args: argparse.Namespace) -> str:

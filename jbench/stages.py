@@ -16,7 +16,7 @@ import numpy as np
 import jbench
 from jbench import checkpoint, fit, optim, parallel, provenance, results
 from jbench.compiler import Compiler
-from jbench.data import cache, encoders, fs, loader, prepared_set
+from jbench.data import fs, loader, prepared_set
 from jbench.fit import Interrupted
 from jbench.models import factory
 from jbench.models.baselines import Part, Training
@@ -56,18 +56,13 @@ def prepare(cell: Cell, context: Context) -> tuple[Path, float]:
     Raises: RequestError for bad data; Interrupted.
     """
     began = time.monotonic()
-    folder, refs = cache.locate(cell.task, cell.dataset, context.data_dir, context.workdir)
-    if folder is None:
-        raise RequestError(f'{cell.dataset.name}: no recordings, and no prepared set of this signal and window')
 
     def report(what: str, done: int, total: int) -> None:
         context.guard()
         context.progress.update(what, done, total)
 
-    if not refs:
-        context.progress.say(f'{cell.dataset.name}: no recordings here, the set prepared earlier serves: {folder}')
-    cache.prepare(cell.task, cell.dataset, folder, refs, report)
-    encoders.provide(cell.task, cell.dataset, folder, context.data_dir, context.workdir, report)
+    where = (context.data_dir, context.workdir)
+    folder = prepared_set.ready(cell.task, cell.dataset, *where, report, context.progress.say)
     return folder, time.monotonic() - began
 
 

@@ -1,9 +1,10 @@
-"""A prepared set under one task: its windows with targets and splits, opened and read."""
+"""A prepared set under one task: its windows with targets and splits, made, opened and read."""
 
 from __future__ import annotations
 
 import functools
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from jbench.data import cache, encoders, fs, targets
 from jbench.data.division import divide
 from jbench.data.shards import Scale, Shards, scale_by_training_part
 from jbench.data.windows import n_samples
-from jbench.spec import Dataset, Signal, Task, spec_hash
+from jbench.spec import Dataset, RequestError, Signal, Task, spec_hash
 
 
 @dataclass(frozen=True)
@@ -79,6 +80,28 @@ class PreparedSet:
     @functools.cached_property
     def _scaling(self) -> tuple[np.ndarray, np.ndarray]:
         return targets.scaling(self.y[self.rows('train')])
+
+
+def ready(
+    task: Task,
+    dataset: Dataset,
+    data_dir: Path | None,
+    workdir: Path,
+    report: cache.Progress,
+    say: Callable[[str], None],
+) -> Path:
+    """The folder of the prepared set of a task as applied to a dataset, made if it is not there, its stimuli embedded.
+
+    Raises: RequestError for bad data, or none; what `report` raises.
+    """
+    folder, refs = cache.locate(task, dataset, data_dir, workdir)
+    if folder is None:
+        raise RequestError(f'{dataset.name}: no recordings, and no prepared set of this signal and window')
+    if not refs:
+        say(f'{dataset.name}: no recordings here, the set prepared earlier serves: {folder}')
+    cache.prepare(task, dataset, folder, refs, report)
+    encoders.provide(task, dataset, folder, data_dir, workdir, report)
+    return folder
 
 
 @functools.cache
