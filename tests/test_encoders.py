@@ -7,7 +7,9 @@ The networks are tiny, with random weights, saved by the test as a hub would ser
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -151,7 +153,9 @@ def test_pictures_and_films_are_seen_as_published() -> None:
 
 
 @pytest.fixture
-def torch():
+def torch(monkeypatch: pytest.MonkeyPatch):
+    # A wheel of torchvision that wants CUDA libraries cannot load its operators; no encoder calls them.
+    monkeypatch.setitem(sys.modules, 'torchvision._meta_registrations', ModuleType('none'))
     pytest.importorskip('transformers', reason="the extra 'stimuli' is not installed")
     found = pytest.importorskip('torch', reason="the extra 'stimuli' is not installed")
     found.manual_seed(0)
@@ -159,8 +163,6 @@ def torch():
 
 
 def test_without_the_extra_one_line_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    import sys
-
     monkeypatch.setitem(sys.modules, 'transformers', None)
     with pytest.raises(MissingExtraError, match=r"pip install -e '\.\[stimuli\]'"):
         encoders.embed('gpt2', ['one two'], tmp_path / 'c', tmp_path)
@@ -232,6 +234,49 @@ def test_sounds(tmp_path: Path, torch) -> None:
     np.testing.assert_allclose(found[0, 16:], found[1, :16], rtol=1e-5)  # seconds 1 to 2, in quarters of .5 s
     np.testing.assert_allclose(found[2, 16:], found[0, :16], rtol=1e-5)
     assert not found[2, :16].any()
+
+
+def film(path: Path, n: int = 50, rate: int = 25) -> np.ndarray:
+    """Two seconds of noise that changes with each frame, without loss; its frames u8 [n, 32, 48, 3]."""
+    import av
+
+    frames = np.random.default_rng(0).integers(0, 255, (n, 32, 48, 3), np.uint8)
+    with av.open(str(path), 'w') as file:
+        stream = file.add_stream('ffv1', rate=rate)
+        stream.width, stream.height, stream.pix_fmt = 48, 32, 'bgr0'
+        for pixels in [*frames, None]:  # none: the last packets
+            for packet in stream.encode(None if pixels is None else av.VideoFrame.from_ndarray(pixels, 'rgb24')):
+                file.mux(packet)
+    return frames
+
+
+def test_films(tmp_path: Path, torch) -> None:
+    """Against the library's own steps: of each quarter of a second the 64 frames that end with it, layer 2 of 3, mean
+    over tokens; a part of a film is the mean of its quarters."""
+    pytest.importorskip('av', reason="the extra 'stimuli' is not installed")
+    pytest.importorskip('torchvision', reason="the extra 'stimuli' is not installed")
+    from transformers import VJEPA2Config, VJEPA2Model, VJEPA2VideoProcessor
+
+    sizes = {'patch_size': 16, 'crop_size': 32, 'frames_per_clip': 64, 'tubelet_size': 2, 'mlp_ratio': 2}
+    blocks = {'hidden_size': 24, 'num_attention_heads': 2, 'num_hidden_layers': 3}
+    model = VJEPA2Model(VJEPA2Config(**sizes, **blocks, **{f'pred_{k}': v for k, v in blocks.items()})).eval()
+    model.save_pretrained(tmp_path / 'net')
+    processor = VJEPA2VideoProcessor(size={'shortest_edge': 36}, crop_size={'height': 32, 'width': 32})
+    processor.save_pretrained(tmp_path / 'net')
+    frames = film(tmp_path / 'a.mkv')  # 2 s
+
+    def expected(quarter: int) -> np.ndarray:
+        shown = [frames[min(49, 25 * max(0, 64 * quarter + k) // 256)] for k in range(1, 65)]
+        inputs = processor(videos=[np.stack(shown)], return_tensors='pt')
+        with torch.no_grad():
+            return model(**inputs, output_hidden_states=True).hidden_states[2][0].mean(0).numpy()
+
+    parts = [encoders.part_name('a.mkv', *p) for p in ((0.0, 0.25), (1.0, 0.25), (0.0, 2.0), (-0.25, 0.5))]
+    found = encoders.embed('vjepa2_vitg', parts, tmp_path / 'cache', tmp_path / 'net', root=tmp_path)
+    quarters = [expected(k) for k in range(8)]
+    assert np.ptp(quarters, axis=0).max() > 1e-3, 'the film changes'
+    wanted = [quarters[0], quarters[4], np.mean(quarters, 0), quarters[0] / 2]  # before the film there is nothing
+    np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-5)
 
 
 def test_words(tmp_path: Path) -> None:
