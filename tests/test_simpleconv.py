@@ -175,10 +175,17 @@ def test_positions_are_asked_for() -> None:
 # ---- positions of channels ----
 
 
-def test_positions_are_those_of_a_recording_with_the_montage() -> None:
-    names = ['Fp1', 'T3', 'Cz', 'O2', 'P8']
+@pytest.mark.parametrize(
+    ('names', 'electrodes'),
+    [
+        (['Fp1', 'T3', 'Cz', 'O2', 'P8'], montage()),
+        ([*(f'E{k}' for k in range(1, 129)), 'Cz'], mne.channels.make_standard_montage('GSN-HydroCel-129')),
+    ],
+    ids=['10-05', 'net'],
+)
+def test_positions_are_those_of_a_recording_with_the_montage(names: list[str], electrodes) -> None:
     info = mne.create_info(names, 100.0, 'eeg')
-    head = np.array([c['loc'][:3] for c in info.set_montage(montage())['chs']])
+    head = np.array([c['loc'][:3] for c in info.set_montage(electrodes)['chs']])
     np.testing.assert_allclose(positions(names), (head - head.min(0)) / np.ptp(head, axis=0), atol=1e-12)
 
 

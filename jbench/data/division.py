@@ -11,7 +11,7 @@ from jbench.data.recording import EVENT_TYPE
 from jbench.data.splits import assign, check_shares, listed
 from jbench.data.targets import Table
 from jbench.data.windows import fitting
-from jbench.spec import ByBlock, ByGroup, Predefined, RequestError, Split, Task
+from jbench.spec import ByBlock, ByGroup, Predefined, RequestError, Split, Task, Where
 
 TOUCH = 1e-6  # s: windows that share less than this do not overlap
 
@@ -47,7 +47,7 @@ def divide(events: Table, windows: Table, task: Task, dataset: str) -> Division:
     for where in task.drop:
         gone = fitting(events, where) & ~out
         said.append(
-            f'dropped once the split was drawn: {int(gone[rows].sum())} of {len(rows)} windows, those of {where}'
+            f'dropped once the split was drawn: {gone[rows].sum()} of {len(rows)} windows, those of {_words(where)}'
         )
         out |= gone
     part[out[rows]] = ''
@@ -56,6 +56,11 @@ def divide(events: Table, windows: Table, task: Task, dataset: str) -> Division:
             raise RequestError(f'{dataset}: the {name} part holds no window; its groups have no event that makes one')
     said = [*_overhang(events, windows), *check(events, windows, part, task.split), *said]
     return Division(part, ~out[rows], said)
+
+
+def _words(where: Where) -> str:
+    least = '' if where.least is None else f'at least {where.least:g}'
+    return ' '.join(t for t in ('' if where.keep else 'not', where.field, ', '.join(where.values), least) if t)
 
 
 def of_windows(events: Table, windows: Table, used: np.ndarray, split: Split) -> np.ndarray:

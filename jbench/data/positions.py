@@ -10,25 +10,34 @@ import numpy as np
 from jbench.data.simulate import montage
 from jbench.spec import NO_POSITION, Position, RequestError
 
+NETS = ('GSN-HydroCel-129',)  # montages of MNE whose electrodes have names of their own
+
 
 def positions(ch_names: Sequence[str]) -> tuple[Position, ...]:
-    """Positions of channels in the 10-05 system, each axis scaled to [0, 1] over those that have one.
+    """Positions of channels, each axis scaled to [0, 1] over those that have one.
 
     As NeuralBench's `ChannelPositions` gives them for recordings that carry this montage: MNE's head coordinates; a
     name that the montage lacks is looked up by what stands before its first '-' (the anode of a bipolar channel); one
-    that has no position there either gets `NO_POSITION`. References have none of their own.
+    that has no position there either gets `NO_POSITION`. References have none of their own. The montage is the 10-05
+    system, or the one of `NETS` that knows more of the names.
 
     Raises: RequestError where no channel has a position.
     """
-    electrodes = montage()
-    to_head = mne.channels.compute_native_head_t(electrodes)['trans']
-    places = electrodes.get_positions()['ch_pos']
-    found = [places.get(name, places.get(name.split('-')[0])) for name in ch_names]
+
+    def of(electrodes: mne.channels.DigMontage) -> list[np.ndarray | None]:
+        places = electrodes.get_positions()['ch_pos']
+        return [places.get(name, places.get(name.split('-')[0])) for name in ch_names]
+
+    montages = [montage(), *map(mne.channels.make_standard_montage, NETS)]
+    electrodes = max(montages, key=lambda m: sum(place is not None for place in of(m)))
+    found = of(electrodes)
     known = np.array([place is not None for place in found], bool)
     if not known.any():
         raise RequestError(
-            f'no channel is an electrode of the 10-05 system, so that none has a position: {", ".join(ch_names)}'
+            f'no channel is an electrode of the 10-05 system or of {", ".join(NETS)}, so that none has a position: '
+            f'{", ".join(ch_names)}'
         )
+    to_head = mne.channels.compute_native_head_t(electrodes)['trans']
     head = mne.transforms.apply_trans(to_head, np.array([place for place in found if place is not None]))
     low, extent = head.min(0), np.ptp(head, axis=0)
     scaled = np.full((len(known), 3), NO_POSITION)
