@@ -153,21 +153,23 @@ def _run(args: argparse.Namespace) -> int:
 
 
 def _download(args: argparse.Namespace) -> tuple[int, bool]:
-    """Fetch the datasets that are named, and the Core ones of tasks that name none.
+    """Fetch the datasets that are named, and the Core ones of tasks that name none; and encoders of their stimuli.
 
     Returns: 0 if all are there, 1 if some are, 2 if none is; and whether the stages that follow should run.
     """
-    from jbench.data import download
+    from jbench.data import download, encoders
     from jbench.progress import Progress
 
-    chosen = [named or plan.datasets()[task.datasets[0]] for task, named in plan.select_tasks(args.task)]
-    wanted = list(dict.fromkeys(chosen))
+    chosen = [(task, named or plan.datasets()[task.datasets[0]]) for task, named in plan.select_tasks(args.task)]
+    wanted = list(dict.fromkeys(dataset for _, dataset in chosen))
+    needed = {} if args.data_dir is None else dict.fromkeys(encoders.lacking(*c, args.data_dir) for c in chosen)
+    networks = [name for name in needed if name]
     others = args.stages != ['download']
     if args.dry_run:
-        print('\n'.join(map(download.steps, wanted)))
+        print('\n'.join([*map(download.steps, wanted), *map(download.encoder_steps, networks)]))
         return 0, others
     with Progress() as progress:
-        outcome = download.fetch_all(wanted, args.data_dir, progress.update, progress.say)
+        outcome = download.fetch_all(wanted, args.data_dir, progress.update, progress.say, networks)
     if outcome.failed and others:
         say(f'not run: the other stages, which need {", ".join(outcome.failed)}')
     return outcome.status, others and not outcome.failed

@@ -296,12 +296,12 @@ class Download:
 
     Addresses: `https://host/folder/` (a file is at url + name), `s3://bucket/prefix/`, `openneuro:ds000000`,
     `zenodo:RECORD`, `figshare:ARTICLE`, `osf:nodes/ID/files/osfstorage`, `osf:files/ID`, `hf:datasets/OWNER/NAME`,
-    `synapse:synID`, `nemar:ID/latest`; `moabb:CLASS` is fetched by MOABB.
+    `hf:models/OWNER/NAME`, `synapse:synID`, `nemar:ID/latest`; `moabb:CLASS` is fetched by MOABB.
     """
 
     url: str
     registered: str | None = None  # of https: list beside the source module (sum, bytes, name), else SHA256SUMS.txt
-    files: str = '*'  # those of the list that are wanted
+    files: str = '*'  # those of the list that are wanted; `|` stands between several patterns
     without: str = ''  # those of them that are not
     unpack: str = ''  # those of the members of zip and tar files that are unpacked beside them
 

@@ -132,10 +132,11 @@ def osf(server: Server, asked: Asked) -> Fault | None:
 
 def hf(server: Server, asked: Asked) -> Fault | None:
     """The next page is in the header Link; a file is a redirect to another address."""
-    if asked.path.startswith('api/datasets/o/n/resolve/main/'):
-        name = asked.path.removeprefix('api/datasets/o/n/resolve/main/')
-        return Fault(status=302, headers=(('Location', at(server, name) + '?Signature=hunter2'),))
-    if asked.path != 'api/api/datasets/o/n/tree/main':
+    for start in ('api/datasets/o/n/resolve/main/', 'api/o/n/resolve/main/'):
+        if asked.path.startswith(start):
+            name = asked.path.removeprefix(start)
+            return Fault(status=302, headers=(('Location', at(server, name) + '?Signature=hunter2'),))
+    if asked.path not in ('api/api/datasets/o/n/tree/main', 'api/api/models/o/n/tree/main'):
         return None
     entries: list[dict[str, Any]] = [{'type': 'directory', 'oid': 'x', 'size': 0, 'path': 'sub'}]
     for n, c in files(server):
@@ -192,6 +193,7 @@ APIS = {
     'figshare:12': figshare,
     'osf:nodes/abcde/files/osfstorage': osf,
     'hf:datasets/o/n': hf,
+    'hf:models/o/n': hf,
     'synapse:syn12': synapse,
     'nemar:nm000001/latest': nemar,
 }

@@ -476,7 +476,7 @@ REGISTERED = [d for d in plan.datasets().values() if d.download and d.download.r
 
 @pytest.mark.parametrize('dataset', REGISTERED, ids=lambda d: d.name)
 def test_registered_lists_are_sound(dataset, tmp_path):
-    files = download._kept(dataset, tmp_path)
+    files = download._kept(download._place(dataset), download._list_of(dataset, tmp_path))
     assert all(f.size and f.url == dataset.download.url + f.name for f in files) and download.can_fetch(dataset)
     for f in files:
         path = tmp_path / dataset.name / f.name

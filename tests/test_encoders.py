@@ -113,7 +113,8 @@ def test_what_a_prepared_set_is_given(tmp_path: Path) -> None:
     def provide() -> None:
         encoders.provide(task, dataset, folder, tmp_path, tmp_path / 'work', lambda *facts: None)
 
-    with pytest.raises(RequestError, match=r'en_core_web_lg into .*/encoders/spacy_lg, or vectors .*spacy_lg.safeten'):
+    expected = r'en_core_web_lg into .*/encoders/spacy_lg \(--download does\), or vectors .*spacy_lg.safeten'
+    with pytest.raises(RequestError, match=expected):
         provide()
     path = tmp_path / 'Answers' / 'embeddings' / 'spacy_lg.npz'
     save(path, {n: np.full(4, k, np.float32) for k, n in enumerate('ab')})

@@ -20,7 +20,7 @@ import pytest
 from serve import Fault, Server, serving
 
 from jbench import plan
-from jbench.data import archives, download, hosts, listed, receive
+from jbench.data import archives, download, encoders, hosts, listed, receive
 from jbench.data.sources import moabb
 from jbench.spec import Download, RequestError
 
@@ -261,6 +261,35 @@ def test_only_what_is_wanted_of_a_list_is_fetched(served, tmp_path, monkeypatch)
         nothing = dataclasses.replace(host.place, files='*.fif')
         with pytest.raises(RequestError, match=r'names no file like \*\.fif'):
             fetch(nothing, tmp_path / 'e', server, monkeypatch)
+
+
+def test_an_encoder_comes_from_its_hub_without_what_is_not_read(served, tmp_path, monkeypatch):
+    """Where vectors made elsewhere lie, or the data set makes its own, none is needed."""
+    host = host_of('hf:models/o/n', served, monkeypatch)
+    for name in ('config.json', 'pytorch_model.bin', 'model.safetensors', 'onnx/model.onnx', 'tiny-any.whl'):
+        (path := served / name).parent.mkdir(exist_ok=True)
+        path.write_bytes(name.encode())
+    monkeypatch.setitem(encoders.ENCODERS, 'tiny', encoders.Encoder('o/n', 'text', 4))
+    said: list[str] = []
+    with host.start() as server:
+        monkeypatch.setitem(hosts.HOSTS, 'hf', f'{server.url}api/')
+        outcome = download.fetch_all([], tmp_path, lambda *facts: None, said.append, ['tiny'])
+        assert outcome == (['tiny'], [], [])
+        assert set(there(tmp_path / 'encoders' / 'tiny')) == {'config.json', 'model.safetensors'}
+        monkeypatch.setitem(encoders.ENCODERS, 'tiny', encoders.Encoder('o/n', 'word', 4, files='*'))
+        download.fetch_encoder('tiny', tmp_path / 'all', lambda *facts: None, said.append)
+        assert set(there(tmp_path / 'all')) == {*FILES, 'config.json', 'pytorch_model.bin', 'model.safetensors'} | {
+            'onnx/model.onnx'
+        }
+    assert said[0] == 'tiny: o/n from huggingface.co, under the licence that stands there'
+
+    task, real = plan.tasks()['image'][-1], plan.datasets()['Gifford2022Large']
+    assert encoders.lacking(task, real, tmp_path) == 'dinov2_giant'
+    assert encoders.lacking(task, plan.datasets()['SimulatedImage'], tmp_path) == ''
+    assert encoders.lacking(plan.tasks()['p3'][-1], real, tmp_path) == ''
+    (made := tmp_path / real.name / 'embeddings').mkdir(parents=True)
+    (made / 'dinov2_giant.npz').touch()
+    assert encoders.lacking(task, real, tmp_path) == ''
 
 
 # ---- archives ----

@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 import requests
 
-from jbench.data import archives, fs, hosts
+from jbench.data import archives, encoders, fs, hosts
 from jbench.data.listed import BAD, KEPT, KINDS, LOCK, File, checked, digest_of, parse_list
 from jbench.data.receive import Progress, Refused, check_space, public, receive, size_of
 from jbench.spec import Dataset, Download, RequestError
@@ -31,7 +31,7 @@ Report = Callable[[str, int, int, str], None]  # work, done, total, note
 
 
 class Outcome(NamedTuple):
-    """What became of the datasets that were wanted, by name."""
+    """What became of the datasets and encoders that were wanted, by name."""
 
     there: list[str]
     by_hand: list[str]
@@ -43,13 +43,20 @@ class Outcome(NamedTuple):
         return 0 if not self.by_hand + self.failed else 1 if self.there else 2
 
 
-def fetch_all(wanted: Sequence[Dataset], data_dir: Path | None, report: Report, say: Callable[[str], None]) -> Outcome:
-    """Fetch every dataset that can be fetched, and say of the others how to get them.
+def fetch_all(
+    wanted: Sequence[Dataset],
+    data_dir: Path | None,
+    report: Report,
+    say: Callable[[str], None],
+    wanted_encoders: Sequence[str] = (),
+) -> Outcome:
+    """Fetch every dataset that can be fetched, and say of the others how to get them; then encoders of stimuli.
 
     Args:
-      data_dir: files go to `<data_dir>/<dataset>/`, which is made.
+      data_dir: files go to `<data_dir>/<dataset>/` and `<data_dir>/encoders/<encoder>/`, which are made.
       report: progress of one dataset.
       say: a line of text.
+      wanted_encoders: their names; none without a data_dir.
 
     Raises: RequestError without a `data_dir`; KeyboardInterrupt on Ctrl-C and SIGTERM.
     """
@@ -69,6 +76,14 @@ def fetch_all(wanted: Sequence[Dataset], data_dir: Path | None, report: Report, 
             except RequestError as error:
                 say(f'jbench: {error}\n  by hand: {steps(dataset)}')
                 outcome.failed.append(dataset.name)
+        for name in wanted_encoders:
+            assert data_dir is not None
+            try:
+                fetch_encoder(name, data_dir / 'encoders' / name, report, say)
+                outcome.there.append(name)
+            except RequestError as error:
+                say(f'jbench: {error}')
+                outcome.failed.append(name)
     return outcome
 
 
@@ -94,25 +109,45 @@ def steps(dataset: Dataset) -> str:
     return f'{name}: from {dataset.host}, {terms}; {how}\n  by hand, put into DIR/{name}/: {dataset.layout}'
 
 
+def encoder_steps(name: str) -> str:
+    """Where an encoder of stimuli comes from, in words."""
+    return f'{name}: {encoders.find(name).model} from huggingface.co, under the licence that stands there'
+
+
 def fetch(dataset: Dataset, folder: Path, report: Report, say: Callable[[str], None]) -> None:
     """Fetch into `folder` what is missing of a dataset; of several processes one does, the others find the files.
 
     Raises: RequestError where a file of another content is there, the disk is too small, or the host fails.
     """
     say(f'{dataset.name}: from {dataset.host}, licence {dataset.licence}; cite {dataset.citation}')
-    what, place = f'download {dataset.name}', _place(dataset)
-    lock = partial(fs.locked, folder / LOCK, lambda: report(what, 0, 1, 'waits for another process'))
+    place = _place(dataset)
     if place.url.startswith('moabb:') and hasattr(source := import_module(dataset.source), 'fetch'):
-        with lock():
+        what = f'download {dataset.name}'
+        with fs.locked(folder / LOCK, lambda: report(what, 0, 1, 'waits for another process')):
             return source.fetch(dataset, folder, partial(report, what), say)
+    _fetch(dataset.name, place, _list_of(dataset, folder), folder, report, say)
+
+
+def fetch_encoder(name: str, folder: Path, report: Report, say: Callable[[str], None]) -> None:
+    """Fetch into `folder` what is missing of an encoder of stimuli; as `fetch`."""
+    say(encoder_steps(name))
+    encoder = encoders.find(name)
+    place = Download(url=f'hf:models/{encoder.model}', files=encoder.files, without='*.whl')
+    _fetch(name, place, folder / KEPT, folder, report, say)
+
+
+def _fetch(name: str, place: Download, kept: Path, folder: Path, report: Report, say: Callable[[str], None]) -> None:
+    """Fetch into `folder` what is missing of a place, by the list `kept` if it is there."""
+    what = f'download {name}'
+    lock = partial(fs.locked, folder / LOCK, lambda: report(what, 0, 1, 'waits for another process'))
     hosts.check_address(place)
-    files = _kept(dataset, folder)
+    files = _kept(place, kept)
     missing = _missing(folder, files, partial(report, what)) if files else None
     came = 0
     if missing != []:
         with lock(), hosts.signed(place) as session:
             try:
-                files = _kept(dataset, folder) or _list(session, dataset, folder, say)
+                files = _kept(place, kept) or _list(session, place, kept, say)
                 missing = _missing(folder, missing or files, partial(report, what))
                 came = _fetch_missing(session, folder, missing, partial(report, what), say)
             except Refused as error:
@@ -121,17 +156,23 @@ def fetch(dataset: Dataset, folder: Path, report: Report, say: Callable[[str], N
     n, sizes = len(files or []), sum(f.kind == 'size' for f in files or [])
     before = f', {n - came} were there' if came < n else ''
     alone = f'; of {sizes} the host tells the size alone' if sizes else ''
-    say(f'{dataset.name}: {n} files with the listed sums in {folder}: {came} fetched{before}{alone}')
+    say(f'{name}: {n} files with the listed sums in {folder}: {came} fetched{before}{alone}')
 
 
-def _kept(dataset: Dataset, folder: Path) -> list[File]:
-    """The wanted files of the list that is beside the source module, or was kept here; [] where there is none yet, or
-    that of another address."""
-    place, path = _place(dataset), folder / KEPT
+def _list_of(dataset: Dataset, folder: Path) -> Path:
+    """Where the list of a dataset's files is: beside its source module, or what was kept of its host's."""
+    registered = _place(dataset).registered
+    if not registered:
+        return folder / KEPT
+    path = Path(str(import_module(dataset.source).__file__)).with_name(registered)
+    if not path.is_file():
+        raise RequestError(f'{path}: no such list of sums; put it there, or leave out `registered`')
+    return path
+
+
+def _kept(place: Download, path: Path) -> list[File]:
+    """The wanted files of a list; [] where there is none yet, or that of another address."""
     if place.registered:
-        path = Path(str(import_module(dataset.source).__file__)).with_name(place.registered)
-        if not path.is_file():
-            raise RequestError(f'{path}: no such list of sums; put it there, or leave out `registered`')
         return _wanted(place, parse_list(path.read_text(), place.url, str(path)), str(path))
     if not path.exists():
         return []
@@ -145,17 +186,20 @@ def _kept(dataset: Dataset, folder: Path) -> list[File]:
     return _wanted(place, files, str(path)) if files else []
 
 
-def _list(session: requests.Session, dataset: Dataset, folder: Path, say: Callable[[str], None]) -> list[File]:
+def _list(session: requests.Session, place: Download, path: Path, say: Callable[[str], None]) -> list[File]:
     """The wanted files, as the host lists them; the list is kept."""
-    files = hosts.list_files(_place(dataset), session, say)
+    files = hosts.list_files(place, session, say)
     text = ',\n'.join(json.dumps(file) for file in files)
-    fs.write_atomic(folder / KEPT, f'[{json.dumps(_place(dataset).url)}, [\n{text}\n]]\n'.encode())
-    return _wanted(_place(dataset), files, str(folder / KEPT))
+    fs.write_atomic(path, f'[{json.dumps(place.url)}, [\n{text}\n]]\n'.encode())
+    return _wanted(place, files, str(path))
 
 
 def _wanted(place: Download, files: list[File], where: str) -> list[File]:
     """Raises RequestError where the list has none of those that are wanted."""
-    wanted = [f for f in files if fnmatchcase(f.name, place.files) and not fnmatchcase(f.name, place.without)]
+    patterns = place.files.split('|')
+    wanted = [
+        f for f in files if any(fnmatchcase(f.name, p) for p in patterns) and not fnmatchcase(f.name, place.without)
+    ]
     if not wanted:
         raise RequestError(f'{where}: names no file like {place.files}')
     return wanted

@@ -3,7 +3,7 @@
 Where the vectors of a data set come from, the first that is there:
 1. a source module with `vectors(names, size)`, as simulated sets have;
 2. `<data_dir>/<dataset>/embeddings/<encoder>.safetensors` or `.npz`: vectors made elsewhere, keyed by stimulus;
-3. `<data_dir>/encoders/<encoder>/`: the encoder itself, as its hub serves it; its vectors are kept in
+3. `<data_dir>/encoders/<encoder>/`: the encoder itself, as its hub serves it (--download); its vectors are kept in
    `<workdir>/embeddings/`, so that work which is stopped goes on where it was.
 
 What is computed is NeuralBench's (protocol.md section 4). Nothing heavy is imported before it is needed.
@@ -38,6 +38,7 @@ class Encoder(NamedTuple):
     layers: tuple[float, ...] = ()  # averaged: shares of the depth, rounded down to whole layers
     groups: int = 1  # equal parts of a window whose means are joined
     frequency: float = 0.0  # Hz, of the vectors that are averaged over a window
+    files: str = '*.json|*.txt|*.safetensors'  # of those that its hub has, the ones that are read
 
     @property
     def timed(self) -> bool:
@@ -48,9 +49,15 @@ class Encoder(NamedTuple):
 ENCODERS = {
     'dinov2_giant': Encoder('facebook/dinov2-giant', 'image', 1536, (0.6667,)),
     'gpt2': Encoder('openai-community/gpt2', 'text', 768, (0.6667,)),
-    'spacy_lg': Encoder('en_core_web_lg', 'word', 300),
+    'spacy_lg': Encoder('spacy/en_core_web_lg', 'word', 300, files='*'),
     'wav2vec2_xlsr': Encoder(
-        'facebook/wav2vec2-large-xlsr-53', 'sound', 4096, (0.875, 0.917, 0.958, 1.0), groups=4, frequency=120.0
+        'facebook/wav2vec2-large-xlsr-53',
+        'sound',
+        4096,
+        (0.875, 0.917, 0.958, 1.0),
+        groups=4,
+        frequency=120.0,
+        files='*.json|*.safetensors|pytorch_model.bin',  # an older model; its hub has no other form of it
     ),
     'vjepa2_vitg': Encoder('facebook/vjepa2-vitg-fpc64-256', 'video', 1408, (0.6667,), frequency=4.0),
 }
@@ -102,8 +109,8 @@ def provide(task: Task, dataset: Dataset, folder: Path, data_dir: Path | None, w
     elif source is None:
         raise RequestError(
             f'{dataset.name}: its stimuli need embeddings by {task.target.encoder}. Either put the files of '
-            f'{encoder.model} into {places[-1]}, or vectors made elsewhere, keyed by stimulus, into {places[0]} (or '
-            '.npz)'
+            f'{encoder.model} into {places[-1]} (--download does), or vectors made elsewhere, keyed by stimulus, into '
+            f'{places[0]} (or .npz)'
         )
     else:
         root = (data_dir or Path()) / dataset.name
@@ -114,6 +121,14 @@ def provide(task: Task, dataset: Dataset, folder: Path, data_dir: Path | None, w
             f'numbers {[len(names), encoder.size]}, got {list(vectors.shape)}; {encoder.model} makes the right ones'
         )
     fs.write_atomic(path, fs.npz_bytes({'names': np.array(names), 'vectors': vectors, 'source': np.array(identity)}))
+
+
+def lacking(task: Task, dataset: Dataset, data_dir: Path) -> str:
+    """The encoder that a task needs and that is not there, with nothing in its place; '' for none."""
+    if task.target.kind != 'embedding' or hasattr(import_module(dataset.source), 'vectors'):
+        return ''
+    there = any(place.is_file() for place in _places(task.target.encoder, dataset, data_dir)[:-1])
+    return '' if there else str(task.target.encoder)
 
 
 def files(folder: Path) -> list[str]:

@@ -187,7 +187,7 @@ def _osf(ask: Ask, rest: str) -> list[File]:
 
 
 def _hf(ask: Ask, rest: str) -> list[File]:
-    """`datasets/owner/name`, its branch main: the sum of a file in LFS is SHA-256, of others that of Git."""
+    """`datasets/owner/name` or `models/owner/name`, branch main: sums are SHA-256 of files in LFS, Git's of others."""
     files, url = [], f'{HOSTS["hf"]}api/{rest}/tree/main?recursive=true'
     while url:
         answer = ask(url)
@@ -195,7 +195,7 @@ def _hf(ask: Ask, rest: str) -> list[File]:
             if entry['type'] == 'file':
                 lfs = entry.get('lfs')
                 sums = {'sha256': lfs['oid']} if lfs else {'git': entry['oid']}
-                at = f'{HOSTS["hf"]}{rest}/resolve/main/{quote(entry["path"])}'
+                at = f'{HOSTS["hf"]}{rest.removeprefix("models/")}/resolve/main/{quote(entry["path"])}'
                 files.append(file_of(entry['path'], at, (lfs or entry)['size'], **sums))
         url = answer.following
     return files
