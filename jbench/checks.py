@@ -22,12 +22,12 @@ METRICS = {  # scores of each kind of target; the first is the published headlin
     'keystrokes': ('cer',),
 }
 LOSSES = {
-    'classes': 'cross_entropy',
-    'state': 'cross_entropy',
-    'labels': 'binary_cross_entropy',
-    'value': 'squared_error',
-    'embedding': 'clip',
-    'keystrokes': 'ctc',
+    'classes': ('cross_entropy',),
+    'state': ('cross_entropy',),
+    'labels': ('binary_cross_entropy',),
+    'value': ('squared_error',),
+    'embedding': ('clip', 'clip_distinct'),
+    'keystrokes': ('ctc',),
 }
 SAMPLED = {'balanced': ('classes', 'state'), 'bins': ('value',)}  # kinds of target that a sampler is for
 AVERAGED = ('classes', 'state', 'value')  # kinds of target whose outputs are averaged over a recording or a subject
@@ -90,8 +90,9 @@ def check(task: Task) -> None:
     kind = task.target.kind
     if kind in METRICS and task.metric not in METRICS[kind]:
         raise unknown(f'metric of {kind}', task.metric, METRICS[kind])
-    if kind in LOSSES and task.recipe.loss != LOSSES[kind]:
-        raise RequestError(f'--set recipe.loss: {task.recipe.loss!r} does not fit {kind}, learnt by {LOSSES[kind]!r}')
+    if kind in LOSSES and task.recipe.loss not in LOSSES[kind]:
+        learnt = ' or '.join(map(repr, LOSSES[kind]))
+        raise RequestError(f'--set recipe.loss: {task.recipe.loss!r} does not fit {kind}, learnt by {learnt}')
     if kind not in SAMPLED.get(task.recipe.sampler, (kind,)):
         fitting = ', '.join(SAMPLED[task.recipe.sampler])
         raise RequestError(f'--set recipe.sampler: {task.recipe.sampler!r} is for {fitting}, not for {kind}')

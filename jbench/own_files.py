@@ -55,9 +55,12 @@ def _typed(spec: Task | Dataset, path: str) -> Task | Dataset:
             raise unknown('device', spec.device, EVENT_TYPE)
         if isinstance(spec, Task):
             check(spec)
-            for name, _ in spec.overrides:
-                if name not in spec.datasets:
-                    raise unknown('dataset of its overrides', name, spec.datasets)
+            named = [name for name, _ in spec.overrides]
+            for what, names in (('overrides', named), ('exclude', [e.dataset for e in spec.exclude])):
+                if strange := [n for n in names if n not in (*spec.datasets, spec.simulated)]:
+                    raise unknown(f'dataset of its {what}', strange[0], (*spec.datasets, spec.simulated or ''))
+            if len(set(named)) < len(named):
+                raise RequestError(f'overrides: a dataset stands twice among {", ".join(named)}; once, with all fields')
     except (RequestError, TypeError, AttributeError) as error:
         said = str(error).removeprefix('--set ')
         raise RequestError(f'--task={path}: {type(spec).__name__} {spec.name!r}: {said}; see jbench/spec.py') from None

@@ -61,12 +61,10 @@ def evaluate(outputs: np.ndarray, targets: np.ndarray, groups: np.ndarray, subje
     """
     number = np.unique(groups, return_inverse=True)[1]
     frequent = np.argsort(-np.bincount(number), kind='stable')[:MOST_FREQUENT]
-    some = np.isin(number, frequent)
-    parts = {'': np.ones(len(number), bool), '_250': some}
-    scores: dict[str, float] = {}
-    for suffix, keep in parts.items():
-        found = _among(outputs[keep], targets[keep], number[keep], subjects[keep])
-        scores |= {f'{name}{suffix}': value for name, value in found.items()}
+    keep = np.isin(number, frequent)
+    found = _among(outputs, targets, number, subjects)
+    some = found if keep.all() else _among(outputs[keep], targets[keep], number[keep], subjects[keep])
+    scores = found | {f'{name}_250': value for name, value in some.items()}
     return {**scores, 'batch_top5_acc': batch_top5_acc(outputs, targets)}
 
 

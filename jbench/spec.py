@@ -55,8 +55,9 @@ class Where:
 
 @dataclass(frozen=True, kw_only=True)
 class Trim:
-    """Long events at the edges of a recording, as wake before and after a night: the one just before the first event
-    of another value of `field`, and (`both`) the one just after the last, are shortened to `longest` s there."""
+    """Long stretches of one value of `field` at the edges of a recording, as wake before and after a night: what is
+    more than `longest` s before the first event of another value, or after the last one, is left out. As published
+    (not `both`), only the one event just before the first is shortened."""
 
     field: str = 'stage'
     value: str = 'W'
@@ -152,6 +153,7 @@ class Value:
 class Keystrokes:
     """The keys pressed inside the core of the window, in time order; networks answer blank + 1 outputs a frame."""
 
+    event: str = 'Keystroke'
     field: str = 'key'
     core: tuple[float, float] = (0.9, 4.9)  # s from the window's start
     blank: int = 98
@@ -237,7 +239,9 @@ class Recipe:
     grad_clip: float = 1.0  # global L2 norm
     label_smoothing: float = 0.1
     class_weights: bool = False
-    loss: typing.Literal['cross_entropy', 'binary_cross_entropy', 'squared_error', 'clip', 'ctc'] = 'cross_entropy'
+    loss: typing.Literal['cross_entropy', 'binary_cross_entropy', 'squared_error', 'clip', 'clip_distinct', 'ctc'] = (
+        'cross_entropy'
+    )
     loss_scale: float = 1.0
     sampler: typing.Literal['shuffle', 'balanced', 'bins'] = 'shuffle'  # drawn with replacement: classes | bins of y
     warmup: float = 0.1  # share of the cycle in which the rate rises
@@ -278,7 +282,7 @@ class Task:
     signal: SignalSpec = SignalSpec()
     split: Split = ByGroup()
     recipe: Recipe = Recipe()
-    metric: str = 'bal_acc'  # headline on the test part, and the monitor on the validation part
+    metric: str = 'bal_acc'  # headline on the test part; of windows, the monitor on the validation part
     overrides: tuple[tuple[str, tuple[Override, ...]], ...] = ()  # (dataset, ((path, value), ...))
     exclude: tuple[Exclusion, ...] = ()
     drop: tuple[Where, ...] = ()  # windows of these events are left out once the split is drawn

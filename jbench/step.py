@@ -51,10 +51,22 @@ def clip(outputs: jax.Array, batch: Batch, weights: jax.Array, smoothing: float)
     outputs and y [B, D]. Candidates are the rows of the batch on ALL devices; those of padding are none. Equal targets
     count as different ones (as published). After Radford et al. (2021), with one side normalised and no temperature.
     """
+    return _clip(outputs, batch, distinct=False)
+
+
+def clip_distinct(outputs: jax.Array, batch: Batch, weights: jax.Array, smoothing: float) -> PerRow:
+    """As `clip`, and another row with the same target is no candidate: what was shown twice is no wrong answer."""
+    return _clip(outputs, batch, distinct=True)
+
+
+def _clip(outputs: jax.Array, batch: Batch, distinct: bool) -> PerRow:
     y, mask = (jax.lax.all_gather(batch[name], AXIS, tiled=True) for name in ('y', 'mask'))
     unit = y / (jnp.linalg.norm(y, axis=1, keepdims=True) + 1e-15)
     logits = jnp.where(mask, jnp.matmul(outputs, unit.T, precision=jax.lax.Precision.HIGHEST), -jnp.inf)
     own = jax.lax.axis_index(AXIS) * len(outputs) + jnp.arange(len(outputs))
+    if distinct:
+        twin = (batch['y'][:, None] == y).all(-1) & (own[:, None] != jnp.arange(len(y)))
+        logits = jnp.where(twin, -jnp.inf, logits)
     logits = jnp.where(batch['mask'][:, None], logits, 0)  # of rows that do not count: no inf, so no nan
     logp = jax.nn.log_softmax(logits)
     return -jnp.take_along_axis(logp, own[:, None], axis=1)[:, 0], jnp.ones(len(outputs), outputs.dtype)
@@ -86,6 +98,7 @@ LOSSES = {
     'binary_cross_entropy': binary_cross_entropy,
     'squared_error': squared_error,
     'clip': clip,
+    'clip_distinct': clip_distinct,
     'ctc': ctc,
 }
 

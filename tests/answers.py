@@ -40,7 +40,7 @@ TASKS = {
         signal=SIGNAL,
     ),
     'keys': Task(
-        target=Keystrokes(core=(0.0, 4.0), blank=5, length=16),
+        target=Keystrokes(event='Key', core=(0.0, 4.0), blank=5, length=16),
         recipe=Recipe(**{**RECIPE, 'loss': 'ctc', 'batch_size': 16, 'warmup': 0.4, 'start_div': 10.0, 'end_div': 10.0}),
         metric='cer',
         **common,

@@ -10,8 +10,10 @@ import pytest
 from jbench import metrics, plan, progress, results, stages
 from jbench.spec import Cell
 
+DIAGNOSES = [f'{name}_diagnosis' for name in ('dementia', 'depression', 'parkinsons', 'schizophrenia')]
 BEST = {  # the model of a task, where it is not eegnet: what a person shows is in the spectrum of many windows
-    **dict.fromkeys(('dementia_diagnosis', 'depression_diagnosis', 'parkinsons_diagnosis', 'sex'), 'band_power_lr'),
+    **dict.fromkeys(DIAGNOSES, 'band_power_lr'),
+    'sex': 'band_power_lr',
     'fmri/image': 'fmri_linear',
     'emg/typing': 'emg2qwerty',
 }
@@ -24,7 +26,7 @@ TASKS = [
     for name, versions in plan.tasks().items()
     if versions[-1].simulated
 ]
-SHUFFLES = 200
+SHUFFLES = 100
 
 
 @pytest.fixture(scope='module')
@@ -77,4 +79,4 @@ def test_above_chance_with_targets_and_at_chance_with_shuffled_ones(context, nam
     opened = stages.prepared_set.open_set
     monkeypatch.setattr(stages.prepared_set, 'open_set', lambda folder, task: shuffled(opened(folder, task)))
     (result,) = stages.train(cell, prepared, [34], compiler, context)
-    assert luck(cell, found[1]) > 0.005, result['headline']
+    assert luck(cell, found[1]) > 0, result['headline']

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,7 @@ EVENTS = {
     'key': np.array(['', '', 'b', 'a', '', 'c']),
 }
 LABELS = Labels(event='Artifact')
+KEYS = Keystrokes(event='Stimulus', core=(1.0, 2.0))
 
 
 def test_overlap_is_strict_at_both_ends() -> None:
@@ -63,9 +65,9 @@ def test_overlap_is_the_stated_rule(onset: int, duration: int) -> None:
         (Value(), 0, 5.0, 2.0, 31.5),
         (Value(field='n2', until=True, clip=(0, 600)), 0, 5.0, 2.0, 5.0),
         (Value(field='n2', until=True, clip=(0, 600)), 0, 11.0, 2.0, -1.0),
-        (Keystrokes(core=(1.0, 2.0)), 0, 3.0, 5.0, ['a']),  # [4, 5): from the start on, the end left out
-        (Keystrokes(core=(0.0, 6.0)), 0, 3.0, 5.0, ['b', 'a']),
-        (Keystrokes(core=(0.0, 1.0)), 0, 14.0, 5.0, []),
+        (KEYS, 0, 3.0, 5.0, ['a']),  # [4, 5): from the start on, the end left out
+        (replace(KEYS, core=(0.0, 6.5)), 0, 3.0, 7.0, ['a', 'c']),  # 'b' is of another type
+        (replace(KEYS, core=(0.0, 1.0)), 0, 14.0, 5.0, []),
     ],
 )
 def test_collect(target: Target, row: int, onset: float, duration: float, raw: Any) -> None:
@@ -76,7 +78,7 @@ def test_collect(target: Target, row: int, onset: float, duration: float, raw: A
 
 def test_keystrokes_come_in_time_order_whatever_the_order_of_rows() -> None:
     events = {k: v[::-1] for k, v in EVENTS.items()}
-    assert collect(Keystrokes(core=(0.0, 9.0)), events, 5, 3.0, 9.0) == ['b', 'a', 'c']
+    assert collect(replace(KEYS, core=(0.0, 9.0)), events, 5, 3.0, 9.0) == ['a', 'c']
 
 
 def test_collect_refuses_a_trigger_without_label() -> None:

@@ -109,26 +109,33 @@ def night(*stages: tuple[str, float]) -> dict[str, np.ndarray]:
     }
 
 
+OLD = Trim(both=False)
+
+
 @pytest.mark.parametrize(
     ('stages', 'trim', 'want'),
-    [  # (onset, duration) of what was cut
+    [  # (onset, duration) of what was cut, None of what is left out
         ([('W', 9000), ('N1', 60), ('W', 90), ('N2', 30), ('W', 8000)], Trim(), {0: (7200, 1800), 4: (9180, 1800)}),
-        ([('W', 9000), ('N1', 60), ('W', 8000)], Trim(both=False), {0: (7200, 1800)}),
+        ([('W', 9000), ('N1', 60), ('W', 8000)], OLD, {0: (7200, 1800)}),
         ([('W', 9000), ('N1', 60), ('W', 8000)], Trim(longest=600.0), {0: (8400, 600), 2: (9060, 600)}),
         ([('W', 900), ('N1', 60), ('W', 1800)], Trim(), {}),  # short enough
         ([('W', 9000)], Trim(), {}),  # nobody slept
         ([('N1', 60), ('W', 9000), ('N2', 60)], Trim(), {}),  # wake inside of a night stays
-        ([('W', 30), ('W', 9000), ('N2', 60), ('W', 9000), ('W', 9000)], Trim(), {1: (7230, 1800), 3: (9090, 1800)}),
-        ([*[('W', 30)] * 99, ('N2', 60), *[('W', 30)] * 99], Trim(), {}),  # scored by epochs: nothing, as published
+        ([('W', 3000), ('W', 600), ('N2', 60), ('W', 9000)], Trim(), {0: (1800, 1200), 3: (3660, 1800)}),
+        ([('W', 3000), ('W', 1790), ('N2', 60)], Trim(), {0: None}),  # ten seconds are no window
+        ([('W', 30), ('W', 9000), ('N2', 60), ('W', 9000)], OLD, {1: (7230, 1800)}),
+        ([*[('W', 30)] * 62, ('N2', 60), *[('W', 30)] * 61], Trim(), {0: None, 1: None, 123: None}),
+        ([*[('W', 30)] * 99, ('N2', 60), *[('W', 30)] * 99], OLD, {}),  # scored by epochs: nothing, as published
     ],
 )
 def test_long_events_at_the_edges_are_trimmed(stages: list, trim: Trim, want: dict[int, tuple[float, float]]) -> None:
-    """Only the neighbour of the first, and of the last, event of another value (NeuralBench's CropSleepRecordings)."""
-    before = night(*stages)
+    """As published (NeuralBench's CropSleepRecordings), only the neighbour of the first event of another value."""
+    before = night(*stages) | {'number': np.arange(len(stages) + 1) - 1}
     untouched = {k: v.copy() for k, v in before.items()}
-    after = windows.chosen(before, Window(trigger='SleepStage', trim=trim))
-    changed = np.flatnonzero((after['onset'] != before['onset']) | (after['duration'] != before['duration']))
-    assert {int(i) - 1: (after['onset'][i], after['duration'][i]) for i in changed} == want
+    after = windows.chosen(before, Window(trigger='SleepStage', duration=30.0, stride=30.0, trim=trim))
+    left = dict(zip(after['number'].tolist(), zip(after['onset'], after['duration'], strict=True), strict=True))
+    rows = zip(before['number'].tolist(), before['onset'], before['duration'], strict=True)
+    assert {k: left.get(k) for k, *was in rows if left.get(k) != tuple(was)} == want
     for k in before:
         np.testing.assert_array_equal(before[k], untouched[k])
 

@@ -29,7 +29,7 @@ from jbench.data.workers import sheltered, workers
 from jbench.overrides import override
 from jbench.spec import Dataset, RequestError, Task, spec_hash, to_json
 
-PREPARATION = 1  # raise when parts.py, signal.py, windows.py or records.py change what is stored
+PREPARATION = 2  # raise when parts.py, signal.py, windows.py or records.py change what is stored
 AT_LOAD = (  # fields that act when windows are loaded; so does signal.scaler='train', on a signal stored as by 'none'
     'signal.clamp',
     'target.mapping',

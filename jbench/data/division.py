@@ -42,7 +42,9 @@ def divide(events: Table, windows: Table, task: Task, dataset: str) -> Division:
     part = of_windows(events, windows, ~before, task.split)
     nowhere = int(((part == '') & ~before[rows]).sum())
     said = [f'{nowhere} of {len(rows)} windows are in no part of the split'] if nowhere else []
-    said += [f'excluded: subject {e.subject}: {e.reason}' for e in mine if e.subject in set(events['subject'])]
+    for e in mine:
+        here = '' if e.subject in events['subject'] else ', who is not among the recordings'
+        said.append(f'excluded: subject {e.subject}{here}: {e.reason}')
     out = before | after
     for where in task.drop:
         gone = fitting(events, where) & ~out

@@ -14,6 +14,7 @@ import numpy as np
 from jbench.data import cache, encoders, fs, targets
 from jbench.data.division import divide
 from jbench.data.shards import Scale, Shards, scale_by_training_part
+from jbench.data.splits import listed
 from jbench.data.windows import n_samples
 from jbench.spec import Dataset, RequestError, Signal, Task, spec_hash
 
@@ -125,6 +126,7 @@ def open_set(folder: Path, task: Task) -> PreparedSet:
     windows = {k[len('window.') :]: v for k, v in index.items() if k.startswith('window.')}
     split, counted, said = divide(events, windows, task, manifest['dataset'])
     encoded = targets.encode(task.target, [json.loads(t) for t in windows['target'][counted]])
+    _require_classes(task, manifest['dataset'], encoded.classes, events['type'])
     y = np.zeros((len(split), *encoded.y.shape[1:]), encoded.y.dtype)
     y[counted] = encoded.y
     warnings = [*manifest['notes'], *said]
@@ -154,6 +156,18 @@ def open_set(folder: Path, task: Task) -> PreparedSet:
         tuple(warnings),
         scale_by_training_part(folder, manifest, split, signal.n_times) if task.signal.scaler == 'train' else None,
         **_taught(folder, task, encoded, y[split == 'train'], counted),
+    )
+
+
+def _require_classes(task: Task, dataset: str, classes: tuple[str, ...], types: np.ndarray) -> None:
+    """Raises RequestError where there is nothing to tell apart."""
+    target, least = task.target, {'classes': 2, 'state': 2, 'labels': 1}.get(task.target.kind, 0)
+    if len(classes) >= least:
+        return
+    event, there = getattr(target, 'event', task.window.trigger), listed(sorted(set(types.tolist())))
+    raise RequestError(
+        f'{dataset}: {target.kind} of the field {target.field!r} of events of type {event}: found '
+        f'{listed(classes) or "none"}, expected at least {least}; types of events there: {there}'
     )
 
 

@@ -92,8 +92,8 @@ def collect(target: Target, events: Table, trigger_row: int, onset: float, durat
     Returns:
         Classes: the trigger's label. StateClasses: labels of all overlapping events of the type (repeats kept).
         Labels: the distinct labels of all overlapping events of the type. Value: a number, with `until` the seconds
-        from the window's end to the time in `field` (not clipped). Keystrokes: key labels with onset in
-        [onset + core[0], onset + core[1]), in time order. Embedding: [name of the stimulus, group].
+        from the window's end to the time in `field` (not clipped). Keystrokes: key labels of the events of the
+        type with onset in [onset + core[0], onset + core[1]), in time order. Embedding: [name of the stimulus, group].
     Raises:
         RequestError: no such column, or the trigger has no value in it; no event that shows the stimulus.
     """
@@ -114,8 +114,8 @@ def collect(target: Target, events: Table, trigger_row: int, onset: float, durat
         return number - (onset + duration) if target.until else number
     if isinstance(target, Keystrokes):
         start = column(events, 'onset')
-        inside = (start >= onset + target.core[0]) & (start < onset + target.core[1]) & present(values)
-        rows = np.flatnonzero(inside)
+        inside = (start >= onset + target.core[0]) & (start < onset + target.core[1])
+        rows = np.flatnonzero(inside & (column(events, 'type') == target.event) & present(values))
         return [as_text(v) for v in values[rows[np.argsort(start[rows], kind='stable')]]]
     rows = overlapping(events, target.event, onset, duration)
     labels = [as_text(v) for v in values[rows[present(values[rows])]]]

@@ -39,7 +39,7 @@ def chosen(events: Table, window: Window) -> dict[str, np.ndarray]:
         out |= ~fitting(events, where)
     kept = ~(out & (events['type'] == window.trigger))
     table = {k: v[kept] for k, v in events.items()}
-    return _trimmed(table, window.trigger, window.trim) if window.trim else table
+    return _trimmed(table, window, window.trim) if window.trim else table
 
 
 def possible(fields: tuple[tuple[str, str], ...], window: Window) -> bool:
@@ -48,20 +48,24 @@ def possible(fields: tuple[tuple[str, str], ...], window: Window) -> bool:
     return all(fitting(known, w).all() for w in window.where if w.field in known)
 
 
-def _trimmed(events: dict[str, np.ndarray], trigger: str, trim: Trim) -> dict[str, np.ndarray]:
-    """The trigger just before the first one of another value keeps its last `longest` s, the one just after the last
-    one of another value its first. Neighbours further out stay as they are, as in NeuralBench."""
-    rows = np.flatnonzero(events['type'] == trigger)
-    other = np.flatnonzero([as_text(v) != trim.value for v in column(events, trim.field)[rows]])
-    onset, duration = events['onset'].copy(), events['duration'].copy()
-    if len(other) and other[0] > 0:
-        i = rows[other[0] - 1]
-        onset[i] += max(0.0, duration[i] - trim.longest)
-        duration[i] = min(duration[i], trim.longest)
-    if len(other) and trim.both and other[-1] + 1 < len(rows):
-        i = rows[other[-1] + 1]
-        duration[i] = min(duration[i], trim.longest)
-    return events | {'onset': onset, 'duration': duration}
+def _trimmed(events: dict[str, np.ndarray], window: Window, trim: Trim) -> dict[str, np.ndarray]:
+    """The triggers less what `Trim` says; what is cut to less than a window is left out."""
+    rows = np.flatnonzero(events['type'] == window.trigger)
+    is_other = np.array([as_text(v) != trim.value for v in column(events, trim.field)[rows]], bool)
+    other = np.flatnonzero(is_other)
+    if not len(other):
+        return events
+    onset, duration = (np.array(events[k], np.float64) for k in ('onset', 'duration'))
+    stop = onset + duration
+    low, high = onset[rows[other[0]]] - trim.longest, stop[rows[other[-1]]] + trim.longest
+    cut = rows[~is_other] if trim.both else rows[max(0, other[0] - 1) : other[0]]
+    before = np.maximum(0.0, low - onset[cut])
+    after = np.maximum(0.0, stop[cut] - high) if trim.both else 0.0
+    onset[cut] += before
+    duration[cut] -= before + after
+    left = np.ones(len(onset), bool)
+    left[cut] = (before + after == 0) | (duration[cut] >= window.duration)
+    return {k: v[left] for k, v in (events | {'onset': onset, 'duration': duration}).items()}
 
 
 def triggers(events: Table, window: Window, target: Target) -> list[int]:

@@ -22,9 +22,11 @@ from jbench.spec import (
 )
 
 RETRIEVAL = Recipe(loss='clip', label_smoothing=0.0)
+DISTINCT = replace(RETRIEVAL, loss='clip_distinct')
 EVOKED = SignalSpec(baseline=(0.0, 0.2))
 TRAIN_SCALED = SignalSpec(scaler='train')
 GIVEN = Predefined(field='split', test=('test',), valid_by='recording')  # the test part is the dataset's own
+UNSEEN = replace(GIVEN, valid_by='filepath')  # no picture of the validation part is one of the training part
 # what a key counts as: letters, space and numbers; signs are one class (13)
 _KEYS = 's o t e n c i a <space> d l r b <special> z v f m u h p g q w x y j k <number>'.split()
 _SIGNS = ('\x14', '-', '`', '\xa3', '\xa4', '\xbf', '\xfb', '\xfc', '\xfd')
@@ -50,7 +52,8 @@ IMAGE = Task(
             'Xu2025Alljoined',
             (
                 ('window.where', (Where(field='label', values=('stim_train', 'stim_test')),)),
-                ('split', replace(GIVEN, field='label', test=('stim_test',))),
+                ('split.field', 'label'),
+                ('split.test', ('stim_test',)),
             ),
         ),
     ),
@@ -127,17 +130,27 @@ WORD = Task(
 
 TASKS = (
     IMAGE,
-    replace(IMAGE, version=2, signal=replace(EVOKED, scaler='train')),
+    replace(IMAGE, version=2, signal=replace(EVOKED, scaler='train'), split=UNSEEN, recipe=DISTINCT),
     SENTENCE,
-    replace(SENTENCE, version=2, signal=TRAIN_SCALED),
+    replace(SENTENCE, version=2, signal=TRAIN_SCALED, recipe=DISTINCT),
     SPEECH,
     replace(
-        SPEECH, version=2, signal=replace(EVOKED, scaler='train'), drop=(Where(field='sequence_id', values=('67',)),)
+        SPEECH,
+        version=2,
+        signal=replace(EVOKED, scaler='train'),
+        drop=(Where(field='sequence_id', values=('67',)),),
+        recipe=DISTINCT,
     ),
     TYPING,
     replace(TYPING, version=2, signal=replace(EVOKED, scaler='train')),
     VIDEO,
-    replace(VIDEO, version=2, signal=TRAIN_SCALED),
+    replace(VIDEO, version=2, signal=TRAIN_SCALED, recipe=DISTINCT),
     WORD,
-    replace(WORD, version=2, signal=TRAIN_SCALED, split=BySimilarity(by='sentence', valid=0.1, test=0.1)),
+    replace(
+        WORD,
+        version=2,
+        signal=TRAIN_SCALED,
+        split=BySimilarity(by='sentence', valid=0.1, test=0.1),
+        recipe=DISTINCT,
+    ),
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from jbench.spec import SignalSpec, Window
+from jbench.tasks.cognitive import DISTINCT, UNSEEN
 from jbench.tasks.cognitive import IMAGE as EEG_IMAGE
 
 IMAGE = replace(
@@ -23,4 +24,7 @@ IMAGE = replace(
     ),
 )
 
-TASKS = (IMAGE, replace(IMAGE, version=2, signal=replace(IMAGE.signal, scaler='train')))
+TASKS = (
+    IMAGE,
+    replace(IMAGE, version=2, signal=replace(IMAGE.signal, scaler='train'), split=UNSEEN, recipe=DISTINCT),
+)

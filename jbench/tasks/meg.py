@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from jbench.spec import Exclusion, SignalSpec
+from jbench.tasks.cognitive import DISTINCT, UNSEEN
 from jbench.tasks.cognitive import IMAGE as EEG_IMAGE
 from jbench.tasks.cognitive import TYPING as EEG_TYPING
 
@@ -33,7 +34,7 @@ TYPING = replace(
 
 TASKS = (
     IMAGE,
-    replace(IMAGE, version=2, signal=TRAIN_SCALED),
+    replace(IMAGE, version=2, signal=TRAIN_SCALED, split=UNSEEN, recipe=DISTINCT),
     TYPING,
     replace(TYPING, version=2, signal=TRAIN_SCALED),
 )

@@ -266,7 +266,7 @@ PARADIGMS = (
     IMAGE,
     IMAGE._replace(name='meg_image', device='meg', chans=HELMET),
     _row('sentence', 3.2, (0.0, 3.0), meaning('text', 0.5), trial=_read_sentences),
-    _row('speech', 0.45, (-0.5, 3.0), listening, trial=_story),
+    _row('speech', 1.05, (-0.5, 3.0), listening, trial=_story),  # three words last longer than a window
     TYPING,
     TYPING._replace(name='meg_typing', device='meg', chans=HELMET),
     _row('video', 2.1, (0.0, 2.0), meaning('filepath', 0.5), trial=_videos),
