@@ -115,6 +115,6 @@ def _partial(task: Task, dataset: Dataset, data: PreparedSet) -> list[str]:
     n_subjects = dataset.n_subjects - len(left_out)
     n_recordings = dataset.n_recordings * n_subjects // dataset.n_subjects
     reasons = [n.removeprefix('partial: ') for n in manifest['notes'] if n.startswith('partial: ')]
-    if len(found) < n_recordings:
+    if len(found) < n_recordings or len(set(found)) < n_subjects:
         reasons.append(f'{len(found)} of {n_recordings} recordings ({len(set(found))} of {n_subjects} subjects)')
     return reasons

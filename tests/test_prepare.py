@@ -345,6 +345,19 @@ def test_every_field_that_decides_what_is_stored_names_the_folder(
     assert folder(task) not in names
 
 
+def test_a_correction_that_leaves_the_size_of_a_table_alone_names_another_folder(tmp_path: Path) -> None:
+    """So do other facts, to which recordings are held; what is only said of a dataset does not."""
+    (table := tmp_path / 's_events.tsv').write_text('open')
+    refs = [tiny.ref(0)._replace(files=(str(table),))]
+    before = cache.fingerprint(refs)
+    assert cache.fingerprint(refs) == before
+    table.write_text('shut')
+    assert cache.fingerprint(refs) != before
+    task, other = make_prepared_fixture.task(), dataclasses.replace(tiny.DATASET, sfreq=(500.0,))
+    assert cache.stored_spec(task, other) != cache.stored_spec(task, tiny.DATASET)
+    assert cache.stored_spec(task, dataclasses.replace(other, title='-')) == cache.stored_spec(task, other)
+
+
 @pytest.mark.parametrize(
     ('target', 'other'),
     [
@@ -360,7 +373,13 @@ def test_fields_that_act_at_load_leave_what_is_stored_as_it_is(target: Target, o
         signal = dataclasses.replace(task.signal, clamp=clamp, scaler=scaler)
         made = dataclasses.replace(task, target=asked, signal=signal)
         (folder := tmp_path / str(k)).mkdir()
-        found.append((parts.make(made, tiny.DATASET, tiny.ref(1), folder), content(folder), cache.stored_spec(made)))
+        found.append(
+            (
+                parts.make(made, tiny.DATASET, tiny.ref(1), folder),
+                content(folder),
+                cache.stored_spec(made, tiny.DATASET),
+            )
+        )
     assert found[0] == found[1] and found[0][0]['n_windows'] == 6
 
 

@@ -38,28 +38,32 @@ AT_LOAD = (  # fields that act when windows are loaded; so does signal.scaler='t
     'target.blank',
     'target.length',
 )
+FACTS = ('device', 'n_chans', 'sfreq', 'seconds', 'event_id', 'event_types', 'n_events', 'amplitude')  # of a dataset
+SMALL = 1 << 20  # bytes: what may be a table of events, whose corrections leave its size alone
 EVERY = 0.5  # s between looks at the stop flag
 MEMORY = 300 << 20  # bytes that a worker needs beside its file's fivefold (some readers make float64 of int16)
 Progress = Callable[[str, int, int], None]  # (what, done, total); what it raises ends the preparation
 
 
-def stored_spec(task: Task) -> dict[str, Any]:
-    """The part of a task that decides what is stored."""
+def stored_spec(task: Task, dataset: Dataset) -> dict[str, Any]:
+    """The part of a task that decides what is stored, and the facts of the dataset that its recordings are held to."""
     task = override(task, 'signal.scaler', 'none') if task.signal.scaler == 'train' else task
     spec: dict[str, Any] = {
         part: {k: v for k, v in to_json(getattr(task, part)).items() if f'{part}.{k}' not in AT_LOAD}
         for part in ('signal', 'window', 'target')
     }
-    return spec | {'code': PREPARATION}
+    facts = {name: to_json(getattr(dataset, name)) for name in FACTS}
+    return spec | {'code': PREPARATION, 'facts': facts}
 
 
 def fingerprint(refs: list[RecordingRef]) -> str:
-    """Names and fields of the recordings, relative names and sizes of their files: no signal is read."""
+    """Names and fields of the recordings, relative names and sizes of their files, contents of small ones: no signal
+    is read."""
     names = [p for r in refs for p in r.files if os.path.exists(p)]
     base = os.path.commonpath(names) if len(names) > 1 else os.path.dirname(names[0]) if names else ''
-    return spec_hash(
-        [[(r.name, r.fields) for r in refs], [(os.path.relpath(p, base), os.path.getsize(p)) for p in names]]
-    )[:8]
+    content = {p: fs.sha256_file(p) for p in dict.fromkeys(names) if os.path.getsize(p) <= SMALL}
+    files = [(os.path.relpath(p, base), os.path.getsize(p), content.get(p, '')) for p in names]
+    return spec_hash([[(r.name, r.fields) for r in refs], files])[:8]
 
 
 def locate(
@@ -70,7 +74,7 @@ def locate(
     Without raw files the newest set of the same spec serves (references are then empty); None: no such set.
     """
     refs = find_recordings(dataset, data_dir)
-    root, spec = workdir / 'prepared' / dataset.name, spec_hash(stored_spec(task))
+    root, spec = workdir / 'prepared' / dataset.name, spec_hash(stored_spec(task, dataset))
     if refs:
         return root / f'{spec}-{fingerprint(refs)}', refs
     ready = [p for p in root.glob(f'{spec}-*') if (p / 'manifest.json').exists()]
@@ -217,7 +221,7 @@ def _assemble(
         'schema': 1,
         'dataset': dataset.name,
         'simulated': dataset.simulated,
-        'spec': stored_spec(task),
+        'spec': stored_spec(task, dataset),
         'sfreq': task.signal.sfreq,
         'ch_names': ch_names,
         'notes': notes,
