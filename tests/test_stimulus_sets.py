@@ -178,10 +178,11 @@ def test_pictures_of_the_consumer_headset_are_annotations(tmp_path: Path) -> Non
 # ---- films ----
 
 
-def test_clips_of_seed_dv_lie_where_the_blocks_say(tmp_path: Path) -> None:
+@pytest.mark.parametrize('stored', ['<f4', '<f8'])
+def test_clips_of_seed_dv_lie_where_the_blocks_say(tmp_path: Path, stored: str) -> None:
     home = tmp_path / 'Liu2024Eeg2video' / 'SEED-DV'
     (home / 'EEG').mkdir(parents=True)
-    x = (20 * np.random.default_rng(0).standard_normal((7, 2, 104000), np.float32)).astype('<f4')  # microvolts
+    x = (20 * np.random.default_rng(0).standard_normal((7, 2, 104000), np.float32)).astype(stored)  # microvolts
     for name in ('sub10', 'sub1_session2', 'sub1'):
         np.save(home / 'EEG' / f'{name}.npy', x if name == 'sub1' else x[:, :1, :9])
     (home / 'channel_62_pos.locs').write_text('1\t-18\t0.511\tFP1\n2\t0\t0.506\tFPZ\n')
@@ -198,6 +199,8 @@ def test_clips_of_seed_dv_lie_where_the_blocks_say(tmp_path: Path) -> None:
     assert len(shown) == 200 and shown[0] == (3000, 2000, 'ship', clips.format(1, 1))
     assert shown[6] == (18000, 2000, 'airplane', clips.format(2, 2)) and shown[-1][:3] == (518000, 2000, 'cat')
     assert 'must fit' in refused(refs[7])
+    np.save(home / 'Video/meta-info/All_video_label.npy', labels - 1)
+    assert 'All_video_label.npy: each part must show a known concept: found 0, expected 1 to 40' in refused(refs[3])
 
 
 @pytest.mark.parametrize(('sfreq', 'unit'), [(250, 'uV'), (1000, 'V')])
