@@ -217,15 +217,17 @@ def test_dementia_has_its_diagnosis_from_participants(tmp_path):
 
 def test_other_diagnoses_are_read_from_the_files_of_their_hosts(tmp_path):
     mumtaz, singh, albrecht = map(plan.find_dataset, ('Mumtaz2018Machine', 'Singh2021Timing', 'Albrecht2019Increased'))
-    for name in ('MDD S2  EC', 'H S10 EO', 'H S2 TASK', 'H S2 EC', '6921143_H S15 EO'):
+    for name in ('MDD S2  EC', 'H S10 EO', 'H S2 TASK', 'H S2 EC', '6921143_H S15 EO', '6921959_H S15 EO'):
         files.edf(tmp_path / mumtaz.name / f'{name}.edf', ['EEG Fp1-LE', 'EEG A2-A1', 'EEG O2-LE'], 256, 3)
     found = find_recordings(mumtaz, tmp_path)
     assert [(r.subject, *dict(r.fields).values()) for r in found] == [
         ('H2', 'healthy', 'P300'),
         ('H2', 'healthy', 'eyeclosed'),
         ('H10', 'healthy', 'eyesopen'),
+        ('H15', 'healthy', 'eyesopen'),
         ('MDD2', 'major_depressive_disorder', 'eyeclosed'),
     ]
+    assert found[3].files == (str(tmp_path / mumtaz.name / '6921959_H S15 EO.edf'),)  # as published
     raw = read(found[0]).raw
     assert dict(zip(raw.ch_names, raw.get_channel_types(), strict=True)) == {'Fp1': 'eeg', 'A2-A1': 'misc', 'O2': 'eeg'}
     for name in ('PD1005', 'Control1025'):
