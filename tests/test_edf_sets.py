@@ -161,6 +161,10 @@ def test_files_of_tuab_are_found_by_part_and_label(clinical) -> None:
         ('aaa', 's002', 't001', 'eval', 'abnormal'),
         ('aab', 's001', 't000', 'train', 'normal'),
     ]
+    for name in ('a_b_c', 'train/a_b_c', 'train/other/a_b_c'):  # in no folder of a part and a label
+        (clinical / TUAB.name / 'edf' / f'{name}.edf').parent.mkdir(exist_ok=True)
+        (clinical / TUAB.name / 'edf' / f'{name}.edf').touch()
+    assert find_recordings(TUAB, clinical) == refs
 
 
 def test_a_file_of_tuab_has_electrodes_by_their_new_names(clinical) -> None:

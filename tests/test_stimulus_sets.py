@@ -531,6 +531,7 @@ def test_keys_in_meg_count_from_the_start_of_the_file(tmp_path: Path) -> None:
         ('05_3660/230419/block1', '', 'S5-session1_block1'),
         ('05_1/230419/block1-1', '', 'S5-session1_block1'),
         ('05_1/230419/typing_s2', '', 'S5-session1_typing'),
+        ('empty_room/230101/block1', '', 'S5-session1_block1'),
     ],
 )
 def test_files_of_meg_go_by_many_names(tmp_path: Path, path: str, run: str, log: str) -> None:

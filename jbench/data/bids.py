@@ -96,10 +96,14 @@ class _Names:
 
 
 def table(path: Path) -> dict[str, list[str]]:
-    """The columns of a table (.tsv, or .csv) as text; n/a is ''. Raises: ValueError for lines of unequal length."""
+    """The columns of a table (.tsv, or .csv) as text; n/a is ''. Raises: ValueError for lines of unequal length, or
+    what is no text of a table."""
     with path.open(encoding='utf-8-sig', newline='') as file:  # as some programs, with a byte order mark or without
         how: Any = {'delimiter': ','} if path.suffix == '.csv' else {'delimiter': '\t', 'quoting': csv.QUOTE_NONE}
-        rows = [r for r in csv.reader(file, **how) if any(r)]
+        try:
+            rows = [r for r in csv.reader(file, **how) if any(r)]
+        except csv.Error as error:
+            raise ValueError(str(error)) from None
     head = [name.strip() for name in rows[0]] if rows else []
     odd = next((r for r in rows if len(r) != len(head)), None)
     if odd is not None:

@@ -116,7 +116,7 @@ def _of_meg(folder: Path) -> list[tuple[Path, tuple[str, str, str], str]]:
         person, day = path.parts[-3:-1]
         task = path.name.partition('.')[0].lower().replace('bolck', 'block')
         other = re.search('tapping|typing|-', task) or '/'.join((person, day, path.stem)) in BAD_MEG
-        if other or person.count('_') != 1 or person in BAD_PEOPLE:
+        if other or not re.fullmatch(r'\d+_[^_]+', person) or person in BAD_PEOPLE:
             continue
         days = sorted(p.name for p in path.parent.parent.iterdir() if not p.name.startswith('.'))
         session = SESSIONS.get(person, days.index(day) + 1)

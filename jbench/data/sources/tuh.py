@@ -67,6 +67,12 @@ DATASETS = (
 NAMES = {'T1': 'FT9', 'T2': 'FT10', 'T3': 'T7', 'T4': 'T8', 'T5': 'P7', 'T6': 'P8', 'C3P': 'CP3', 'C4P': 'CP4'}
 NAMES |= {'A1': 'T9', 'A2': 'T10'}
 KINDS = {1: 'spsw', 2: 'gped', 3: 'pled', 4: 'eyem', 5: 'artf', 6: 'bckg'}  # of an event of TUEV
+# where the files of a set lie; the folders of TUAB and TUEV tell the part, those of TUAB the label too
+PATTERNS = {
+    'Hamid2020Tuar': 'edf/**/*.edf',
+    'Harati2015Tuev': 'edf/*/*/*.edf',
+    'Lopez2017Tuab': 'edf/*/*normal/**/*.edf',
+}
 Mark = tuple[float, float, str]  # start and stop (s), kind
 
 
@@ -75,7 +81,7 @@ def recordings(dataset: Dataset, root: Path) -> list[RecordingRef]:
     a `label` (abnormal, normal)."""
     suffix = {'Hamid2020Tuar': '.csv', 'Harati2015Tuev': '.rec'}.get(dataset.name)
     refs = []
-    for path in sorted(root.glob('edf/**/*.edf')):
+    for path in sorted(root.glob(PATTERNS[dataset.name])):
         folders, fields = path.relative_to(root / 'edf').parts, {}
         subject, session, token = (*path.stem.split('_', 2), '', '')[:3]
         if suffix != '.csv':
