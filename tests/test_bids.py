@@ -184,6 +184,25 @@ def test_a_truncated_file_is_named(tmp_path, ending):
     assert 'the file is truncated' in str(bids.check_signal(str(path)))
 
 
+def test_a_truncated_brainvision_file_is_named(tmp_path):
+    """MNE reads each as a shorter one, without the markers that lie after its end."""
+    path = tmp_path / 'S01.vhdr'
+    files.brainvision(path, NAMES, 100, 20, ((1990, 'Stimulus', 'S  1'),))
+    whole = path.with_suffix('.eeg').read_bytes()
+    assert bids.check_signal(str(path)) is None
+    for n_bytes, said in (
+        (601, f'{path.with_suffix(".eeg")}: the signal must hold whole samples of all channels: found 31399 bytes'),
+        (176, 'S01.eeg: the signal must reach to its last marker: found 1989 samples, expected at least 1990, as S01.v'),
+    ):
+        path.with_suffix('.eeg').write_bytes(whole[:-n_bytes])
+        assert said in str(bids.check_signal(str(path)))
+    path.with_suffix('.eeg').rename(tmp_path / 'other.eeg')
+    assert 'the signal must lie beside its header: found no S01.eeg' in str(bids.check_signal(str(path)))
+    path.write_bytes(path.read_bytes().replace(b'S01.eeg', b'other.eeg').replace('µ'.encode(), b'\xb5'))
+    path.with_suffix('.vmrk').rename(tmp_path / 'other.vmrk')
+    assert bids.check_signal(str(path)) is None  # nothing tells of markers
+
+
 def test_a_file_whose_content_was_never_fetched_is_named(tree):
     path = Path(refs(tree)[0].files[0])
     path.unlink()

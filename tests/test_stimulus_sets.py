@@ -60,6 +60,16 @@ def refused(ref: RecordingRef) -> str:
     return str(got)
 
 
+def cut_short(ref: RecordingRef) -> str:
+    """What is said of a BrainVision recording whose signal is truncated."""
+    path = next(p for p in Path(ref.files[0]).parents[1].rglob(f'{Path(ref.files[0]).stem}.eeg'))
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-2])
+    said = refused(ref)
+    path.write_bytes(whole)
+    return said
+
+
 def rows(table: Table, kind: str, *names: str) -> list[tuple[Any, ...]]:
     """Columns of the events of a type; times in ms."""
     values = [[round(1000 * v) for v in table[n]] if n in HEAD[:2] else table[n] for n in names]
@@ -261,6 +271,7 @@ def test_words_of_alice_begin_where_the_epochs_say(tmp_path: Path) -> None:
         (750, 1000, sounds.format(1), ''),
         (2900, 2000, sounds.format(2), ''),
     ]
+    assert 'S03.eeg: the signal must hold whole samples' in cut_short(ref)
     (root / sounds.format(2)).unlink()
     with pytest.raises(FileNotFoundError, match='SoundFile2'):
         seen(refs_of(tmp_path, 'Brennan2019Hierarchical')[0])
@@ -421,6 +432,10 @@ def test_words_of_nieuwland_are_those_that_triggers_and_items_say(tmp_path: Path
     assert [w[0] for w in rows(seen(refs[2])[1], 'Word', 'text')] == ['he', 'ate', 'it', 'all']
     raw, table = seen(refs[3])
     assert raw.get_channel_types() == ['eeg', 'eeg', 'misc', 'stim'] and rows(table, 'Word', 'onset')[0] == (2000,)
+    assert 'birm05.eeg: the signal must hold whole samples' in (said := cut_short(refs[0])) and 'BIRM' in said
+    assert 'bris02_main.eeg: the signal must hold whole samples' in cut_short(refs[1])
+    Path(refs[3].files[0]).write_bytes(Path(refs[3].files[0]).read_bytes()[:-3])
+    assert 'the file is truncated' in refused(refs[3])
 
 
 def test_a_sheet_is_read_by_its_name_and_columns_by_theirs(tmp_path: Path) -> None:
@@ -495,6 +510,7 @@ def test_keys_in_eeg_are_where_their_triggers_are(tmp_path: Path) -> None:
     raw, table = seen(ref)
     assert raw.get_channel_types() == ['eeg', 'eeg', 'eog']
     check_typing(table)
+    assert '_task.eeg: the signal must hold whole samples' in cut_short(ref)
     (home / 'logs' / 'S2' / 'S2_session1_block1_list1.mat').rename(home / 'logs' / 'S2_session1_block1_x.mat')
     brainvision(home / 'EEG' / '002' / '002_DECOMEG_S1_77_task.vhdr', ['Cz', 'Oz', 'VEOG'], 1000, 40, marks[:40])
     assert 'must have a trigger' in refused(refs_of(tmp_path, 'levy2026eeg')[0])
@@ -600,6 +616,7 @@ def test_errors_of_the_robot_are_those_that_were_seen(tmp_path: Path) -> None:
         (4000, 'error', '2'),
     ]
     assert rows(table, 'Action', 'label', 'code')[-1] == ('button_press', '3')
+    assert 'set2.eeg: the signal must hold whole samples' in cut_short(refs[0])
     brainvision(Path(refs[0].files[0]), ['Fp1'], 500, 7, ((500, 'Stimulus', 'S 99'),))
     assert 'triggers must be known' in refused(refs[0])
 

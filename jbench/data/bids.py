@@ -16,6 +16,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from jbench.data.brainvision import check_brainvision
 from jbench.data.contract import check_file
 from jbench.data.edf import check_edf
 from jbench.data.recording import Finding, RecordingRef
@@ -158,13 +159,14 @@ def read(ref: RecordingRef) -> mne.io.BaseRaw | Finding:
 
 
 def check_signal(path: str) -> Finding | None:
-    """Refuse a file that is absent, empty, a web page, or a truncated EDF or BDF."""
+    """Refuse a file that is absent, empty, a web page, or a truncated EDF, BDF or BrainVision file."""
     if Path(path).is_dir():
         return None
     if not Path(path).exists():
         found, remedy = 'a link to nothing', 'fetch the content of the file (git-annex and DataLad store links first)'
         return Finding(path, 'the file must be there', found, 'a recording', remedy)
-    return check_edf(path) if path.lower().endswith(('.edf', '.bdf')) else check_file(path)
+    checks = {'.edf': check_edf, '.bdf': check_edf, '.vhdr': check_brainvision}
+    return checks.get(Path(path).suffix.lower(), check_file)(path)
 
 
 @contextlib.contextmanager

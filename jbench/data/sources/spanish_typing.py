@@ -21,6 +21,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from jbench.data import bids
 from jbench.data.recording import Finding, Recording, RecordingRef
 from jbench.spec import Dataset, Download, RequestError
 
@@ -157,6 +158,9 @@ def read(ref: RecordingRef) -> Recording | Finding:
     from jbench.data import texts
 
     if ref.dataset == EEG.name:
+        bad = bids.check_signal(ref.files[0])
+        if bad:
+            return bad
         raw = mne.io.read_raw_brainvision(ref.files[0])
         raw.set_channel_types({c: 'eog' for c in raw.ch_names if 'EOG' in c})
         raw.set_montage('standard_1005', on_missing='ignore')
