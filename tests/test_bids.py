@@ -127,6 +127,20 @@ def test_a_table_of_channels_without_types_is_refused(tree):
     )
 
 
+@pytest.mark.parametrize(
+    ('name', 'text', 'said'),
+    [
+        ('channels', 'name type\nFp1', 'each line must have all columns: found a line of 1 values under 2 columns'),
+        ('electrodes', '', 'the table must have the columns name and x and y and z: found an empty file'),
+    ],
+)
+def test_a_damaged_table_beside_a_signal_is_named(tree, name, text, said):
+    folder = tree / DICE.name / 'sub-001/ses-2/eeg'
+    (folder / 'sub-001_ses-2_coordsystem.json').write_text('{"EEGCoordinateSystem": "CTF"}')
+    tsv(folder / f'sub-001_ses-2_{name}.tsv', text)
+    assert str(bids.read(refs(tree)[0])).startswith(f'{folder}/sub-001_ses-2_{name}.tsv: {said}')
+
+
 def test_electrodes_give_positions(tree):
     folder = tree / DICE.name / 'sub-001/ses-2/eeg'
     tsv(folder / 'sub-001_ses-2_electrodes.tsv', 'name x y z\nFp1 -29 83 -7\nCz 0 0 91\nO1 -29 -112 1\nO2 29 -112 1')
@@ -394,6 +408,26 @@ def test_releases_are_in_their_order_and_people_have_their_traits(hbn):
         ('contrastChangeDetection_1', 'task-contrastChangeDetection'),
     ]
     assert dict(found[0].fields)['attention'] == '' and len({r.name for r in found}) == len(found)
+
+
+@pytest.mark.parametrize(
+    ('text', 'said'),
+    [('', 'the table must have the columns onset and value: found an empty file'), ('onset value\n1 a\n2', 'each line')],
+)
+def test_a_damaged_table_of_events_is_named_where_they_are_needed(hbn, tmp_path, text, said):
+    rest, task = find_recordings(HBN, hbn)[:2]
+    tsv(tmp_path / 'events.tsv', text)
+    ones = [f for f in task.files if f.endswith('_events.tsv')]
+    whole = Path(ones[0]).read_bytes()
+    other = Path(rest.files[0].replace('_eeg.set', '_events.tsv'))
+    try:
+        for path in (Path(ones[0]), other):
+            path.write_bytes((tmp_path / 'events.tsv').read_bytes())
+        assert finding(task).startswith(f'{ones[0]}: {said}')
+        assert read(find_recordings(HBN, hbn)[0]).raw.n_times == 1600
+    finally:
+        Path(ones[0]).write_bytes(whole)
+        other.unlink()
 
 
 def test_a_release_is_known_by_the_name_that_its_host_gives_it():

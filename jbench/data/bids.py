@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 SIGNALS = ('.edf', '.bdf', '.set', '.vhdr', '.fif', '.fif.gz', '.ds', '.con', '.sqd', '.snirf')
 DATATYPES = {'fnirs': 'nirs'}  # of a device, where BIDS has another word
 TABLES = ('events.tsv', 'channels.tsv', 'electrodes.tsv', 'coordsystem.json')  # sidecars of which the nearest counts
+READ = {'channels.tsv': ('name', 'type'), 'electrodes.tsv': ('name', 'x', 'y', 'z')}  # by mne-bids; their columns
 OWN = ('onset', 'duration', 'type', 'subject', 'session', 'run')  # columns of the event table with a meaning of ours
 AGAIN = 'correct the table, or fetch it again'
 
@@ -148,12 +149,14 @@ def read(ref: RecordingRef) -> mne.io.BaseRaw | Finding:
     import mne_bids
 
     bad = check_signal(ref.files[0])
-    path = sidecar(ref, 'channels.tsv')
-    if bad is None and path is not None:
-        bad = _columns(path, table(path), ('name', 'type'))
+    for suffix, wanted in READ.items():
+        path = sidecar(ref, suffix)
+        if bad is None and path is not None and (suffix != 'electrodes.tsv' or sidecar(ref, 'coordsystem.json')):
+            found = _checked(path, wanted)
+            bad = found if isinstance(found, Finding) else None
     if bad:
         return bad
-    with _without_locks():
+    with _without_locks(), _without_events():
         where = mne_bids.get_bids_path_from_fname(ref.files[0], check=False)
         return mne_bids.read_raw_bids(where, on_ch_mismatch='warn', verbose='ERROR')
 
@@ -167,6 +170,18 @@ def check_signal(path: str) -> Finding | None:
         return Finding(path, 'the file must be there', found, 'a recording', remedy)
     checks = {'.edf': check_edf, '.bdf': check_edf, '.vhdr': check_brainvision}
     return checks.get(Path(path).suffix.lower(), check_file)(path)
+
+
+@contextlib.contextmanager
+def _without_events() -> Iterator[None]:
+    """Inside: mne-bids leaves tables of events alone, since it does not name the one that it cannot read; `events`
+    reads those that are needed."""
+    from unittest import mock
+
+    import mne_bids.read
+
+    with mock.patch.object(mne_bids.read, '_handle_events_reading', lambda _, raw, **__: (raw, {}), create=True):
+        yield
 
 
 @contextlib.contextmanager
@@ -197,12 +212,9 @@ def events(
     """
     import numpy as np
 
-    try:
-        found = table(path)
-    except ValueError as error:
-        return Finding(str(path), 'each line must have all columns', str(error), 'as many as the first line', AGAIN)
-    if bad := _columns(path, found, ('onset', *needed)):
-        return bad
+    found = _checked(path, ('onset', *needed))
+    if isinstance(found, Finding):
+        return found
     found = {'duration': [''] * len(found['onset'])} | found
     placed = [k for k, v in enumerate(found['onset']) if v]
     out: dict[str, np.ndarray] = {name: np.array([v[k] for k in placed], str) for name, v in found.items()}
@@ -234,8 +246,13 @@ def annotated(raw: mne.io.BaseRaw) -> dict[str, np.ndarray]:
     }
 
 
-def _columns(path: Path, found: dict[str, list[str]], wanted: Sequence[str]) -> Finding | None:
+def _checked(path: Path, wanted: Sequence[str]) -> dict[str, list[str]] | Finding:
+    """A table that has some columns."""
+    try:
+        found = table(path)
+    except ValueError as error:
+        return Finding(str(path), 'each line must have all columns', str(error), 'as many as the first line', AGAIN)
     if all(name in found for name in wanted):
-        return None
+        return found
     rule = f'the table must have the column{"s" * (len(wanted) > 1)} {" and ".join(wanted)}'
     return Finding(str(path), rule, ', '.join(found) or 'an empty file', ', '.join(wanted), AGAIN)
