@@ -616,6 +616,8 @@ def test_errors_of_the_robot_are_those_that_were_seen(tmp_path: Path) -> None:
         (4000, 'error', '2'),
     ]
     assert rows(table, 'Action', 'label', 'code')[-1] == ('button_press', '3')
+    brainvision(Path(refs[2].files[0]), ['Fp1', 'CZ'], 500, 7, marks[1:])
+    assert 'Event' not in seen(refs[2])[1]['type']  # emg_sync, which no task reads
     assert 'set2.eeg: the signal must hold whole samples' in cut_short(refs[0])
     brainvision(Path(refs[0].files[0]), ['Fp1'], 500, 7, ((500, 'Stimulus', 'S 99'),))
     assert 'triggers must be known' in refused(refs[0])
