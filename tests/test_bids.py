@@ -189,6 +189,15 @@ def test_a_wrong_table_of_events_is_one_clear_finding(tree, text, said):
     assert said in str(bids.events(tree / 'events.tsv', raw_of(tree)))
 
 
+def test_an_event_just_after_the_end_is_in_seconds(tree):
+    tsv(tree / 'events.tsv', 'onset duration\n1 0\n4.5 0')
+    raw = raw_of(tree)
+    got = bids.events(tree / 'events.tsv', raw)
+    assert isinstance(got, dict) and got['onset'].tolist() == [1.0, 4.5]
+    (found,) = contract.check(Recording(raw, got | {'type': np.full(2, 'Stimulus')}), DICE, 'x')
+    assert 'events must lie inside the recording: found 1 outside, one at 4.5 s' in str(found)
+
+
 @pytest.mark.parametrize('ending', ['edf', 'bdf'])
 def test_a_truncated_file_is_named(tmp_path, ending):
     path = tmp_path / f'S01.{ending}'
@@ -196,6 +205,20 @@ def test_a_truncated_file_is_named(tmp_path, ending):
     assert bids.check_signal(str(path)) is None
     path.write_bytes(path.read_bytes()[:-600])  # MNE reads it as a shorter one
     assert 'the file is truncated' in str(bids.check_signal(str(path)))
+
+
+@pytest.mark.parametrize('ending', ['edf', 'bdf'])
+def test_a_file_whose_recording_was_not_ended_says_no_number_of_records(tmp_path, ending):
+    """MNE takes the records that are there."""
+    path = tmp_path / f'S01.{ending}'
+    files.edf(path, NAMES, 100, 20)
+    whole = path.read_bytes()
+    open_end = whole[:236] + b'-1      ' + whole[244:]
+    path.write_bytes(open_end)
+    assert bids.check_signal(str(path)) is None and mne.io.read_raw(path, verbose='ERROR').n_times == 2000
+    for data in (open_end[:-600], open_end[: int(open_end[184:192])]):
+        path.write_bytes(data)
+        assert 'the file is truncated' in str(bids.check_signal(str(path)))
 
 
 def test_a_truncated_brainvision_file_is_named(tmp_path):
