@@ -206,7 +206,17 @@ def test_artefacts_of_tuar_are_events_of_one_kind_each(tmp_path) -> None:
     found = [tuple(events[k].tolist()) for k in ('onset', 'duration', 'state')]
     assert found == [(3.0, 10.5, 10.5, 58.0), (1.0, 2.0, 2.0, 2.0), ('elpp', 'eyem', 'musc', 'chew')]
     assert contract.check(Recording(raw, events), TUAR, 'x') == []
-    path.with_suffix('.csv').write_text(TABLE.replace('12.5', 'soon'))
-    assert 'a table of artefacts must lie beside' in str(tuh.read(ref))
+    for text, said in (
+        (
+            TABLE.replace('12.5', 'soon'),
+            'must tell an artefact: found line 8: FP1-F7,10.5,soon,eyem_musc,1.0, expected',
+        ),
+        (TABLE.replace('3.0,4.0,elec,1.0', '3.0,4.0'), 'must tell an artefact: found line 10: F7-T3,3.0,4.0, expected'),
+        (TABLE.replace('elec', ''), 'each line must tell an artefact: found line 10: F7-T3,3.0,4.0,,1.0, expected'),
+        (TABLE.replace('label', 'name'), 'a table of artefacts must lie beside'),
+        (TABLE[:100], 'a table of artefacts must lie beside'),
+    ):
+        path.with_suffix('.csv').write_text(text)
+        assert isinstance(got := tuh.read(ref), Finding) and got.where == ref.files[1] and said in str(got)
     path.with_suffix('.csv').unlink()
     assert isinstance(got := tuh.read(ref), Finding) and got.where == ref.files[1]
