@@ -168,8 +168,7 @@ def _figshare(ask: Ask, rest: str) -> list[File]:
     times = Counter(e['name'].casefold() for e in found)
     names = [e['name'] if times[e['name'].casefold()] == 1 else f'{e["id"]}_{e["name"]}' for e in found]
     return [
-        file_of(name, e['download_url'], e['size'], md5=e['computed_md5'])
-        for name, e in zip(names, found, strict=True)
+        file_of(name, e['download_url'], e['size'], md5=e['computed_md5']) for name, e in zip(names, found, strict=True)
     ]
 
 

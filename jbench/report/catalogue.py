@@ -50,8 +50,8 @@ def listing(args: argparse.Namespace) -> str:
             ('suite', 'tasks', 'not in this version'),
             [(s['name'], len(s['tasks']), len(s['missing'])) for s in found['suites']],
         ),
-        'More of each: --info=NAME, also what is damaged. On disk: under --data_dir. Access "embedded": simulated, nothing '
-        'to fetch.',
+        'More of each, also what is damaged: --info=NAME. On disk: under --data_dir. Access "embedded": simulated, '
+        'nothing to fetch.',
     )
     return '\n\n'.join(tables)
 

@@ -3,9 +3,9 @@
 
 Traps: the samples of Albrecht2019Increased are microvolts, and its electrodes stand in a file for all; people of
 Singh2021Timing who were recorded twice have two numbers (the published reader reads nine such files twice, which is not
-done here); names of Mumtaz2018Machine have one space or two, and two of its files have the same name: with their numbers
-at the host before it, the second of them is read, as published; Miltiadous2023Dice holds what it was made into under
-`derivatives`, which is not read.
+done here); names of Mumtaz2018Machine have one space or two, and two of its files have the same name, so the numbers
+of their host stand before it: as published, the second of them is read; Miltiadous2023Dice holds what it was made into
+under `derivatives`, which is not read.
 """
 
 from __future__ import annotations
@@ -97,7 +97,9 @@ DIAGNOSIS = {
 NAMES = {  # of a file below the folder: group and number of a person, and what was recorded
     'Albrecht2019Increased': re.compile(r'data/CC_EEG_s(?P<number>\d+)_(?P<group>[PN])\.mat'),
     'Singh2021Timing': re.compile(r'data/(?P<group>Control|PD)(?P<number>\d+)\.vhdr'),
-    'Mumtaz2018Machine': re.compile(r'(?!6921143_)(?:\d+_)?(?P<group>H|MDD) S(?P<number>\d+) +(?P<task>TASK|EC|EO)\.edf'),
+    'Mumtaz2018Machine': re.compile(
+        r'(?!6921143_)(?:\d+_)?(?P<group>H|MDD) S(?P<number>\d+) +(?P<task>TASK|EC|EO)\.edf'
+    ),
 }
 TASKS = {'TASK': 'P300', 'EC': 'eyeclosed', 'EO': 'eyesopen'}  # of Mumtaz2018Machine, in the published order
 SAME = {'Age': 'age', 'Gender': 'gender', 'Group': 'diagnosis', 'MMSE': 'mmse_score'}  # of Miltiadous2023Dice
