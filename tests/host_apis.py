@@ -85,13 +85,14 @@ def figshare(server: Server, asked: Asked) -> Fault | None:
     page, size = (int(asked.query[k]) for k in ('page', 'page_size'))
     found = [
         {
+            'id': k,
             'name': Path(n).name,
             'size': len(c),
             'computed_md5': md5(c),
             'supplied_md5': '',
             'download_url': at(server, n),
         }
-        for n, c in files(server)
+        for k, (n, c) in enumerate(files(server), 100)
     ]
     return answer(found[(page - 1) * size : page * size])
 

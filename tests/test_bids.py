@@ -127,6 +127,20 @@ def test_a_table_of_channels_without_types_is_refused(tree):
     )
 
 
+@pytest.mark.parametrize(
+    ('name', 'text', 'said'),
+    [
+        ('channels', 'name type\nFp1', 'each line must have all columns: found a line of 1 values under 2 columns'),
+        ('electrodes', '', 'the table must have the columns name and x and y and z: found an empty file'),
+    ],
+)
+def test_a_damaged_table_beside_a_signal_is_named(tree, name, text, said):
+    folder = tree / DICE.name / 'sub-001/ses-2/eeg'
+    (folder / 'sub-001_ses-2_coordsystem.json').write_text('{"EEGCoordinateSystem": "CTF"}')
+    tsv(folder / f'sub-001_ses-2_{name}.tsv', text)
+    assert str(bids.read(refs(tree)[0])).startswith(f'{folder}/sub-001_ses-2_{name}.tsv: {said}')
+
+
 def test_electrodes_give_positions(tree):
     folder = tree / DICE.name / 'sub-001/ses-2/eeg'
     tsv(folder / 'sub-001_ses-2_electrodes.tsv', 'name x y z\nFp1 -29 83 -7\nCz 0 0 91\nO1 -29 -112 1\nO2 29 -112 1')
@@ -175,6 +189,15 @@ def test_a_wrong_table_of_events_is_one_clear_finding(tree, text, said):
     assert said in str(bids.events(tree / 'events.tsv', raw_of(tree)))
 
 
+def test_an_event_just_after_the_end_is_in_seconds(tree):
+    tsv(tree / 'events.tsv', 'onset duration\n1 0\n4.5 0')
+    raw = raw_of(tree)
+    got = bids.events(tree / 'events.tsv', raw)
+    assert isinstance(got, dict) and got['onset'].tolist() == [1.0, 4.5]
+    (found,) = contract.check(Recording(raw, got | {'type': np.full(2, 'Stimulus')}), DICE, 'x')
+    assert 'events must lie inside the recording: found 1 outside, one at 4.5 s' in str(found)
+
+
 @pytest.mark.parametrize('ending', ['edf', 'bdf'])
 def test_a_truncated_file_is_named(tmp_path, ending):
     path = tmp_path / f'S01.{ending}'
@@ -182,6 +205,39 @@ def test_a_truncated_file_is_named(tmp_path, ending):
     assert bids.check_signal(str(path)) is None
     path.write_bytes(path.read_bytes()[:-600])  # MNE reads it as a shorter one
     assert 'the file is truncated' in str(bids.check_signal(str(path)))
+
+
+@pytest.mark.parametrize('ending', ['edf', 'bdf'])
+def test_a_file_whose_recording_was_not_ended_says_no_number_of_records(tmp_path, ending):
+    """MNE takes the records that are there."""
+    path = tmp_path / f'S01.{ending}'
+    files.edf(path, NAMES, 100, 20)
+    whole = path.read_bytes()
+    open_end = whole[:236] + b'-1      ' + whole[244:]
+    path.write_bytes(open_end)
+    assert bids.check_signal(str(path)) is None and mne.io.read_raw(path, verbose='ERROR').n_times == 2000
+    for data in (open_end[:-600], open_end[: int(open_end[184:192])]):
+        path.write_bytes(data)
+        assert 'the file is truncated' in str(bids.check_signal(str(path)))
+
+
+def test_a_truncated_brainvision_file_is_named(tmp_path):
+    """MNE reads each as a shorter one, without the markers that lie after its end."""
+    path = tmp_path / 'S01.vhdr'
+    files.brainvision(path, NAMES, 100, 20, ((1990, 'Stimulus', 'S  1'),))
+    whole = path.with_suffix('.eeg').read_bytes()
+    assert bids.check_signal(str(path)) is None
+    for n_bytes, said in (
+        (601, f'{path.with_suffix(".eeg")}: the signal must hold whole samples of all channels: found 31399 bytes'),
+        (176, 'S01.eeg: the signal must reach to its last marker: found 1989 samples, expected at least 1990, as S01'),
+    ):
+        path.with_suffix('.eeg').write_bytes(whole[:-n_bytes])
+        assert said in str(bids.check_signal(str(path)))
+    path.with_suffix('.eeg').rename(tmp_path / 'other.eeg')
+    assert 'the signal must lie beside its header: found no S01.eeg' in str(bids.check_signal(str(path)))
+    path.write_bytes(path.read_bytes().replace(b'S01.eeg', b'other.eeg').replace('µ'.encode(), b'\xb5'))
+    path.with_suffix('.vmrk').rename(tmp_path / 'other.vmrk')
+    assert bids.check_signal(str(path)) is None  # nothing tells of markers
 
 
 def test_a_file_whose_content_was_never_fetched_is_named(tree):
@@ -217,15 +273,17 @@ def test_dementia_has_its_diagnosis_from_participants(tmp_path):
 
 def test_other_diagnoses_are_read_from_the_files_of_their_hosts(tmp_path):
     mumtaz, singh, albrecht = map(plan.find_dataset, ('Mumtaz2018Machine', 'Singh2021Timing', 'Albrecht2019Increased'))
-    for name in ('MDD S2  EC', 'H S10 EO', 'H S2 TASK', 'H S2 EC', '6921143_H S15 EO'):
+    for name in ('MDD S2  EC', 'H S10 EO', 'H S2 TASK', 'H S2 EC', '6921143_H S15 EO', '6921959_H S15 EO'):
         files.edf(tmp_path / mumtaz.name / f'{name}.edf', ['EEG Fp1-LE', 'EEG A2-A1', 'EEG O2-LE'], 256, 3)
     found = find_recordings(mumtaz, tmp_path)
     assert [(r.subject, *dict(r.fields).values()) for r in found] == [
         ('H2', 'healthy', 'P300'),
         ('H2', 'healthy', 'eyeclosed'),
         ('H10', 'healthy', 'eyesopen'),
+        ('H15', 'healthy', 'eyesopen'),
         ('MDD2', 'major_depressive_disorder', 'eyeclosed'),
     ]
+    assert found[3].files == (str(tmp_path / mumtaz.name / '6921959_H S15 EO.edf'),)  # as published
     raw = read(found[0]).raw
     assert dict(zip(raw.ch_names, raw.get_channel_types(), strict=True)) == {'Fp1': 'eeg', 'A2-A1': 'misc', 'O2': 'eeg'}
     for name in ('PD1005', 'Control1025'):
@@ -281,7 +339,11 @@ def test_pictures_of_things_in_eeg_are_at_their_samples(tmp_path):
     )
     (ref,) = find_recordings(EEG1, tmp_path)
     assert 'found no test_images.csv' in finding(ref)
-    (root / 'test_images.csv').write_text('coat_rack/coat_rack_13s.jpg\nzebra/zebra_14s.jpg\n')
+    for text in ('', 'picture\n', '<html>\n'):
+        (root / 'test_images.csv').write_text(text)
+        said = f'found {text.strip() or "an empty file"}, expected lines that begin with <concept>/<picture>.jpg'
+        assert f'test_images.csv: the list must name the test pictures: {said}' in finding(ref)
+    (root / 'test_images.csv').write_text('zebra/zebra_14s.jpg\ncoat_rack/coat_rack_13s.jpg,1\n')
     _, events = read(ref)
     assert events.pop('duration').tolist() == pytest.approx([0.05, 0.051])
     assert {k: v.tolist() for k, v in events.items()} == {
@@ -291,6 +353,9 @@ def test_pictures_of_things_in_eeg_are_at_their_samples(tmp_path):
         'concept': ['aardvark', 'coat_rack'],
         'split': ['train', 'test'],
     }
+    path = root / 'sub-01/eeg/sub-01_task-rsvp_events.tsv'
+    tsv(path, 'onset duration stim\n1200 50 stimuli/aardvark/aardvark_01b.jpg\n1300 50 n/a')
+    assert f'{path}: each event must name its picture: found n/a, expected <concept>/<picture>.jpg' in finding(ref)
 
 
 def test_pictures_of_things_in_meg_are_at_their_triggers(tmp_path):
@@ -373,6 +438,26 @@ def test_releases_are_in_their_order_and_people_have_their_traits(hbn):
         ('contrastChangeDetection_1', 'task-contrastChangeDetection'),
     ]
     assert dict(found[0].fields)['attention'] == '' and len({r.name for r in found}) == len(found)
+
+
+@pytest.mark.parametrize(
+    ('text', 'said'),
+    [('', 'the columns onset and value: found an empty file'), ('onset value\n1 a\n2', 'each line')],
+)
+def test_a_damaged_table_of_events_is_named_where_they_are_needed(hbn, tmp_path, text, said):
+    rest, task = find_recordings(HBN, hbn)[:2]
+    tsv(tmp_path / 'events.tsv', text)
+    ones = [f for f in task.files if f.endswith('_events.tsv')]
+    whole = Path(ones[0]).read_bytes()
+    other = Path(rest.files[0].replace('_eeg.set', '_events.tsv'))
+    try:
+        for path in (Path(ones[0]), other):
+            path.write_bytes((tmp_path / 'events.tsv').read_bytes())
+        assert (got := finding(task)).startswith(f'{ones[0]}: ') and said in got
+        assert read(find_recordings(HBN, hbn)[0]).raw.n_times == 1600
+    finally:
+        Path(ones[0]).write_bytes(whole)
+        other.unlink()
 
 
 def test_a_release_is_known_by_the_name_that_its_host_gives_it():

@@ -170,6 +170,10 @@ def test_pictures_of_bold5000_and_which_of_them_are_the_test_part(tmp_path) -> N
     (ref,) = find_recordings(BOLD5000, tmp_path)
     assert (ref.subject, ref.session, ref.run) == ('CSI1', '01', '01')
     assert 'which pictures are of the test part must be there' in str(fmri_pictures.read(ref))
+    for text, found in (('\n', 'an empty file'), ('<html>\n', '<html>')):
+        write(root / fmri_pictures.REPEATED, text)
+        said = str(fmri_pictures.read(ref))
+        assert f'list.txt: the list must name the test pictures: found {found}, expected a file name a line' in said
     write(root / fmri_pictures.REPEATED, 'coco_7.jpg \nlivingroom4.jpg\n')  # also where its first showing is no rep_
     stimuli = 'BOLD5000_Stimuli/Scene_Stimuli/Presented_Stimuli'
     got = fmri_pictures.read(ref)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import re
 import subprocess
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 
 from jbench import plan
+from jbench.data.find import find_recordings
 from jbench.data.recording import EVENT_TYPE
 from jbench.report import catalogue
 from jbench.spec import Dataset, RequestError
@@ -92,6 +94,34 @@ def test_info_tells_the_facts_of_a_dataset_and_how_to_come_by_it(tmp_path):
     assert f'{tmp_path}/Lopez2017Tuab/: edf/{{train,eval}}' in ' '.join(text.split()) and 'isip.piconepress.com' in text
     facts = json.loads(catalogue.info('kojima2024a', 'json', tmp_path))
     assert facts['name'] == 'Kojima2024ReplicationA' and facts['event_id'] == {'Target': 1, 'NonTarget': 0}
+
+
+DAMAGED = {  # name: (dataset, file below its folder, content, what is said)
+    'latin-1': ('eegmat', 'subject-info.csv', 'Subject,Age\né,9'.encode('latin-1'), "subject-info.csv: 'utf-8' codec"),
+    'a list': ('Zhou2016Fully', 'recordings.csv', b'subject,session,run\n\xe9,0,0', "recordings.csv: 'utf-8' codec"),
+    'no people': ('Miltiadous2023Dice', 'README', b'', 'participants.tsv: expected the columns participant_id, Age'),
+    'a field': ('CHB-MIT', 'BIDS_CHB-MIT/participants.tsv', b'a\n' + b'x' * 200_000, 'participants.tsv: field larger'),
+    'no folder': ('CHB-MIT', 'BIDS_CHB-MIT/sub-01/eeg', b'', 'Dan2023Bids cannot be listed (NotADirectoryError: '),
+}
+
+
+@pytest.mark.parametrize('what', DAMAGED)
+def test_a_damaged_file_stops_its_own_dataset_alone(tmp_path, what):
+    name, file, content, said = DAMAGED[what]
+    dataset = plan.find_dataset(name)
+    path = tmp_path / dataset.name / file
+    path.parent.mkdir(parents=True)
+    path.write_bytes(content)
+    with pytest.raises(RequestError) as error:
+        find_recordings(dataset, tmp_path)
+    assert said in str(error.value) and str(error.value).startswith(str(tmp_path / dataset.name))
+    assert ('cannot be listed' in str(error.value)) == ('cannot be listed' in said)
+    asked = argparse.Namespace(format='json', data_dir=tmp_path)
+    on_disk = {d['name']: d['on_disk'] for d in json.loads(catalogue.listing(asked))['datasets']}
+    assert on_disk.pop(dataset.name) is None and not any(on_disk.values())
+    asked.format = 'text'
+    assert re.search(f'^{dataset.name} .* damaged ', catalogue.listing(asked), re.M)
+    assert f'damaged: {error.value}' in json.loads(catalogue.info(dataset.name, 'json', tmp_path))['state']
 
 
 def test_the_list_of_the_whole_catalogue_names_each_dataset_once():

@@ -161,6 +161,10 @@ def test_files_of_tuab_are_found_by_part_and_label(clinical) -> None:
         ('aaa', 's002', 't001', 'eval', 'abnormal'),
         ('aab', 's001', 't000', 'train', 'normal'),
     ]
+    for name in ('a_b_c', 'train/a_b_c', 'train/other/a_b_c'):  # in no folder of a part and a label
+        (clinical / TUAB.name / 'edf' / f'{name}.edf').parent.mkdir(exist_ok=True)
+        (clinical / TUAB.name / 'edf' / f'{name}.edf').touch()
+    assert find_recordings(TUAB, clinical) == refs
 
 
 def test_a_file_of_tuab_has_electrodes_by_their_new_names(clinical) -> None:
@@ -202,7 +206,17 @@ def test_artefacts_of_tuar_are_events_of_one_kind_each(tmp_path) -> None:
     found = [tuple(events[k].tolist()) for k in ('onset', 'duration', 'state')]
     assert found == [(3.0, 10.5, 10.5, 58.0), (1.0, 2.0, 2.0, 2.0), ('elpp', 'eyem', 'musc', 'chew')]
     assert contract.check(Recording(raw, events), TUAR, 'x') == []
-    path.with_suffix('.csv').write_text(TABLE.replace('12.5', 'soon'))
-    assert 'a table of artefacts must lie beside' in str(tuh.read(ref))
+    for text, said in (
+        (
+            TABLE.replace('12.5', 'soon'),
+            'must tell an artefact: found line 8: FP1-F7,10.5,soon,eyem_musc,1.0, expected',
+        ),
+        (TABLE.replace('3.0,4.0,elec,1.0', '3.0,4.0'), 'must tell an artefact: found line 10: F7-T3,3.0,4.0, expected'),
+        (TABLE.replace('elec', ''), 'each line must tell an artefact: found line 10: F7-T3,3.0,4.0,,1.0, expected'),
+        (TABLE.replace('label', 'name'), 'a table of artefacts must lie beside'),
+        (TABLE[:100], 'a table of artefacts must lie beside'),
+    ):
+        path.with_suffix('.csv').write_text(text)
+        assert isinstance(got := tuh.read(ref), Finding) and got.where == ref.files[1] and said in str(got)
     path.with_suffix('.csv').unlink()
     assert isinstance(got := tuh.read(ref), Finding) and got.where == ref.files[1]

@@ -103,8 +103,17 @@ def test_a_damaged_recording_is_named(tree) -> None:
         signal.write_bytes(data)
         assert said in str(keystrokes.read(ref))
     signal.write_bytes(whole)
-    for text in ('', TABLE.replace('\tkey\t', '\tname\t'), TABLE.replace('2.0\tn/a', 'soon\tn/a'), TABLE[:77]):
+    for text, said in (
+        ('', 'a table of keystrokes must lie beside'),
+        (TABLE.replace('\tkey\t', '\tname\t'), 'a table of keystrokes must lie beside'),
+        (TABLE.replace('2.0\tn/a', 'n/a\t0'), "numbers: found line 5: could not convert string to float: 'n/a'"),
+        (TABLE.replace('2.0\tn/a', '2.0\tsoon'), "numbers: found line 5: could not convert string to float: 'soon'"),
+        (TABLE[:77], 'each line must have all columns: found line 3 of 1 values under 6 columns'),
+    ):
         table.write_text(text)
         assert isinstance(got := keystrokes.read(ref), Finding) and got.where == ref.files[1]
+        assert said in str(got)
+    table.write_text(TABLE.replace('2.0\tn/a', '2.0\t'))
+    assert isinstance(got := keystrokes.read(ref), Recording) and got.events['duration'][2] == 0
     table.unlink()
     assert 'a table of keystrokes must lie beside' in str(keystrokes.read(ref))

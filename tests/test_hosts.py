@@ -190,6 +190,16 @@ def test_a_page_that_leads_to_itself_is_an_error(served, tmp_path, monkeypatch, 
         assert len(server.asked) < 5
 
 
+def test_a_name_that_stands_twice_at_figshare_has_the_number_of_its_file(served, tmp_path, monkeypatch):
+    host = host_of('figshare:12', served, monkeypatch)
+    (served / 'other').mkdir()
+    (served / 'other' / 'A.edf').write_bytes(b'another')
+    with host.start() as server:
+        fetch(host.place, tmp_path / 'd', server, monkeypatch)
+    others = {n: c for n, c in host.files.items() if n != 'a.edf'}
+    assert there(tmp_path / 'd') == {'100_a.edf': WHOLE, '101_A.edf': b'another', **others}
+
+
 # ---- names, addresses, tokens ----
 
 

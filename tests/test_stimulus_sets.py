@@ -60,6 +60,16 @@ def refused(ref: RecordingRef) -> str:
     return str(got)
 
 
+def cut_short(ref: RecordingRef) -> str:
+    """What is said of a BrainVision recording whose signal is truncated."""
+    path = next(p for p in Path(ref.files[0]).parents[1].rglob(f'{Path(ref.files[0]).stem}.eeg'))
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-2])
+    said = refused(ref)
+    path.write_bytes(whole)
+    return said
+
+
 def rows(table: Table, kind: str, *names: str) -> list[tuple[Any, ...]]:
     """Columns of the events of a type; times in ms."""
     values = [[round(1000 * v) for v in table[n]] if n in HEAD[:2] else table[n] for n in names]
@@ -178,10 +188,11 @@ def test_pictures_of_the_consumer_headset_are_annotations(tmp_path: Path) -> Non
 # ---- films ----
 
 
-def test_clips_of_seed_dv_lie_where_the_blocks_say(tmp_path: Path) -> None:
+@pytest.mark.parametrize('stored', ['<f4', '<f8'])
+def test_clips_of_seed_dv_lie_where_the_blocks_say(tmp_path: Path, stored: str) -> None:
     home = tmp_path / 'Liu2024Eeg2video' / 'SEED-DV'
     (home / 'EEG').mkdir(parents=True)
-    x = (20 * np.random.default_rng(0).standard_normal((7, 2, 104000), np.float32)).astype('<f4')  # microvolts
+    x = (20 * np.random.default_rng(0).standard_normal((7, 2, 104000), np.float32)).astype(stored)  # microvolts
     for name in ('sub10', 'sub1_session2', 'sub1'):
         np.save(home / 'EEG' / f'{name}.npy', x if name == 'sub1' else x[:, :1, :9])
     (home / 'channel_62_pos.locs').write_text('1\t-18\t0.511\tFP1\n2\t0\t0.506\tFPZ\n')
@@ -198,6 +209,8 @@ def test_clips_of_seed_dv_lie_where_the_blocks_say(tmp_path: Path) -> None:
     assert len(shown) == 200 and shown[0] == (3000, 2000, 'ship', clips.format(1, 1))
     assert shown[6] == (18000, 2000, 'airplane', clips.format(2, 2)) and shown[-1][:3] == (518000, 2000, 'cat')
     assert 'must fit' in refused(refs[7])
+    np.save(home / 'Video/meta-info/All_video_label.npy', labels - 1)
+    assert 'All_video_label.npy: each part must show a known concept: found 0, expected 1 to 40' in refused(refs[3])
 
 
 @pytest.mark.parametrize(('sfreq', 'unit'), [(250, 'uV'), (1000, 'V')])
@@ -258,6 +271,7 @@ def test_words_of_alice_begin_where_the_epochs_say(tmp_path: Path) -> None:
         (750, 1000, sounds.format(1), ''),
         (2900, 2000, sounds.format(2), ''),
     ]
+    assert 'S03.eeg: the signal must hold whole samples' in cut_short(ref)
     (root / sounds.format(2)).unlink()
     with pytest.raises(FileNotFoundError, match='SoundFile2'):
         seen(refs_of(tmp_path, 'Brennan2019Hierarchical')[0])
@@ -418,6 +432,10 @@ def test_words_of_nieuwland_are_those_that_triggers_and_items_say(tmp_path: Path
     assert [w[0] for w in rows(seen(refs[2])[1], 'Word', 'text')] == ['he', 'ate', 'it', 'all']
     raw, table = seen(refs[3])
     assert raw.get_channel_types() == ['eeg', 'eeg', 'misc', 'stim'] and rows(table, 'Word', 'onset')[0] == (2000,)
+    assert 'birm05.eeg: the signal must hold whole samples' in (said := cut_short(refs[0])) and 'BIRM' in said
+    assert 'bris02_main.eeg: the signal must hold whole samples' in cut_short(refs[1])
+    Path(refs[3].files[0]).write_bytes(Path(refs[3].files[0]).read_bytes()[:-3])
+    assert 'the file is truncated' in refused(refs[3])
 
 
 def test_a_sheet_is_read_by_its_name_and_columns_by_theirs(tmp_path: Path) -> None:
@@ -492,6 +510,7 @@ def test_keys_in_eeg_are_where_their_triggers_are(tmp_path: Path) -> None:
     raw, table = seen(ref)
     assert raw.get_channel_types() == ['eeg', 'eeg', 'eog']
     check_typing(table)
+    assert '_task.eeg: the signal must hold whole samples' in cut_short(ref)
     (home / 'logs' / 'S2' / 'S2_session1_block1_list1.mat').rename(home / 'logs' / 'S2_session1_block1_x.mat')
     brainvision(home / 'EEG' / '002' / '002_DECOMEG_S1_77_task.vhdr', ['Cz', 'Oz', 'VEOG'], 1000, 40, marks[:40])
     assert 'must have a trigger' in refused(refs_of(tmp_path, 'levy2026eeg')[0])
@@ -528,6 +547,7 @@ def test_keys_in_meg_count_from_the_start_of_the_file(tmp_path: Path) -> None:
         ('05_3660/230419/block1', '', 'S5-session1_block1'),
         ('05_1/230419/block1-1', '', 'S5-session1_block1'),
         ('05_1/230419/typing_s2', '', 'S5-session1_typing'),
+        ('empty_room/230101/block1', '', 'S5-session1_block1'),
     ],
 )
 def test_files_of_meg_go_by_many_names(tmp_path: Path, path: str, run: str, log: str) -> None:
@@ -596,6 +616,9 @@ def test_errors_of_the_robot_are_those_that_were_seen(tmp_path: Path) -> None:
         (4000, 'error', '2'),
     ]
     assert rows(table, 'Action', 'label', 'code')[-1] == ('button_press', '3')
+    brainvision(Path(refs[2].files[0]), ['Fp1', 'CZ'], 500, 7, marks[1:])
+    assert 'Event' not in seen(refs[2])[1]['type']  # emg_sync, which no task reads
+    assert 'set2.eeg: the signal must hold whole samples' in cut_short(refs[0])
     brainvision(Path(refs[0].files[0]), ['Fp1'], 500, 7, ((500, 'Stimulus', 'S 99'),))
     assert 'triggers must be known' in refused(refs[0])
 

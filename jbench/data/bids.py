@@ -16,6 +16,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from jbench.data.brainvision import check_brainvision
 from jbench.data.contract import check_file
 from jbench.data.edf import check_edf
 from jbench.data.recording import Finding, RecordingRef
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 SIGNALS = ('.edf', '.bdf', '.set', '.vhdr', '.fif', '.fif.gz', '.ds', '.con', '.sqd', '.snirf')
 DATATYPES = {'fnirs': 'nirs'}  # of a device, where BIDS has another word
 TABLES = ('events.tsv', 'channels.tsv', 'electrodes.tsv', 'coordsystem.json')  # sidecars of which the nearest counts
+READ = {'channels.tsv': ('name', 'type'), 'electrodes.tsv': ('name', 'x', 'y', 'z')}  # by mne-bids; their columns
 OWN = ('onset', 'duration', 'type', 'subject', 'session', 'run')  # columns of the event table with a meaning of ours
 AGAIN = 'correct the table, or fetch it again'
 
@@ -96,10 +98,14 @@ class _Names:
 
 
 def table(path: Path) -> dict[str, list[str]]:
-    """The columns of a table (.tsv, or .csv) as text; n/a is ''. Raises: ValueError for lines of unequal length."""
+    """The columns of a table (.tsv, or .csv) as text; n/a is ''. Raises: ValueError for lines of unequal length, or
+    what is no text of a table."""
     with path.open(encoding='utf-8-sig', newline='') as file:  # as some programs, with a byte order mark or without
         how: Any = {'delimiter': ','} if path.suffix == '.csv' else {'delimiter': '\t', 'quoting': csv.QUOTE_NONE}
-        rows = [r for r in csv.reader(file, **how) if any(r)]
+        try:
+            rows = [r for r in csv.reader(file, **how) if any(r)]
+        except csv.Error as error:
+            raise ValueError(str(error)) from None
     head = [name.strip() for name in rows[0]] if rows else []
     odd = next((r for r in rows if len(r) != len(head)), None)
     if odd is not None:
@@ -143,24 +149,39 @@ def read(ref: RecordingRef) -> mne.io.BaseRaw | Finding:
     import mne_bids
 
     bad = check_signal(ref.files[0])
-    path = sidecar(ref, 'channels.tsv')
-    if bad is None and path is not None:
-        bad = _columns(path, table(path), ('name', 'type'))
+    for suffix, wanted in READ.items():
+        path = sidecar(ref, suffix)
+        if bad is None and path is not None and (suffix != 'electrodes.tsv' or sidecar(ref, 'coordsystem.json')):
+            found = _checked(path, wanted)
+            bad = found if isinstance(found, Finding) else None
     if bad:
         return bad
-    with _without_locks():
+    with _without_locks(), _without_events():
         where = mne_bids.get_bids_path_from_fname(ref.files[0], check=False)
         return mne_bids.read_raw_bids(where, on_ch_mismatch='warn', verbose='ERROR')
 
 
 def check_signal(path: str) -> Finding | None:
-    """Refuse a file that is absent, empty, a web page, or a truncated EDF or BDF."""
+    """Refuse a file that is absent, empty, a web page, or a truncated EDF, BDF or BrainVision file."""
     if Path(path).is_dir():
         return None
     if not Path(path).exists():
         found, remedy = 'a link to nothing', 'fetch the content of the file (git-annex and DataLad store links first)'
         return Finding(path, 'the file must be there', found, 'a recording', remedy)
-    return check_edf(path) if path.lower().endswith(('.edf', '.bdf')) else check_file(path)
+    checks = {'.edf': check_edf, '.bdf': check_edf, '.vhdr': check_brainvision}
+    return checks.get(Path(path).suffix.lower(), check_file)(path)
+
+
+@contextlib.contextmanager
+def _without_events() -> Iterator[None]:
+    """Inside: mne-bids leaves tables of events alone, since it does not name the one that it cannot read; `events`
+    reads those that are needed."""
+    from unittest import mock
+
+    import mne_bids.read
+
+    with mock.patch.object(mne_bids.read, '_handle_events_reading', lambda _, raw, **__: (raw, {}), create=True):
+        yield
 
 
 @contextlib.contextmanager
@@ -191,12 +212,9 @@ def events(
     """
     import numpy as np
 
-    try:
-        found = table(path)
-    except ValueError as error:
-        return Finding(str(path), 'each line must have all columns', str(error), 'as many as the first line', AGAIN)
-    if bad := _columns(path, found, ('onset', *needed)):
-        return bad
+    found = _checked(path, ('onset', *needed))
+    if isinstance(found, Finding):
+        return found
     found = {'duration': [''] * len(found['onset'])} | found
     placed = [k for k, v in enumerate(found['onset']) if v]
     out: dict[str, np.ndarray] = {name: np.array([v[k] for k in placed], str) for name, v in found.items()}
@@ -206,7 +224,7 @@ def events(
         except ValueError as error:
             return Finding(str(path), f'each {name} must be a number', str(error), 's', AGAIN)
     last, seconds, sfreq = out['onset'].max(initial=0.0), raw.n_times / raw.info['sfreq'], raw.info['sfreq']
-    if seconds < last <= raw.n_times:
+    if 2 * seconds < last <= raw.n_times:  # what lies a little after the end is no other unit: the contract says so
         rule, found_ = 'onsets must be in seconds', f'{last:g} in a recording of {seconds:.1f} s'
         remedy = f'divide samples by the rate, {sfreq:g} Hz; if these are seconds, the recording is truncated'
         return Finding(str(path), rule, found_, 's from its start', remedy)
@@ -228,8 +246,13 @@ def annotated(raw: mne.io.BaseRaw) -> dict[str, np.ndarray]:
     }
 
 
-def _columns(path: Path, found: dict[str, list[str]], wanted: Sequence[str]) -> Finding | None:
+def _checked(path: Path, wanted: Sequence[str]) -> dict[str, list[str]] | Finding:
+    """A table that has some columns."""
+    try:
+        found = table(path)
+    except ValueError as error:
+        return Finding(str(path), 'each line must have all columns', str(error), 'as many as the first line', AGAIN)
     if all(name in found for name in wanted):
-        return None
+        return found
     rule = f'the table must have the column{"s" * (len(wanted) > 1)} {" and ".join(wanted)}'
     return Finding(str(path), rule, ', '.join(found) or 'an empty file', ', '.join(wanted), AGAIN)

@@ -9,7 +9,8 @@ from jbench.data.recording import Finding
 
 
 def check_edf(path: str) -> Finding | None:
-    """An EDF (or BDF) file holds as many bytes as its header promises; MNE pads a truncated one without a word."""
+    """An EDF (or BDF) file holds as many bytes as its header promises, or whole records where that does not say how
+    many; MNE pads a truncated one without a word."""
     wide = path.lower().endswith('.bdf')
     bad = check_file(path, (b'\xffBIOSEMI',) if wide else (b'0       ',))
     if bad:
@@ -28,7 +29,10 @@ def check_edf(path: str) -> Finding | None:
                 'numbers',
                 'the file is damaged: fetch it again',
             )
-    size, expected = Path(path).stat().st_size, n_bytes + n_records * per_record * (3 if wide else 2)
+    size, record = Path(path).stat().st_size, per_record * (3 if wide else 2)
+    if n_records == -1 and record:  # the recording was not ended: MNE takes the records that are there
+        n_records = max(1, -((n_bytes - size) // record))
+    expected = n_bytes + n_records * record
     if size == expected:
         return None
     why = 'truncated' if size < expected else 'longer (perhaps sent as text, with line ends changed)'

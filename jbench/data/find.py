@@ -1,21 +1,32 @@
-"""What lies on the machine, from the file tree alone: no file is opened and nothing heavy is imported."""
+"""What lies on the machine, from names and small tables alone: no signal is opened and nothing heavy is imported."""
 
 from __future__ import annotations
 
+import csv
 from importlib import import_module
 from pathlib import Path
 
 from jbench.data.recording import RecordingRef
-from jbench.spec import Dataset
+from jbench.spec import Dataset, RequestError
 
 
 def find_recordings(dataset: Dataset, data_dir: Path | None) -> list[RecordingRef]:
     """The recordings of a dataset under `<data_dir>/<dataset>`; [] if nothing lies there.
 
     A simulated dataset needs no folder: all its recordings are there.
+
+    Raises: RequestError for a damaged table, or a file where none belongs, that keeps a source from telling.
     """
     root = (data_dir / dataset.name) if data_dir else Path('absent')
     if not dataset.simulated and not root.is_dir():
         return []
-    found: list[RecordingRef] = import_module(dataset.source).recordings(dataset, root)
+    module = import_module(dataset.source)
+    try:
+        found: list[RecordingRef] = module.recordings(dataset, root)
+    except RequestError:
+        raise
+    except (OSError, ValueError, LookupError, csv.Error) as error:
+        said = f'{type(error).__name__}: {error}'
+        remedy = 'a table there may be damaged, or a file be none of the set: fetch the one again, remove the other'
+        raise RequestError(f'{root}: the recordings of {dataset.name} cannot be listed ({said}); {remedy}') from error
     return found

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 from urllib.parse import quote, urlencode, urljoin, urlsplit
@@ -155,15 +156,20 @@ def _zenodo(ask: Ask, rest: str) -> list[File]:
 
 
 def _figshare(ask: Ask, rest: str) -> list[File]:
-    """`4244171`, an article."""
-    files: list[File] = []
-    while len(files) % PAGE == 0:
-        query = urlencode({'page': len(files) // PAGE + 1, 'page_size': PAGE})
+    """`4244171`, an article. A name that stands twice has the number of its file before it, as in the archive of all
+    files that Figshare gives."""
+    found: list[dict[str, Any]] = []
+    while len(found) % PAGE == 0:
+        query = urlencode({'page': len(found) // PAGE + 1, 'page_size': PAGE})
         page = json.loads(ask(f'{HOSTS["figshare"]}articles/{rest}/files?{query}').body)
         if not page:
             break
-        files += [file_of(e['name'], e['download_url'], e['size'], md5=e['computed_md5']) for e in page]
-    return files
+        found += page
+    times = Counter(e['name'].casefold() for e in found)
+    names = [e['name'] if times[e['name'].casefold()] == 1 else f'{e["id"]}_{e["name"]}' for e in found]
+    return [
+        file_of(name, e['download_url'], e['size'], md5=e['computed_md5']) for name, e in zip(names, found, strict=True)
+    ]
 
 
 def _osf(ask: Ask, rest: str) -> list[File]:

@@ -16,7 +16,7 @@ from jbench.data.find import find_recordings
 from jbench.models import MODELS, own
 from jbench.overrides import paths
 from jbench.report.text import as_json, folded, listed, shown, table
-from jbench.spec import Cell, Dataset, Task, to_json, unknown
+from jbench.spec import Cell, Dataset, RequestError, Task, to_json, unknown
 from jbench.tasks.suites import SUITES
 
 Facts = dict[str, Any]
@@ -32,7 +32,7 @@ def listing(args: argparse.Namespace) -> str:
     }
     if args.format == 'json':
         return as_json(found)
-    disk = {True: 'yes', False: '-'}
+    disk = {True: 'yes', False: '-', None: 'damaged'}
     tables = (
         table(
             ('task', 'device', 'category', 'versions', 'stand-in', 'Core dataset, and how many more'),
@@ -50,7 +50,8 @@ def listing(args: argparse.Namespace) -> str:
             ('suite', 'tasks', 'not in this version'),
             [(s['name'], len(s['tasks']), len(s['missing'])) for s in found['suites']],
         ),
-        'More of each: --info=NAME. On disk: under --data_dir. Access "embedded": simulated, nothing to fetch.',
+        'More of each, also what is damaged: --info=NAME. On disk: under --data_dir. Access "embedded": simulated, '
+        'nothing to fetch.',
     )
     return '\n\n'.join(tables)
 
@@ -118,13 +119,22 @@ def _list_task(name: str, versions: Sequence[Task]) -> Facts:
 
 
 def _list_dataset(dataset: Dataset, data_dir: Path | None) -> Facts:
+    n, fault = (0, '') if dataset.simulated else _here(dataset, data_dir)
     return {
         'name': dataset.name,
         'access': dataset.access,
         'licence': dataset.licence,
         'tasks': _tasks_of(dataset),
-        'on_disk': not dataset.simulated and bool(find_recordings(dataset, data_dir)),
+        'on_disk': None if fault else n > 0,
     }
+
+
+def _here(dataset: Dataset, data_dir: Path | None) -> tuple[int, str]:
+    """How many recordings lie here, and what keeps them from being listed ('': nothing)."""
+    try:
+        return len(find_recordings(dataset, data_dir)), ''
+    except RequestError as error:
+        return 0, str(error)
 
 
 def _list_suite(name: str) -> Facts:
@@ -152,7 +162,9 @@ def _state(name: str, data_dir: Path | None) -> str:
     dataset = plan.datasets()[name]
     if dataset.simulated:
         return 'embedded, simulated'
-    n = len(find_recordings(dataset, data_dir))
+    n, fault = _here(dataset, data_dir)
+    if fault:
+        return f'damaged: {fault}'
     return f'{n} of {dataset.n_recordings} recordings here' if n else 'readable, no recordings here'
 
 

@@ -14,6 +14,7 @@ import wave
 from pathlib import Path
 from typing import Any
 
+from jbench.data import bids
 from jbench.data.recording import Finding, Recording, RecordingRef
 from jbench.spec import Dataset
 
@@ -59,6 +60,9 @@ def read(ref: RecordingRef) -> Recording | Finding:
 
     from jbench.data import texts
 
+    bad = bids.check_signal(ref.files[0])
+    if bad:
+        return bad
     montage = mne.channels.make_standard_montage('easycap-M10')
     raw = mne.io.read_raw_brainvision(ref.files[0])
     kinds = {c: 'eog' if 'EOG' in c.upper() else 'misc' for c in raw.ch_names if c not in montage.ch_names}

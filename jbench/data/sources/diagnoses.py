@@ -3,8 +3,9 @@
 
 Traps: the samples of Albrecht2019Increased are microvolts, and its electrodes stand in a file for all; people of
 Singh2021Timing who were recorded twice have two numbers (the published reader reads nine such files twice, which is not
-done here); names of Mumtaz2018Machine have one space or two; Miltiadous2023Dice holds what it was made into under
-`derivatives`, which is not read.
+done here); names of Mumtaz2018Machine have one space or two, and two of its files have the same name, so the numbers
+of their host stand before it: as published, the second of them is read; Miltiadous2023Dice holds what it was made into
+under `derivatives`, which is not read.
 """
 
 from __future__ import annotations
@@ -81,7 +82,7 @@ DATASETS = (
         licence='CC-BY-4.0',
         citation='Mumtaz et al. (2018), Med. Biol. Eng. Comput. 56(2), 233-246',
         host='figshare.com/articles/dataset/EEG_Data_New/4244171',
-        layout='{H,MDD} S<N> {EC,EO,TASK}.edf',
+        layout='{H,MDD} S<N> {EC,EO,TASK}.edf (of the two that are called H S15 EO.edf: 6921959_H S15 EO.edf)',
         download=Download(url='figshare:4244171', files='*.edf'),
     ),
 )
@@ -96,7 +97,9 @@ DIAGNOSIS = {
 NAMES = {  # of a file below the folder: group and number of a person, and what was recorded
     'Albrecht2019Increased': re.compile(r'data/CC_EEG_s(?P<number>\d+)_(?P<group>[PN])\.mat'),
     'Singh2021Timing': re.compile(r'data/(?P<group>Control|PD)(?P<number>\d+)\.vhdr'),
-    'Mumtaz2018Machine': re.compile(r'(?P<group>H|MDD) S(?P<number>\d+) +(?P<task>TASK|EC|EO)\.edf'),
+    'Mumtaz2018Machine': re.compile(
+        r'(?!6921143_)(?:\d+_)?(?P<group>H|MDD) S(?P<number>\d+) +(?P<task>TASK|EC|EO)\.edf'
+    ),
 }
 TASKS = {'TASK': 'P300', 'EC': 'eyeclosed', 'EO': 'eyesopen'}  # of Mumtaz2018Machine, in the published order
 SAME = {'Age': 'age', 'Gender': 'gender', 'Group': 'diagnosis', 'MMSE': 'mmse_score'}  # of Miltiadous2023Dice

@@ -129,9 +129,14 @@ def _read_clips(ref: RecordingRef) -> Recording | Finding:
         found = f'{list(file.shape)}, {len(names)} electrodes, labels {list(labels.shape)}'
         expected = f'[{N_BLOCKS}, electrodes, samples], and labels {[N_BLOCKS, N_PARTS]}'
         return Finding(ref.where, 'blocks, electrodes and labels must fit', found, expected, 'use the original files')
+    odd = labels[~np.isin(labels, np.arange(1, len(CONCEPTS) + 1))]
+    if odd.size:
+        rule, expected = 'each part must show a known concept', f'1 to {len(CONCEPTS)}'
+        return Finding(ref.files[2], rule, f'{odd[0]:g}', expected, 'use the original file')
     concepts = [CONCEPTS[int(k) - 1] for k in labels[block] for _ in range(N_CLIPS)]
     part, clip = np.divmod(np.arange(N_PARTS * N_CLIPS), N_CLIPS)
-    raw = mne.io.RawArray(file[block], mne.create_info(names, CLIPS.sfreq[0], 'eeg')).set_montage(montage)
+    info = mne.create_info(names, CLIPS.sfreq[0], 'eeg')
+    raw = mne.io.RawArray(file[block], info, copy='both').set_montage(montage)  # what is mapped cannot be scaled
     return Recording(
         _in_volts(raw),
         {

@@ -6,6 +6,7 @@ volumes in MNI152NLin2009aSym (BOLD5000, THINGS), or surfaces in fsaverage (Natu
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 from pathlib import Path
 
@@ -106,7 +107,10 @@ def read(ref: RecordingRef) -> Recording | Finding:
         what = 'which pictures are of the test part must be there'
         return Finding(extra, what, 'no such file', 'the file of the publication', 'fetch it')
     if ref.dataset == BOLD5000:
-        repeated = frozenset(line.strip() for line in Path(extra).read_text().splitlines())
+        repeated = frozenset(filter(None, map(str.strip, Path(extra).read_text().splitlines())))
+        if not any(re.fullmatch(r'[^<>]+\.\w+', name) for name in repeated):
+            found = next(iter(repeated), 'an empty file')[:60]
+            return Finding(extra, 'the list must name the test pictures', found, 'a file name a line', 'fetch it again')
         return bold.read(ref, TR[BOLD5000], lambda row: _of_bold5000(row, repeated))
     shared = _shared(extra)
     return bold.read(ref, TR[NSD], lambda row: _of_nsd(row, shared))

@@ -72,18 +72,25 @@ def read(ref: RecordingRef) -> Recording | Finding:
 
 def _keys(path: Path) -> list[tuple[float, float, str]] | Finding:
     """Onset, duration (s) and name of each key that counts. The names of keys may be quotation marks."""
+    found, expected, remedy = [], 'onset, duration, value and key of each', 'fetch the table again'
     try:
-        head, *rows = [line.split('\t') for line in path.read_text(encoding='utf-8').split('\n') if line]
+        lines = enumerate(path.read_text(encoding='utf-8').split('\n'), 1)
+        (_, head), *rows = [(number, line.split('\t')) for number, line in lines if line]
         wanted = [head.index(name) for name in ('onset', 'duration', 'value', 'key')]
-        cells = [[row[k] for k in wanted] for row in rows]
-        found = [
-            (float(onset), 0.0 if duration == 'n/a' else float(duration), key.strip())
-            for onset, duration, value, key in cells
-            if value.startswith('keystroke_') and key.strip() in KEYS
-        ]
-    except (OSError, ValueError, IndexError):
-        found = []
+    except (OSError, ValueError):
+        rows = []
+    for number, row in rows:
+        if len(row) <= max(wanted):
+            said = f'line {number} of {len(row)} values under {len(head)} columns'
+            return Finding(str(path), 'each line must have all columns', said, expected, remedy)
+        onset, duration, value, key = (row[k].strip() for k in wanted)
+        if value.startswith('keystroke_') and key in KEYS:
+            try:
+                found.append((float(onset), 0.0 if duration in ('', 'n/a') else float(duration), key))
+            except ValueError as error:
+                said = f'line {number}: {error}'
+                return Finding(str(path), 'times of keys must be numbers', said, 's from the start', remedy)
     if found:
         return found
     rule, said = 'a table of keystrokes must lie beside the recording', 'none that can be read'
-    return Finding(str(path), rule, said, 'onset, duration, value and key of each', 'fetch the table again')
+    return Finding(str(path), rule, said, expected, remedy)

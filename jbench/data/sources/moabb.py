@@ -75,8 +75,11 @@ def recordings(dataset: Dataset, root: Path) -> list[RecordingRef]:
     path = root / LIST
     if not path.exists():
         return []
-    with open(path, newline='', encoding='utf-8') as f:
-        rows = list(csv.DictReader(f))
+    try:
+        with open(path, newline='', encoding='utf-8') as f:
+            rows = list(csv.DictReader(f))
+    except (ValueError, csv.Error) as error:
+        raise RequestError(f'{path}: {error}; remove the list, and have it written again') from None
     wanted = ('subject', 'session', 'run')
     if any(row.get(name) is None for row in rows for name in wanted):
         raise RequestError(f'{path}: each line needs {", ".join(wanted)}; remove the list, and have it written again')

@@ -24,6 +24,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from jbench.data import bids
 from jbench.data.recording import Finding, Recording, RecordingRef
 from jbench.spec import Dataset, Download
 
@@ -93,11 +94,17 @@ def read(ref: RecordingRef) -> Recording | Finding:
     from jbench.data import texts
 
     if ref.files[0].endswith('.bdf'):
+        bad = bids.check_signal(ref.files[0])
+        if bad:
+            return bad
         raw = mne.io.read_raw_bdf(ref.files[0])
         found = mne.find_events(raw, stim_channel='Status', shortest_event=1, mask=255, mask_type='and', verbose=False)
         marks = [(sample / raw.info['sfreq'], int(code)) for sample, _, code in found]
     else:
         with _beside(Path(ref.files[0])) as header:
+            bad = bids.check_signal(str(header))
+            if bad:
+                return bad._replace(where=str(Path(bad.where).resolve()))  # the file, not a link to it
             raw = mne.io.read_raw_brainvision(header, preload=header != Path(ref.files[0]))
         marks = [(float(a['onset']), _code(str(a['description']))) for a in raw.annotations]
     _name_channels(raw, dict(ref.fields)['site'])

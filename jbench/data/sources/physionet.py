@@ -80,8 +80,11 @@ def _subject_info(path: Path) -> dict[str, tuple[tuple[str, str], ...]]:
     `count_quality`, how well the subject counted."""
     if not path.exists():
         return {}
-    with open(path, newline='', encoding='utf-8-sig') as f:
-        rows = list(csv.DictReader(f))
+    try:
+        with open(path, newline='', encoding='utf-8-sig') as f:
+            rows = list(csv.DictReader(f))
+    except (ValueError, csv.Error) as error:
+        raise RequestError(f'{path}: {error}; fetch the file again, or remove it') from None
     wanted = ('Subject', 'Age', 'Gender')
     if any(row.get(name) is None for row in rows for name in wanted):
         raise RequestError(f'{path}: each row needs {", ".join(wanted)}; fetch the file again, or remove it')

@@ -21,6 +21,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from jbench.data import bids
 from jbench.data.recording import Finding, Recording, RecordingRef
 from jbench.spec import Dataset, Download, RequestError
 
@@ -116,7 +117,7 @@ def _of_meg(folder: Path) -> list[tuple[Path, tuple[str, str, str], str]]:
         person, day = path.parts[-3:-1]
         task = path.name.partition('.')[0].lower().replace('bolck', 'block')
         other = re.search('tapping|typing|-', task) or '/'.join((person, day, path.stem)) in BAD_MEG
-        if other or person.count('_') != 1 or person in BAD_PEOPLE:
+        if other or not re.fullmatch(r'\d+_[^_]+', person) or person in BAD_PEOPLE:
             continue
         days = sorted(p.name for p in path.parent.parent.iterdir() if not p.name.startswith('.'))
         session = SESSIONS.get(person, days.index(day) + 1)
@@ -157,6 +158,9 @@ def read(ref: RecordingRef) -> Recording | Finding:
     from jbench.data import texts
 
     if ref.dataset == EEG.name:
+        bad = bids.check_signal(ref.files[0])
+        if bad:
+            return bad
         raw = mne.io.read_raw_brainvision(ref.files[0])
         raw.set_channel_types({c: 'eog' for c in raw.ch_names if 'EOG' in c})
         raw.set_montage('standard_1005', on_missing='ignore')

@@ -17,6 +17,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from jbench.data import bids
 from jbench.data.recording import Finding, Recording, RecordingRef
 from jbench.spec import Dataset, Download
 
@@ -48,7 +49,7 @@ ROBOT = Dataset(
     n_chans=64,
     sfreq=(500.0,),
     seconds=322.5,
-    event_types=('Action', 'Event', 'Stimulus'),
+    event_types=('Action', 'Stimulus'),
     licence='CC-BY-4.0',
     citation='Kueper et al. (2024), Front. Hum. Neurosci. 18',
     host='zenodo.org/records/8345429',
@@ -167,6 +168,9 @@ def _read_robot(ref: RecordingRef) -> Recording | Finding:
     import mne
     import numpy as np
 
+    bad = bids.check_signal(ref.files[0])
+    if bad:
+        return bad
     raw = mne.io.read_raw_brainvision(ref.files[0])
     raw.set_montage('brainproducts-RNP-BA-128', match_case=False, on_missing='ignore')
     found = [(float(a['onset']), re.fullmatch(r'Stimulus/S\s*(\d+)', str(a['description']))) for a in raw.annotations]

@@ -6,6 +6,7 @@ the separators of Windows for some people; the last two people wear 127 electrod
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from jbench.data import bids
@@ -33,6 +34,7 @@ DATASETS = (
     ),
 )
 UNIT = 1e-3  # s, of onsets and durations
+PICTURE = re.compile(r'[^/]+/[^/]+\.\w+')  # concept and file
 
 
 def recordings(dataset: Dataset, root: Path) -> list[RecordingRef]:
@@ -57,7 +59,14 @@ def read(ref: RecordingRef) -> Recording | Finding:
     if isinstance(events, Finding):
         return events
     shown = ['/'.join(stim.replace('\\', '/').split('/')[-2:]) for stim in events['stim']]
-    test = {line.strip() for line in listed.read_text(encoding='utf-8-sig').splitlines()}
+    if odd := [stim for stim in shown if not re.fullmatch('[^/]+/[^/]+', stim)]:
+        rule, found = 'each event must name its picture', odd[0] or 'n/a'
+        return Finding(str(table), rule, found, '<concept>/<picture>.jpg at the end of stim', bids.AGAIN)
+    lines = listed.read_text(encoding='utf-8-sig', errors='replace').splitlines()
+    test = {name for line in lines if PICTURE.fullmatch(name := line.partition(',')[0].strip())}
+    if not test:
+        rule, found = 'the list must name the test pictures', lines[0][:60] if lines else 'an empty file'
+        return Finding(str(listed), rule, found, 'lines that begin with <concept>/<picture>.jpg', 'fetch it again')
     return Recording(
         raw.set_annotations(None),
         {

@@ -67,6 +67,12 @@ DATASETS = (
 NAMES = {'T1': 'FT9', 'T2': 'FT10', 'T3': 'T7', 'T4': 'T8', 'T5': 'P7', 'T6': 'P8', 'C3P': 'CP3', 'C4P': 'CP4'}
 NAMES |= {'A1': 'T9', 'A2': 'T10'}
 KINDS = {1: 'spsw', 2: 'gped', 3: 'pled', 4: 'eyem', 5: 'artf', 6: 'bckg'}  # of an event of TUEV
+# where the files of a set lie; the folders of TUAB and TUEV tell the part, those of TUAB the label too
+PATTERNS = {
+    'Hamid2020Tuar': 'edf/**/*.edf',
+    'Harati2015Tuev': 'edf/*/*/*.edf',
+    'Lopez2017Tuab': 'edf/*/*normal/**/*.edf',
+}
 Mark = tuple[float, float, str]  # start and stop (s), kind
 
 
@@ -75,7 +81,7 @@ def recordings(dataset: Dataset, root: Path) -> list[RecordingRef]:
     a `label` (abnormal, normal)."""
     suffix = {'Hamid2020Tuar': '.csv', 'Harati2015Tuev': '.rec'}.get(dataset.name)
     refs = []
-    for path in sorted(root.glob('edf/**/*.edf')):
+    for path in sorted(root.glob(PATTERNS[dataset.name])):
         folders, fields = path.relative_to(root / 'edf').parts, {}
         subject, session, token = (*path.stem.split('_', 2), '', '')[:3]
         if suffix != '.csv':
@@ -128,15 +134,26 @@ def _artefacts(path: str, seconds: float) -> list[Mark] | Finding:
     The table has a line a channel; `eyem_musc` is both at once, `elec` is called elpp.
     """
     wanted, file = ('start_time', 'stop_time', 'label'), Path(path)
-    lines = file.read_text().splitlines() if file.exists() else []
-    rows = list(csv.DictReader(line for line in lines if line.strip() and not line.startswith('#')))
+    expected, remedy = f'lines with {", ".join(wanted)}', 'fetch the table again'
     try:
-        times = [(float(row['start_time']), min(float(row['stop_time']), seconds), row['label']) for row in rows]
-    except (KeyError, TypeError, ValueError):
-        times = []
-    if not times:
-        rule, found = 'a table of artefacts must lie beside the recording', 'none that can be read'
-        return Finding(path, rule, found, f'lines with {", ".join(wanted)}', 'fetch the table again')
+        lines = enumerate(file.read_text().splitlines(), 1)
+        numbers, rows = zip(*[(n, t) for n, t in lines if t.strip() and not t.startswith('#')], strict=True)
+        cells = list(csv.DictReader(rows))
+    except (OSError, ValueError, csv.Error):
+        cells = []
+    if not cells or any(name not in cells[0] for name in wanted):
+        rule = 'a table of artefacts must lie beside the recording'
+        return Finding(path, rule, 'none that can be read', expected, remedy)
+    times = []
+    for number, row in zip(numbers[1:], cells, strict=True):
+        start, stop, label = (row[name] or '' for name in wanted)
+        try:
+            times.append((float(start), min(float(stop), seconds), label))
+        except ValueError:
+            label = ''
+        if not label:
+            found = f'line {number}: {rows[numbers.index(number)]}'
+            return Finding(path, 'each line must tell an artefact', found, expected, remedy)
     return sorted({(a, b, {'elec': 'elpp'}.get(s, s)) for a, b, label in times for s in label.split('_')})
 
 
