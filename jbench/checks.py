@@ -6,7 +6,7 @@ import math
 from operator import attrgetter
 
 from jbench.overrides import paths
-from jbench.spec import ByGroup, Predefined, RequestError, Task, unknown
+from jbench.spec import PARADIGMS, ByGroup, Predefined, RequestError, Task, unknown
 
 TINY = 1e-9  # stands for 'above 0'
 _SCORES = ('bal_acc', 'acc', 'f1_macro', 'auroc', 'auprc')
@@ -87,6 +87,8 @@ def check(task: Task) -> None:
         pair = attrgetter(path)(task) if path in paths(task) else None
         if pair is not None and pair[0] >= pair[1]:
             raise RequestError(f'--set {path}: {pair!r} must be two ascending numbers')
+    if task.paradigm not in PARADIGMS:
+        raise unknown('paradigm', task.paradigm, PARADIGMS)
     kind = task.target.kind
     if kind in METRICS and task.metric not in METRICS[kind]:
         raise unknown(f'metric of {kind}', task.metric, METRICS[kind])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import runpy
+import traceback
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -74,4 +75,6 @@ def _names_in(flag: str, path: str) -> dict[str, Any]:
     try:
         return runpy.run_path(path)
     except (Exception, SystemExit) as error:
-        raise RequestError(f'{flag}={path}: {type(error).__name__}: {error}') from error
+        at = [f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename == path]
+        where = f', line {at[-1]}' if at else ''
+        raise RequestError(f'{flag}={path}{where}: {type(error).__name__}: {error}') from error

@@ -242,6 +242,8 @@ def choose_dataset(task: Task, named: Dataset | None, data_dir: Path | None, wor
     if folder is not None:
         return Choice(task, core, named is not None)
     absent = f'{data_dir or "<data_dir>"}/{core.name} holds no recording'
+    if others := [d for d in task.datasets if named is None and data_dir and (data_dir / d).is_dir()]:
+        absent += f'; --task={task.full_name}/{others[0]} would read what is there'
     if named is not None or simulated == 'no' or stand_in is None:
         hint = '' if data_dir else '; name the folder by --data_dir=DIR or JBENCH_DATA'
         raise RequestError(f'task {task.full_name!r}: {absent}; put there: {core.layout} (from {core.host}){hint}')

@@ -77,10 +77,6 @@ def _plan(args: argparse.Namespace) -> tuple[list[Cell], list[plan.Choice], list
     user = plan.parse_overrides(args.set)
     if args.config:
         user = tuple(sorted(dict((*own_files.config_overrides(args.config), *user)).items()))
-    recipe = [p for p, _ in user if p.startswith('recipe.') and p != 'recipe.published']
-    if recipe and all(m.kind == 'estimator' for m, _ in models):
-        names = ', '.join(m.name for m, _ in models)
-        raise RequestError(f'--set {recipe[0]}: unused, because {names} follows no recipe')
     selected = plan.select_tasks(args.task)
     if args.simulated == 'yes' and all(d is not None and not d.simulated for _, d in selected):
         raise RequestError('--simulated=yes: unused, because every dataset is named, and a named one is never replaced')
@@ -103,6 +99,10 @@ def _plan(args: argparse.Namespace) -> tuple[list[Cell], list[plan.Choice], list
     if not cells:
         absent = absent or [f'no model of --model={args.model} fits; one that is named runs on every paradigm']
         raise RequestError('no task can run:\n  ' + '\n  '.join(absent))
+    recipe = [p for p, _ in user if p.startswith('recipe.') and p != 'recipe.published']
+    if recipe and all(m.kind == 'estimator' for m, _ in models):
+        names = ', '.join(m.name for m, _ in models)
+        raise RequestError(f'--set {recipe[0]}: unused, because {names} follows no recipe')
     return list({c.key: c for c in cells}.values()), choices, absent
 
 

@@ -250,6 +250,10 @@ class Recipe:
     published: bool = False  # the reference's choices where ours differ: first batch statistics, fits on train + valid
 
 
+# what a task is called by, so that baselines know whether they fit; '': none of these
+PARADIGMS = ('', 'imagery', 'ssvep', 'cvep', 'p300', 'erp', 'rstate', 'sleep', 'emg', 'fnirs', 'fmri')
+
+
 @dataclass(frozen=True)
 class Exclusion:
     """A subject that a task leaves out, and why."""
@@ -273,7 +277,7 @@ class Task:
     version: int = 1
     device: str = 'eeg'
     category: str
-    paradigm: str = ''  # MOABB's word (imagery, p300, ssvep, cvep, rstate), or ours: which baselines fit
+    paradigm: str = ''  # one of PARADIGMS, MOABB's words and ours: which baselines fit
     title: str
     datasets: tuple[str, ...]  # the first is the Core dataset
     simulated: str | None = None  # the embedded stand-in
@@ -436,8 +440,9 @@ def unknown(what: str, name: str, known: Iterable[str]) -> RequestError:
     """The error for a name that does not exist: did-you-mean, then what there is."""
     names = sorted(set(known))
     lower = {n.lower(): n for n in names}
-    near = [lower[n] for n in difflib.get_close_matches(name.lower(), list(lower), n=2, cutoff=0.6)]
-    near = near or [lower[n] for n in lower if len(name) > 2 and name.lower() in n][:2]
+    near = [lower[n] for n in lower if len(name) > 2 and n.startswith(name.lower())][:2]
+    near += [lower[n] for n in difflib.get_close_matches(name.lower(), list(lower), n=2, cutoff=0.6)]
+    near = list(dict.fromkeys(near)) or [lower[n] for n in lower if len(name) > 2 and name.lower() in n][:2]
     hint = f'; did you mean {" or ".join(map(repr, near))}?' if near else ''
     shown = ', '.join(names[:40]) + (', ...' if len(names) > 40 else '')
     return RequestError(f'unknown {what} {name!r}{hint}\n  available: {shown}')

@@ -548,6 +548,33 @@ def test_a_folder_of_ones_own_is_read_as_it_lies(tmp_path, kind):
     assert kind == 'fif' or found[0].files[1].endswith(('_events.tsv', '_events.csv'))
 
 
+@pytest.mark.parametrize('name', ['S01', 'S01_raw'])
+@pytest.mark.parametrize(
+    ('text', 'said'),
+    [
+        ('onset duration label\n1 8 open', ''),
+        ('onset label\n1 open', 'the table must have the columns onset and duration: found onset, label'),
+        ('onset duration label\n1 8 open\nn/a 8 open', 'each event must have an onset: found none in row 2'),
+        (
+            'onset duration label\n1,5 8 open',
+            "each onset must be a number: found could not convert string to float: '1,",
+        ),
+    ],
+)
+def test_the_events_of_ones_own_file_are_whole_or_refused(tmp_path, name, text, said):
+    (_, dataset), *_ = plan.select_tasks(str(EXAMPLE))
+    info = mne.create_info(NAMES, 100, 'eeg', verbose='ERROR')
+    (root := tmp_path / dataset.name).mkdir()
+    raw = mne.io.RawArray(files.noise(root, 4, 2000) * 1e-6, info, verbose='ERROR')
+    raw.save(root / 'S01_raw.fif', verbose='ERROR')
+    tsv(root / f'{name}_events.tsv', text)
+    found = import_module(dataset.source).read(find_recordings(dataset, tmp_path)[0])
+    if said:
+        assert str(found).startswith(f'{root}/{name}_events.tsv: {said}')
+    else:
+        assert found.events['label'].tolist() == ['open']
+
+
 def test_the_parts_of_a_long_file_are_one_recording(tmp_path):
     """MNE goes on to the later ones by itself: as recordings of their own they would count twice."""
     (_, dataset), *_ = plan.select_tasks(str(EXAMPLE))
@@ -590,7 +617,11 @@ def test_it_runs_from_the_command_line(tmp_path, capsys):
     ('old', 'new', 'said'),
     [
         pytest.param(
-            *('Window(', "Window(trigger='Stimulas', ", 'the task asks for events of type Stimulas'),
+            *(
+                'Window(',
+                "Window(trigger='Stimulas', ",
+                'the task asks for events of type Stimulas, and there are Eeg, Stimulus',
+            ),
             marks=pytest.mark.slow,
         ),
         ('sources.folder', 'sources.foldr', "did you mean 'jbench.data.sources.folder'"),
@@ -602,10 +633,14 @@ def test_it_runs_from_the_command_line(tmp_path, capsys):
         ('duration=2.0', 'duration=-2.0', "Task 'my_eyes': window.duration: -2.0 must be above 0"),
         ('Window(duration=2.0, stride=2.0)', '2.0', "Task 'my_eyes'"),
         ('TASKS = (', 'TASKS = ((', 'was never closed'),
-        ('import Classes', 'import Clases', "cannot import name 'Clases'"),
+        ('Classes, Dataset', 'Clases, Dataset', "cannot import name 'Clases'"),
         ("name='my_eyes'", "name='../eyes'", "expected letters, digits, '_', '-' and '.' alone"),
         ("category='mine'", "category='mine', device='egg'", "unknown device 'egg'; did you mean"),
         ('paradigm=', "overrides=(('MyRest', ()),), paradigm=", "unknown dataset of its overrides 'MyRest'"),
+        ('paradigm=', "overrides=(('MyRest2026', ()), ('MyRest2026', ())), paradigm=", 'a dataset stands twice'),
+        ('paradigm=', "exclude=(Exclusion('MyRest', '1', ''),), paradigm=", "its exclude 'MyRest'; did you mean"),
+        ("paradigm='rstate'", "paradigm='resting'", "unknown paradigm 'resting'"),
+        ('duration=2.0', 'durtion=2.0', 'line 34: TypeError: Window.__init__() got an unexpected keyword'),
         (
             'paradigm=',
             "overrides=(('MyRest2026', (('window.strat', 0.5),)),), paradigm=",
@@ -617,7 +652,7 @@ def test_a_wrong_file_is_one_clear_error(tmp_path, capsys, old, new, said):
     path = tmp_path / 'mine.py'
     text = EXAMPLE.read_text()
     assert old in text
-    path.write_text(text.replace(old, new))
+    path.write_text(text.replace(old, new).replace('import Classes', 'import Exclusion, Classes'))
     home = own_folder(tmp_path / 'data', 'edf')
     assert run.main(ask(home, tmp_path / 'work', '--model=dummy', task=path)) == 2
     error = capsys.readouterr().err
@@ -659,7 +694,8 @@ def test_all_that_is_wrong_with_a_folder_comes_in_one_message(tmp_path, capsys):
     assert run.main(ask(home, tmp_path / 'work', '--model=dummy', task=path)) == 2
     said = capsys.readouterr().err
     assert 'S03_rest.edf: events of type Stimulus must be there: found none' in said
-    assert said.count("unknown column of the event table 'trialtype'; did you mean 'trial_type'") == 5
+    assert said.count("unknown column of the event table 'trialtype'; did you mean 'trial_type'") == 1
+    assert all(f'S0{k}_rest.edf' in said for k in (1, 2, 4, 5, 6)), 'what is wrong with many is said once'
 
 
 def test_an_empty_folder_says_what_should_lie_there(tmp_path, capsys):

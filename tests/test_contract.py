@@ -153,7 +153,7 @@ def test_every_broken_edf_file_is_named_at_once(data_dir: Path, tmp_path: Path) 
     with pytest.raises(RequestError) as caught:
         prepare(ZYMA, tmp_path, tmp_path / 'work')
     found = lines(caught.value)
-    assert len(found) == len(EDF_FAULTS)
+    assert len(found) == len(EDF_FAULTS) - 1, 'two say the same, in one line'
     for subject, (_, pattern) in EDF_FAULTS.items():
         here = [line for line in found if f'/Subject{subject}_1.edf' in line]
         assert len(here) == 1 and re.search(pattern, here[0]), (subject, here)

@@ -150,6 +150,12 @@ def prepare(task: Task, dataset: Dataset, folder: Path, refs: list[RecordingRef]
             raise
         kept, notes = contract.judge(dataset, refs, made)
         cut = [(refs[i], made[i]) for i in kept if made[i]['n_windows']]
+        if not cut:
+            types = sorted({str(t) for p in made for t in p['events']['type']})
+            raise RequestError(
+                f'{dataset.name}: no recording holds an event that makes a window; the task asks for events of type '
+                f'{task.window.trigger}, and there are {", ".join(types)}'
+            )
         _assemble(task, dataset, folder, parts, cut, notes, found)
         shutil.rmtree(parts)
 
@@ -199,11 +205,6 @@ def _assemble(
     found: list[RecordingRef],
 ) -> None:
     """Give the shards their final names, write index, TFDS metadata, and the manifest last."""
-    if not kept:
-        raise RequestError(
-            f'{dataset.name}: no recording holds an event that makes a window; the task asks for events '
-            f'of type {task.window.trigger}'
-        )
     name = dataset.name.lower()
     shards = [f'{name}-{SPLIT}.array_record-{i:05d}-of-{len(kept):05d}' for i in range(len(kept))]
     with fs.explained(folder, 1 << 20):

@@ -77,7 +77,7 @@ def unfit(ref: RecordingRef, error: Exception) -> Finding:
         'the recording must serve the task',
         said,
         'events and a rate that allow its windows and filters',
-        'use the original files, or change what was --set',
+        'change target, window or signal of the task, or use the original files',
     )
 
 
@@ -143,7 +143,7 @@ def _check_events(events: dict[str, np.ndarray], dataset: Dataset, seconds: floa
                 f'events of type {kind} must be there',
                 'none',
                 'at least one',
-                'look for the event file or the annotations beside the recording',
+                'look for its events: a table beside the recording, or annotations in it',
             )
     n = sum(k in dataset.event_types for k in kinds)
     if dataset.n_events is not None and 0 < n < dataset.n_events:
@@ -191,7 +191,10 @@ def judge(dataset: Dataset, refs: Sequence[RecordingRef], parts: Sequence[Part])
     refused = [f for f in findings if f.level == 'fatal'] + odd
     if refused:
         faults = f'{len(refused)} fault' + 's' * (len(refused) > 1)
-        shown = '\n'.join(f'  {f}' for f in refused)
+        alike: dict[Finding, list[str]] = {}
+        for f in refused:
+            alike.setdefault(f._replace(where=''), []).append(f.where)
+        shown = '\n'.join(f'  {some(where)}{f}' for f, where in alike.items())
         raise RequestError(
             f'{dataset.name}: {faults} in {len(refs)} recordings (all were checked; the '
             f'good ones are kept, so after a repair only the others are prepared):\n{shown}'

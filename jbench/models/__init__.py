@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import Any
 
 from jbench.models import own
-from jbench.spec import ModelSpec
+from jbench.spec import PARADIGMS, ModelSpec
 
 
 def factory(model: ModelSpec) -> Callable[..., Any]:
@@ -21,8 +21,8 @@ def factory(model: ModelSpec) -> Callable[..., Any]:
 
 CLASSES = ('classes', 'state')
 ONE_ANSWER = (*CLASSES, 'labels', 'value', 'embedding')  # a window; keystrokes ask for one a frame
-OVER_TIME = ('imagery', 'ssvep', 'cvep', 'p300', 'erp', 'rstate', 'sleep', 'emg')  # not single volumes
-SERIES = ('', *OVER_TIME, 'fnirs')  # what a network of electrodes fits: all but volumes
+SERIES = tuple(p for p in PARADIGMS if p != 'fmri')  # what a network of electrodes fits: all but volumes
+OVER_TIME = tuple(p for p in SERIES if p not in ('', 'fnirs'))
 
 
 def _classical(

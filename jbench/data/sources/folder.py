@@ -2,9 +2,10 @@
 
 Its facts and the task stand in a Python file: `--task=configs/local_folder.py` is an example. Files that are not BIDS
 are called `<subject>[_<anything>].<extension>` and lie anywhere below `<data_dir>/<dataset>/`. Their events are a table
-`<name>_events.tsv` (or .csv) beside the file `<name>[_raw|_eeg|_meg|_emg|_nirs].<extension>`, else the annotations in
-it. A table has `onset` and `duration` (s from the start of the file), and columns that the task may name. Events are
-of type `Stimulus`, unless a column `type` says otherwise; `label` is `trial_type` or `value` where none is called so.
+beside `<name>.<extension>`, called `<name>_events.tsv` (or .csv; without a last `_raw`, `_eeg`, `_meg`, `_emg` or
+`_nirs` of the name, too), else the annotations in it. A table has `onset` and `duration` (s from the start of the
+file), and columns that the task may name. Events are of type `Stimulus`, unless a column `type` says otherwise; `label`
+is `trial_type` or `value` where none is called so.
 """
 
 from __future__ import annotations
@@ -44,9 +45,9 @@ def recordings(dataset: Dataset, root: Path) -> list[RecordingRef]:
             where = f'{refs[name].files[0]} and {path}'
             raise RequestError(f'{where}: two files of one name; keep one, or call each <subject>_<anything>')
         subject, _, run = name.partition('_')
-        tables = [path.with_name(f'{name}_events{suffix}') for suffix in ('.tsv', '.csv')]
+        tables = [path.with_name(f'{called}_events{suffix}') for called in (name, stem) for suffix in ('.tsv', '.csv')]
         others = [p for p in sorted(path.parent.glob(f'{stem}.*')) if p != path]  # .eeg, .vmrk, .fdt
-        files = tuple(map(str, [path, *(p for p in tables if p.exists()), *others]))
+        files = tuple(map(str, [path, *dict.fromkeys(p for p in tables if p.exists()), *others]))
         refs[name] = RecordingRef(dataset.name, subject.removeprefix('sub-'), '0', run, files, (('file', name),))
     return list(refs.values())
 
@@ -63,8 +64,13 @@ def read(ref: RecordingRef) -> Recording | Finding:
     if isinstance(raw, Finding):
         return raw
     table = bids.sidecar(ref, 'events.tsv') or bids.sidecar(ref, 'events.csv')
-    found = bids.events(table, raw) if table else bids.annotated(raw)
-    return found if isinstance(found, Finding) else Recording(raw.set_annotations(None), _named(found))
+    found = bids.events(table, raw, needed=('duration',)) if table else bids.annotated(raw)
+    if isinstance(found, Finding):
+        return found
+    if table and (lost := [k + 1 for k, onset in enumerate(bids.table(table)['onset']) if not onset]):
+        rule, remedy = 'each event must have an onset', 'correct these rows, or remove them'
+        return Finding(str(table), rule, f'none in row {", ".join(map(str, lost))}', 'a number of s', remedy)
+    return Recording(raw.set_annotations(None), _named(found))
 
 
 def _signal(path: str) -> mne.io.BaseRaw | Finding:
