@@ -17,7 +17,7 @@ from edfio import Edf, EdfAnnotation, EdfSignal
 from preparing import KALUNGA, SCHALK, ZYMA, Said, manifest, pick, prepare
 
 from jbench.data import contract
-from jbench.data.recording import Finding, Recording
+from jbench.data.recording import Finding, Recording, RecordingRef
 from jbench.spec import RequestError
 
 
@@ -158,6 +158,13 @@ def test_every_broken_edf_file_is_named_at_once(data_dir: Path, tmp_path: Path) 
         here = [line for line in found if f'/Subject{subject}_1.edf' in line]
         assert len(here) == 1 and re.search(pattern, here[0]), (subject, here)
     assert not re.search(r'Traceback|Error\b|Exception', str(caught.value))
+
+
+def test_a_file_that_may_not_be_read_is_not_called_damaged() -> None:
+    ref = RecordingRef('Tiny', '01', '0', '0', ('/a/01.edf', '/a/01.tsv'))
+    found = contract.unreadable(ref, PermissionError(13, 'Permission denied', '/a/01.tsv'))
+    assert str(found).startswith('/a/01.tsv: the recording must be readable: found that the reader failed: Permission')
+    assert str(found).endswith('; give the user who runs this the right to read it')
 
 
 def test_unknown_and_missing_annotations_are_named(data_dir: Path, tmp_path: Path) -> None:

@@ -279,7 +279,38 @@ def test_a_folder_that_cannot_be_written_is_named(small: Path, tmp_path: Path) -
     run = python(code)
     _, err = run.communicate(timeout=60)
     if err.strip() != 'skip':
-        assert re.search(r'cannot write \S+ \(0 bytes needed\): Permission denied; give this user', err), err
+        assert re.search(r'cannot write \S+: Permission denied; give this user', err), err
+
+
+@pytest.mark.parametrize('closed', ['data', f'data/{KALUNGA}', f'data/{KALUNGA}/a'])
+def test_what_may_not_be_read_is_named(tmp_path: Path, closed: str) -> None:
+    """Not as a damaged file, nor as a folder without recordings."""
+    tmp_path.chmod(0o755)
+    (tmp_path / 'data' / KALUNGA / 'a').mkdir(parents=True)
+    code = f"""
+    import os, sys
+    from pathlib import Path
+    from jbench import plan
+    from jbench.data.find import find_recordings
+    from jbench.data.sources import kalunga
+    from jbench.spec import RequestError
+    dataset = plan.datasets()[{KALUNGA!r}]
+    kalunga.recordings = lambda dataset, root: os.listdir(root / 'a')
+    if os.getuid() == 0:
+        os.setuid(65534)
+    for p in Path({str(tmp_path)!r}).parents:
+        if not os.access(p, os.X_OK):
+            sys.exit('skip')
+    try:
+        find_recordings(dataset, Path({str(tmp_path)!r}) / 'data')
+    except RequestError as error:
+        sys.exit(str(error))
+    """
+    (tmp_path / closed).chmod(0)
+    _, err = python(code).communicate(timeout=60)
+    (tmp_path / closed).chmod(0o755)
+    if err.strip() != 'skip':
+        assert re.match(rf'{tmp_path}/data\S*: may not be read; give the user who runs this the right', err), err
 
 
 @pytest.fixture
@@ -391,7 +422,7 @@ def test_whatever_call_fails_the_message_names_the_path_and_the_next_run_complet
             try:
                 cache.prepare(task, tiny.DATASET, folder, refs, lambda *facts: None)
             except RequestError as error:
-                assert re.search(rf'{tmp_path}\S+ \(\d+ bytes needed\): {os.strerror(number)}; \w+', str(error))
+                assert re.search(rf'{tmp_path}\S+?( \(\d+ bytes needed\))?: {os.strerror(number)}; \w+', str(error))
             if not failed():
                 break
         left = [p.name for p in folder.parent.rglob('*') if '.tmp' in p.name or p.name.endswith('.part')]

@@ -118,7 +118,7 @@ def _people(path: Path, columns: Sequence[str]) -> dict[str, tuple[tuple[str, st
     """Fields of each subject; under '' those of somebody without a row. Raises: RequestError for a missing column."""
     try:
         found = table(path) if path.exists() else {}
-    except (ValueError, OSError) as error:
+    except ValueError as error:
         raise RequestError(f'{path}: {error}; {AGAIN}') from None
     if lacking := [c for c in ('participant_id', *columns) if c not in found and (found or columns)]:
         there = ', '.join(found) or 'no such file'

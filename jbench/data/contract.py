@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from jbench.data.recording import EVENT_TYPE, UNIT, Finding, Recording, RecordingRef, blocks, data_channels
+from jbench.data.recording import EVENT_TYPE, PERMIT, UNIT, Finding, Recording, RecordingRef, blocks, data_channels
 from jbench.spec import Dataset, RequestError
 
 if TYPE_CHECKING:
@@ -60,6 +60,10 @@ def unreadable(ref: RecordingRef, error: Exception) -> Finding:
     """What a reader said before it gave up, as a finding that names the files it was given."""
     said = str(getattr(error, 'strerror', None) or error).strip().partition('\n')[0][:200] or 'no message'
     others = ''.join(f' (with {f.rpartition("/")[2]})' for f in ref.files[1:])
+    if isinstance(error, PermissionError):
+        where = str(error.filename or ref.where)
+        found = f'that the reader failed: {said}'
+        return Finding(where, 'the recording must be readable', found, 'that it may be read', PERMIT)
     return Finding(
         ref.where + others,
         'the recording must be readable',

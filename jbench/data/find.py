@@ -6,7 +6,7 @@ import csv
 from importlib import import_module
 from pathlib import Path
 
-from jbench.data.recording import RecordingRef
+from jbench.data.recording import PERMIT, RecordingRef
 from jbench.spec import Dataset, RequestError
 
 
@@ -18,13 +18,15 @@ def find_recordings(dataset: Dataset, data_dir: Path | None) -> list[RecordingRe
     Raises: RequestError for a damaged table, or a file where none belongs, that keeps a source from telling.
     """
     root = (data_dir / dataset.name) if data_dir else Path('absent')
-    if not dataset.simulated and not root.is_dir():
-        return []
     module = import_module(dataset.source)
     try:
+        if not dataset.simulated and not root.is_dir():
+            return []
         found: list[RecordingRef] = module.recordings(dataset, root)
     except RequestError:
         raise
+    except PermissionError as error:
+        raise RequestError(f'{error.filename}: may not be read; {PERMIT}') from error
     except (OSError, ValueError, LookupError, csv.Error) as error:
         said = f'{type(error).__name__}: {error}'
         remedy = 'a table there may be damaged, or a file be none of the set: fetch the one again, remove the other'

@@ -251,14 +251,14 @@ def sync_dir(path: str | os.PathLike[str]) -> None:
 
 def _write_error(path: Path, n_bytes: int, error: OSError) -> RequestError:
     """The one message of a failed write: what, where, how much, what to do."""
-    reason = error.strerror or str(error)
+    reason, needed = error.strerror or str(error), ''
     if error.errno in _FULL:
-        remedy = 'free space there, or choose another folder'
+        remedy, needed = 'free space there, or choose another folder', f' ({n_bytes} bytes needed)'
     elif error.errno in _FORBIDDEN:
         remedy = 'give this user the right to write there, or choose another folder'
     else:
         remedy = 'choose another folder'
-    return RequestError(f'cannot write {path} ({n_bytes} bytes needed): {reason}; {remedy}, then run again')
+    return RequestError(f'cannot write {path}{needed}: {reason}; {remedy}, then run again')
 
 
 def _no_constant(name: str) -> float:

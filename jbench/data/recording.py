@@ -46,6 +46,9 @@ class RecordingRef(NamedTuple):
         return self.files[0] if self.files else f'{self.dataset}/{self.name}'
 
 
+PERMIT = 'give the user who runs this the right to read it'
+
+
 class Recording(NamedTuple):
     """One recording: the signal in volts (or the unit of its device), and a table of events at their true onsets.
 
