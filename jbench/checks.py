@@ -88,7 +88,7 @@ def check(task: Task) -> None:
         if pair is not None and pair[0] >= pair[1]:
             raise RequestError(f'--set {path}: {pair!r} must be two ascending numbers')
     if task.paradigm not in PARADIGMS:
-        raise unknown('paradigm', task.paradigm, PARADIGMS)
+        raise unknown('paradigm', task.paradigm, PARADIGMS[1:])
     kind = task.target.kind
     if kind in METRICS and task.metric not in METRICS[kind]:
         raise unknown(f'metric of {kind}', task.metric, METRICS[kind])

@@ -59,7 +59,7 @@ def _typed(spec: Task | Dataset, path: str) -> Task | Dataset:
             named = [name for name, _ in spec.overrides]
             for what, names in (('overrides', named), ('exclude', [e.dataset for e in spec.exclude])):
                 if strange := [n for n in names if n not in (*spec.datasets, spec.simulated)]:
-                    raise unknown(f'dataset of its {what}', strange[0], (*spec.datasets, spec.simulated or ''))
+                    raise unknown(f'dataset of its {what}', strange[0], filter(None, (*spec.datasets, spec.simulated)))
             if len(set(named)) < len(named):
                 raise RequestError(f'overrides: a dataset stands twice among {", ".join(named)}; once, with all fields')
     except (RequestError, TypeError, AttributeError) as error:
