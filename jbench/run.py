@@ -202,7 +202,10 @@ def environment(args: argparse.Namespace) -> str:
             jax.devices()
         except Exception as error:  # whatever a backend says that cannot start
             what = f' ({str(error).splitlines()[0]})' if str(error) else ''
-            raise RequestError(f'--device={args.device}: jax finds no such device on this machine{what}') from error
+            remedy = 'leave --device out, or install the jax of that device (docs.jax.dev/en/latest/installation.html)'
+            raise RequestError(
+                f'--device={args.device}: jax finds no such device on this machine{what}; {remedy}'
+            ) from error
     return parallel.name() if args.distributed else ''
 
 
