@@ -548,12 +548,12 @@ def test_stopped_at_any_moment_it_goes_on_from_there(slice_, tmp_path, number):
     folder = tmp_path / 'data' / ZYMA.name
     for _ in range(3):
         path = rng.choice([p for p in files if not (folder / p.name).exists()])
-        with serving(
-            slice_, {path.name: [Fault(hang=rng.randrange(path.stat().st_size // 2, path.stat().st_size))]}
-        ) as server:
+        part = folder / f'{path.name}.part'
+        left = path.stat().st_size - receive.size_of(part)  # what the next answer brings
+        with serving(slice_, {path.name: [Fault(hang=rng.randrange(left // 2, left))]}) as server:
             process = start(server.url, folder.parent, '--download')
             assert server.hanging.wait(60)
-            part, began = folder / f'{path.name}.part', time.monotonic()
+            began = time.monotonic()
             while not (part.exists() and part.stat().st_size) and time.monotonic() < began + 30:
                 time.sleep(0.01)
             process.send_signal(number)

@@ -82,8 +82,9 @@ def test_all_leaves_out_what_cannot_run_here_and_says_so(few, tmp_path, monkeypa
 
 
 def test_a_group_of_which_no_model_fits_is_refused(tmp_path, monkeypatch, capsys):
-    odd = dataclasses.replace(plan.tasks()['p3'][-1], paradigm='fmri')
+    odd = dataclasses.replace(plan.tasks()['p3'][-1], paradigm='fmri')  # which no network of muscles fits
     monkeypatch.setattr(plan, 'tasks', lambda: {'p3': (odd,)})
+    monkeypatch.setattr(plan, 'MODELS', {'emg2qwerty': plan.MODELS['emg2qwerty']})
     argv = ['--task=p3', '--model=classic', '--simulated=yes', '--dry_run', f'--workdir={tmp_path}']
     assert run.main(argv) == 2 and 'no model of --model=classic fits' in capsys.readouterr().err
 
