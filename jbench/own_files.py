@@ -56,6 +56,8 @@ def _typed(spec: Task | Dataset, path: str) -> Task | Dataset:
             raise unknown('device', spec.device, EVENT_TYPE)
         if isinstance(spec, Task):
             check(spec)
+            if not all(len(o) == 2 and all(len(pair) == 2 for pair in o[1]) for o in spec.overrides):
+                raise RequestError("overrides: expected (('<dataset>', (('<field>', <value>), ...)), ...)")
             named = [name for name, _ in spec.overrides]
             for what, names in (('overrides', named), ('exclude', [e.dataset for e in spec.exclude])):
                 if strange := [n for n in names if n not in (*spec.datasets, spec.simulated)]:

@@ -231,6 +231,7 @@ def choose_dataset(task: Task, named: Dataset | None, data_dir: Path | None, wor
     Raises: RequestError where a named dataset is absent (it is never replaced), or nothing can stand in.
     """
     from jbench.data.cache import locate
+    from jbench.data.find import find_recordings
 
     core = named or find_dataset(task.datasets[0])
     stand_in = datasets().get(task.simulated or '')
@@ -242,8 +243,9 @@ def choose_dataset(task: Task, named: Dataset | None, data_dir: Path | None, wor
     if folder is not None:
         return Choice(task, core, named is not None)
     absent = f'{data_dir or "<data_dir>"}/{core.name} holds no recording'
-    if others := [d for d in task.datasets if named is None and data_dir and (data_dir / d).is_dir()]:
-        absent += f'; --task={task.full_name}/{others[0]} would read what is there'
+    others = [] if named or not data_dir else task.datasets[1:]
+    if there := [d for d in others if find_recordings(find_dataset(d), data_dir)]:
+        absent += f'; --task={task.full_name}/{there[0]} reads what is there'
     if named is not None or simulated == 'no' or stand_in is None:
         hint = '' if data_dir else '; name the folder by --data_dir=DIR or JBENCH_DATA'
         raise RequestError(f'task {task.full_name!r}: {absent}; put there: {core.layout} (from {core.host}){hint}')

@@ -575,6 +575,14 @@ def test_the_events_of_ones_own_file_are_whole_or_refused(tmp_path, name, text, 
         assert found.events['label'].tolist() == ['open']
 
 
+def test_two_tables_of_one_file_are_refused(tmp_path):
+    (_, dataset), *_ = plan.select_tasks(str(EXAMPLE))
+    for name in ('S01_events.tsv', 'S01_raw_events.tsv', 'S01_raw.fif'):
+        tsv(tmp_path / dataset.name / name, 'onset duration label\n1 8 open')
+    with pytest.raises(RequestError, match=r'S01_events.tsv and .*S01_raw_events.tsv: two tables of events of S01_raw'):
+        find_recordings(dataset, tmp_path)
+
+
 def test_the_parts_of_a_long_file_are_one_recording(tmp_path):
     """MNE goes on to the later ones by itself: as recordings of their own they would count twice."""
     (_, dataset), *_ = plan.select_tasks(str(EXAMPLE))
@@ -638,6 +646,8 @@ def test_it_runs_from_the_command_line(tmp_path, capsys):
         ("category='mine'", "category='mine', device='egg'", "unknown device 'egg'; did you mean"),
         ('paradigm=', "overrides=(('MyRest', ()),), paradigm=", "unknown dataset of its overrides 'MyRest'"),
         ('paradigm=', "overrides=(('MyRest2026', ()), ('MyRest2026', ())), paradigm=", 'a dataset stands twice'),
+        ('paradigm=', "overrides=(('MyRest2026',),), paradigm=", "overrides: expected (('<dataset>', (('<field>',"),
+        ('paradigm=', "overrides=(('MyRest2026', ('window.start',)),), paradigm=", "overrides: expected (('<dat"),
         ('paradigm=', "exclude=(Exclusion('MyRest', '1', ''),), paradigm=", "its exclude 'MyRest'; did you mean"),
         ("paradigm='rstate'", "paradigm='resting'", "unknown paradigm 'resting'"),
         ('duration=2.0', 'durtion=2.0', 'line 34: TypeError: Window.__init__() got an unexpected keyword'),

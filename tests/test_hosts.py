@@ -297,6 +297,12 @@ def test_an_encoder_comes_from_its_hub_without_what_is_not_read(served, tmp_path
     assert encoders.lacking(task, real, tmp_path) == 'dinov2_giant'
     assert encoders.lacking(task, plan.datasets()['SimulatedImage'], tmp_path) == ''
     assert encoders.lacking(plan.tasks()['p3'][-1], real, tmp_path) == ''
+    (own := tmp_path / 'hand' / 'encoders' / 'dinov2_giant').mkdir(parents=True)
+    assert encoders.lacking(task, real, tmp_path / 'hand') == 'dinov2_giant'
+    (own / 'config.json').touch()
+    assert encoders.lacking(task, real, tmp_path / 'hand') == '', 'put there by hand'
+    (own / listed.KEPT).touch()
+    assert encoders.lacking(task, real, tmp_path / 'hand') == 'dinov2_giant', 'a download that may not be whole'
     (made := tmp_path / real.name / 'embeddings').mkdir(parents=True)
     (made / 'dinov2_giant.npz').touch()
     assert encoders.lacking(task, real, tmp_path) == ''

@@ -348,11 +348,14 @@ def test_every_field_that_decides_what_is_stored_names_the_folder(
 def test_a_correction_that_leaves_the_size_of_a_table_alone_names_another_folder(tmp_path: Path) -> None:
     """So do other facts, to which recordings are held; what is only said of a dataset does not."""
     (table := tmp_path / 's_events.tsv').write_text('open')
-    refs = [tiny.ref(0)._replace(files=(str(table),))]
-    before = cache.fingerprint(refs)
-    assert cache.fingerprint(refs) == before
-    table.write_text('shut')
-    assert cache.fingerprint(refs) != before
+    (tmp_path / 's_meg.ds').mkdir()  # a recording of CTF is a folder
+    refs = [tiny.ref(0)._replace(files=(str(tmp_path / 's_meg.ds'), str(table)))]
+    for size in (1, cache.SMALL):
+        table.write_text('open' * size)
+        before = cache.fingerprint(refs)
+        assert cache.fingerprint(refs) == before
+        table.write_text('shut' * size)
+        assert cache.fingerprint(refs) != before
     task, other = make_prepared_fixture.task(), dataclasses.replace(tiny.DATASET, sfreq=(500.0,))
     assert cache.stored_spec(task, other) != cache.stored_spec(task, tiny.DATASET)
     assert cache.stored_spec(task, dataclasses.replace(other, title='-')) == cache.stored_spec(task, other)

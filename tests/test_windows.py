@@ -117,6 +117,8 @@ OLD = Trim(both=False)
     [  # (onset, duration) of what was cut, None of what is left out
         ([('W', 9000), ('N1', 60), ('W', 90), ('N2', 30), ('W', 8000)], Trim(), {0: (7200, 1800), 4: (9180, 1800)}),
         ([('W', 9000), ('N1', 60), ('W', 8000)], OLD, {0: (7200, 1800)}),
+        ([('W', 4000), ('', 2000), ('N1', 60)], OLD, {0: (2200, 1800)}),  # measured from its own end
+        ([('W', 4000), ('', 2000), ('N1', 60)], Trim(), {0: None}),
         ([('W', 9000), ('N1', 60), ('W', 8000)], Trim(longest=600.0), {0: (8400, 600), 2: (9060, 600)}),
         ([('W', 900), ('N1', 60), ('W', 1800)], Trim(), {}),  # short enough
         ([('W', 9000)], Trim(), {}),  # nobody slept
@@ -131,6 +133,7 @@ OLD = Trim(both=False)
 def test_long_events_at_the_edges_are_trimmed(stages: list, trim: Trim, want: dict[int, tuple[float, float]]) -> None:
     """As published (NeuralBench's CropSleepRecordings), only the neighbour of the first event of another value."""
     before = night(*stages) | {'number': np.arange(len(stages) + 1) - 1}
+    before = {k: v[(before['stage'] != '') | (before['type'] == 'Eeg')] for k, v in before.items()}  # '': not scored
     untouched = {k: v.copy() for k, v in before.items()}
     after = windows.chosen(before, Window(trigger='SleepStage', duration=30.0, stride=30.0, trim=trim))
     left = dict(zip(after['number'].tolist(), zip(after['onset'], after['duration'], strict=True), strict=True))

@@ -22,7 +22,7 @@ from jbench.data import contract, fs
 from jbench.data.contract import Part
 from jbench.data.find import find_recordings
 from jbench.data.parts import finished, make
-from jbench.data.recording import RecordingRef
+from jbench.data.recording import PERMIT, RecordingRef
 from jbench.data.tfds import SPLIT, write_metadata
 from jbench.data.windows import index, possible
 from jbench.data.workers import sheltered, workers
@@ -39,7 +39,8 @@ AT_LOAD = (  # fields that act when windows are loaded; so does signal.scaler='t
     'target.length',
 )
 FACTS = ('device', 'n_chans', 'sfreq', 'seconds', 'event_id', 'event_types', 'n_events', 'amplitude')  # of a dataset
-SMALL = 1 << 20  # bytes: what may be a table of events, whose corrections leave its size alone
+TABLES = ('.tsv', '.csv', '.txt', '.json', '.vmrk')  # files whose corrections may leave their size alone
+SMALL = 1 << 20  # bytes of other files that may be tables too
 EVERY = 0.5  # s between looks at the stop flag
 MEMORY = 300 << 20  # bytes that a worker needs beside its file's fivefold (some readers make float64 of int16)
 Progress = Callable[[str, int, int], None]  # (what, done, total); what it raises ends the preparation
@@ -57,11 +58,15 @@ def stored_spec(task: Task, dataset: Dataset) -> dict[str, Any]:
 
 
 def fingerprint(refs: list[RecordingRef]) -> str:
-    """Names and fields of the recordings, relative names and sizes of their files, contents of small ones: no signal
-    is read."""
+    """Names and fields of the recordings, relative names and sizes of their files, contents of tables and small ones:
+    no long signal is read. Raises: RequestError for a file that may not be read."""
     names = [p for r in refs for p in r.files if os.path.exists(p)]
     base = os.path.commonpath(names) if len(names) > 1 else os.path.dirname(names[0]) if names else ''
-    content = {p: fs.sha256_file(p) for p in dict.fromkeys(names) if os.path.getsize(p) <= SMALL}
+    told = [p for p in dict.fromkeys(names) if p.endswith(TABLES) or os.path.getsize(p) <= SMALL]
+    try:
+        content = {p: fs.sha256_file(p) for p in told if os.path.isfile(p)}
+    except PermissionError as error:
+        raise RequestError(f'{error.filename}: may not be read; {PERMIT}') from error
     files = [(os.path.relpath(p, base), os.path.getsize(p), content.get(p, '')) for p in names]
     return spec_hash([[(r.name, r.fields) for r in refs], files])[:8]
 
@@ -152,9 +157,10 @@ def prepare(task: Task, dataset: Dataset, folder: Path, refs: list[RecordingRef]
         cut = [(refs[i], made[i]) for i in kept if made[i]['n_windows']]
         if not cut:
             types = sorted({str(t) for p in made for t in p['events']['type']})
+            fit = ' that fit window.where' if task.window.where else ''
             raise RequestError(
                 f'{dataset.name}: no recording holds an event that makes a window; the task asks for events of type '
-                f'{task.window.trigger}, and there are {", ".join(types)}'
+                f'{task.window.trigger}{fit}, and there are {", ".join(types) or "none"}'
             )
         _assemble(task, dataset, folder, parts, cut, notes, found)
         shutil.rmtree(parts)

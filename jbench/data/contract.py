@@ -198,7 +198,7 @@ def judge(dataset: Dataset, refs: Sequence[RecordingRef], parts: Sequence[Part])
         alike: dict[Finding, list[str]] = {}
         for f in refused:
             alike.setdefault(f._replace(where=''), []).append(f.where)
-        shown = '\n'.join(f'  {some(where)}{f}' for f, where in alike.items())
+        shown = '\n'.join(f'  {", ".join(where)}{f}' for f, where in alike.items())
         raise RequestError(
             f'{dataset.name}: {faults} in {len(refs)} recordings (all were checked; the '
             f'good ones are kept, so after a repair only the others are prepared):\n{shown}'

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jbench.data import fs
+from jbench.data.listed import KEPT
 from jbench.spec import Dataset, RequestError, Task, unknown
 
 if TYPE_CHECKING:
@@ -128,8 +129,9 @@ def lacking(task: Task, dataset: Dataset, data_dir: Path) -> str:
     """The encoder that a task needs and that is not there, with nothing in its place; '' for none."""
     if task.target.kind != 'embedding' or hasattr(import_module(dataset.source), 'vectors'):
         return ''
-    there = any(place.is_file() for place in _places(task.target.encoder, dataset, data_dir)[:-1])
-    return '' if there else str(task.target.encoder)
+    *made, folder = _places(task.target.encoder, dataset, data_dir)
+    by_hand = folder.is_dir() and any(folder.iterdir()) and not (folder / KEPT).exists()
+    return '' if by_hand or any(place.is_file() for place in made) else str(task.target.encoder)
 
 
 def files(folder: Path) -> list[str]:
@@ -246,8 +248,9 @@ def _identity(source: str | Path) -> str:
     folder = Path(source)
     facts: list[Any] = [fs.sha256_file(folder) if folder.is_file() else str(source)]
     if folder.is_dir():
-        files = sorted(p for p in folder.rglob('*') if p.is_file() and not p.name.startswith('.'))
-        facts = [(str(p.relative_to(folder)), p.stat().st_size, _pieces(p)) for p in files]
+        named = {p.relative_to(folder): p for p in sorted(folder.rglob('*')) if p.is_file()}
+        shown = {n: p for n, p in named.items() if not any(part.startswith('.') for part in n.parts)}  # of no tool
+        facts = [(str(n), p.stat().st_size, _pieces(p)) for n, p in shown.items()]
     return hashlib.sha256(repr(facts).encode()).hexdigest()[:16]
 
 

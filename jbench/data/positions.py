@@ -19,7 +19,7 @@ def positions(ch_names: Sequence[str]) -> tuple[Position, ...]:
     As NeuralBench's `ChannelPositions` gives them for recordings that carry this montage: MNE's head coordinates; a
     name that the montage lacks is looked up by what stands before its first '-' (the anode of a bipolar channel); one
     that has no position there either gets `NO_POSITION`. References have none of their own. The montage is the 10-05
-    system, or the one of `NETS` that knows more of the names.
+    system, or the one of `NETS` that has all of the names.
 
     Raises: RequestError where no channel has a position.
     """
@@ -28,8 +28,8 @@ def positions(ch_names: Sequence[str]) -> tuple[Position, ...]:
         places = electrodes.get_positions()['ch_pos']
         return [places.get(name, places.get(name.split('-')[0])) for name in ch_names]
 
-    montages = [montage(), *map(mne.channels.make_standard_montage, NETS)]
-    electrodes = max(montages, key=lambda m: sum(place is not None for place in of(m)))
+    nets = map(mne.channels.make_standard_montage, NETS)
+    electrodes = next((net for net in nets if set(ch_names) <= set(net.ch_names)), montage())
     found = of(electrodes)
     known = np.array([place is not None for place in found], bool)
     if not known.any():

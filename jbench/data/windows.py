@@ -57,14 +57,18 @@ def _trimmed(events: dict[str, np.ndarray], window: Window, trim: Trim) -> dict[
         return events
     onset, duration = (np.array(events[k], np.float64) for k in ('onset', 'duration'))
     stop = onset + duration
-    low, high = onset[rows[other[0]]] - trim.longest, stop[rows[other[-1]]] + trim.longest
-    cut = rows[~is_other] if trim.both else rows[max(0, other[0] - 1) : other[0]]
-    before = np.maximum(0.0, low - onset[cut])
-    after = np.maximum(0.0, stop[cut] - high) if trim.both else 0.0
-    onset[cut] += before
-    duration[cut] -= before + after
     left = np.ones(len(onset), bool)
-    left[cut] = (before + after == 0) | (duration[cut] >= window.duration)
+    if trim.both:
+        cut = rows[~is_other]
+        before = np.maximum(0.0, onset[rows[other[0]]] - trim.longest - onset[cut])
+        after = np.maximum(0.0, stop[cut] - stop[rows[other[-1]]] - trim.longest)
+        onset[cut] += before
+        duration[cut] -= before + after
+        left[cut] = (before + after == 0) | (duration[cut] > window.duration - 1e-6)
+    elif other[0] > 0:
+        neighbour = rows[other[0] - 1]
+        onset[neighbour] += max(0.0, duration[neighbour] - trim.longest)
+        duration[neighbour] = min(duration[neighbour], trim.longest)
     return {k: v[left] for k, v in (events | {'onset': onset, 'duration': duration}).items()}
 
 

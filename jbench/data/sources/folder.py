@@ -30,7 +30,7 @@ _PARTS = ((r'(_(?:raw|eeg|meg|emg|nirs))-\d+(\.fif)', r'\1\2'), (r'_split-\d+(_[
 def recordings(dataset: Dataset, root: Path) -> list[RecordingRef]:
     """One reference a file; `run` is what follows the subject in its name, the field `file` all of its name.
 
-    Raises: RequestError for two files of one name.
+    Raises: RequestError for two files of one name, or two tables of one file.
     """
     if found := bids.recordings(dataset, root):
         return found
@@ -45,9 +45,12 @@ def recordings(dataset: Dataset, root: Path) -> list[RecordingRef]:
             where = f'{refs[name].files[0]} and {path}'
             raise RequestError(f'{where}: two files of one name; keep one, or call each <subject>_<anything>')
         subject, _, run = name.partition('_')
-        tables = [path.with_name(f'{called}_events{suffix}') for called in (name, stem) for suffix in ('.tsv', '.csv')]
+        called = [f'{n}_events{suffix}' for n in dict.fromkeys((name, stem)) for suffix in ('.tsv', '.csv')]
+        tables = [p for p in map(path.with_name, called) if p.exists()]
+        if len(tables) > 1:
+            raise RequestError(f'{" and ".join(map(str, tables))}: two tables of events of {path.name}; keep one')
         others = [p for p in sorted(path.parent.glob(f'{stem}.*')) if p != path]  # .eeg, .vmrk, .fdt
-        files = tuple(map(str, [path, *dict.fromkeys(p for p in tables if p.exists()), *others]))
+        files = tuple(map(str, [path, *tables, *others]))
         refs[name] = RecordingRef(dataset.name, subject.removeprefix('sub-'), '0', run, files, (('file', name),))
     return list(refs.values())
 
