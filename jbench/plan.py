@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import pkgutil
 from collections.abc import Iterable, Mapping
@@ -244,8 +245,9 @@ def choose_dataset(task: Task, named: Dataset | None, data_dir: Path | None, wor
         return Choice(task, core, named is not None)
     absent = f'{data_dir or "<data_dir>"}/{core.name} holds no recording'
     others = [] if named or not data_dir else task.datasets[1:]
-    if there := [d for d in others if find_recordings(find_dataset(d), data_dir)]:
-        absent += f'; --task={task.full_name}/{there[0]} reads what is there'
+    with contextlib.suppress(RequestError):  # of a dataset that nobody asked for
+        if there := [d for d in others if find_recordings(find_dataset(d), data_dir)]:
+            absent += f'; --task={task.full_name}/{there[0]} reads what is there'
     if named is not None or simulated == 'no' or stand_in is None:
         hint = '' if data_dir else '; name the folder by --data_dir=DIR or JBENCH_DATA'
         raise RequestError(f'task {task.full_name!r}: {absent}; put there: {core.layout} (from {core.host}){hint}')

@@ -163,13 +163,13 @@ def _download(args: argparse.Namespace) -> tuple[int, bool]:
     chosen = [(task, named or plan.datasets()[task.datasets[0]]) for task, named in plan.select_tasks(args.task)]
     wanted = list(dict.fromkeys(dataset for _, dataset in chosen))
     needed = {} if args.data_dir is None else dict.fromkeys(encoders.lacking(*c, args.data_dir) for c in chosen)
-    networks = [name for name in needed if name]
+    wanted_encoders = [name for name in needed if name]
     others = args.stages != ['download']
     if args.dry_run:
-        print('\n'.join([*map(download.steps, wanted), *map(download.encoder_steps, networks)]))
+        print('\n'.join([*map(download.steps, wanted), *map(download.encoder_steps, wanted_encoders)]))
         return 0, others
     with Progress() as progress:
-        outcome = download.fetch_all(wanted, args.data_dir, progress.update, progress.say, networks)
+        outcome = download.fetch_all(wanted, args.data_dir, progress.update, progress.say, wanted_encoders)
     if outcome.failed and others:
         say(f'not run: the other stages, which need {", ".join(outcome.failed)}')
     return outcome.status, others and not outcome.failed

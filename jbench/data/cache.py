@@ -22,7 +22,7 @@ from jbench.data import contract, fs
 from jbench.data.contract import Part
 from jbench.data.find import find_recordings
 from jbench.data.parts import finished, make
-from jbench.data.recording import PERMIT, RecordingRef
+from jbench.data.recording import RecordingRef, forbidden
 from jbench.data.tfds import SPLIT, write_metadata
 from jbench.data.windows import index, possible
 from jbench.data.workers import sheltered, workers
@@ -66,7 +66,7 @@ def fingerprint(refs: list[RecordingRef]) -> str:
     try:
         content = {p: fs.sha256_file(p) for p in told if os.path.isfile(p)}
     except PermissionError as error:
-        raise RequestError(f'{error.filename}: may not be read; {PERMIT}') from error
+        raise forbidden(error) from error
     files = [(os.path.relpath(p, base), os.path.getsize(p), content.get(p, '')) for p in names]
     return spec_hash([[(r.name, r.fields) for r in refs], files])[:8]
 

@@ -6,7 +6,7 @@ import csv
 from importlib import import_module
 from pathlib import Path
 
-from jbench.data.recording import PERMIT, RecordingRef
+from jbench.data.recording import RecordingRef, forbidden
 from jbench.spec import Dataset, RequestError
 
 
@@ -26,7 +26,7 @@ def find_recordings(dataset: Dataset, data_dir: Path | None) -> list[RecordingRe
     except RequestError:
         raise
     except PermissionError as error:
-        raise RequestError(f'{error.filename}: may not be read; {PERMIT}') from error
+        raise forbidden(error) from error
     except (OSError, ValueError, LookupError, csv.Error) as error:
         said = f'{type(error).__name__}: {error}'
         remedy = 'a table there may be damaged, or a file be none of the set: fetch the one again, remove the other'

@@ -49,6 +49,11 @@ class RecordingRef(NamedTuple):
 PERMIT = 'give the user who runs this the right to read it'
 
 
+def forbidden(error: PermissionError) -> RequestError:
+    """The error for a file or folder that may not be read."""
+    return RequestError(f'{error.filename}: may not be read; {PERMIT}')
+
+
 class Recording(NamedTuple):
     """One recording: the signal in volts (or the unit of its device), and a table of events at their true onsets.
 
