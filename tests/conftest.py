@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import jax
 import pytest
 from preparing import KALUNGA, pick, prepare
 
@@ -33,6 +34,19 @@ def small(data_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def reference(small: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Their prepared set."""
     return prepare(KALUNGA, small, tmp_path_factory.mktemp('reference'))
+
+
+@pytest.fixture(scope='session', autouse=True)
+def _compiled_once(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """A program that many tests compile, here or in a process of theirs, is compiled once in each process of pytest."""
+    settings = {
+        'jax_compilation_cache_dir': str(tmp_path_factory.mktemp('compiled')),
+        'jax_persistent_cache_min_compile_time_secs': 0.1,
+        'jax_persistent_cache_enable_xla_caches': 'none',  # as the command does
+    }
+    for name, value in settings.items():
+        os.environ[name.upper()] = str(value)
+        jax.config.update(name, value)
 
 
 @pytest.fixture(autouse=True)

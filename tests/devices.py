@@ -73,8 +73,8 @@ def networks(out: str) -> None:
         one = partial(step.train_step, model=model, tx=tx, recipe=Recipe(label_smoothing=0.0))
         train = jax.pmap(one, axis_name=step.AXIS, in_axes=(None, 0), out_axes=None)
         for i in range(2):
-            state, sums = train(state, batch)
-            found |= {f'{name}/{i}/{k}': np.asarray(v) for k, v in sums.items()}
+            state, sums = jax.device_get(train(state, batch))  # laid on the devices it would be compiled anew
+            found |= {f'{name}/{i}/{k}': v for k, v in sums.items()}
         found |= {f'{name}/{k}': v for k, v in model.to_torch(state).items()}
     np.savez(out, devices=d, **found)
 

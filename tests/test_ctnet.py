@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jbench.models import MODELS, blocks, factory, filters
+from jbench.models import blocks, filters
 from jbench.models.blocks import Batch
 from jbench.models.ctnet import ctnet, n_positions, n_tokens
 from jbench.spec import Signal
@@ -106,39 +106,6 @@ def test_elu_mean_equals_its_parts(t: int, width: int) -> None:
             for f in (lambda x: filters.elu_mean(x, width), literal)
         )
         close(found, wanted, 1e-14)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize('name', ['ctnet', 'atcnet', 'eegnex'])
-def test_statistics_and_masks_are_those_of_the_global_batch(name: str) -> None:
-    """Four devices (a mapped axis) with 3, 2, 0 and 1 valid rows equal one with all: loss, gradient, statistics."""
-    with jax.enable_x64(True):
-        signal = Signal(n_chans=2, n_times=130, sfreq=120.0)
-        one, many = (factory(MODELS[name])(signal, 3, axis_name=axis) for axis in (None, 'data'))
-        rng = np.random.default_rng(0)
-        variables = one.init(jax.random.key(0))
-        variables = jax.tree.map(lambda v: v + 0.1 * jnp.asarray(rng.uniform(-1, 1, v.shape)), variables)
-        x, weights = rng.standard_normal((12, 2, 130)) + 1, rng.standard_normal((12, 3))
-        mask = np.array([1, 1, 1, 1, 0, 1, 0, 0, 0, 1, 0, 0], bool)
-
-        def loss(model: Any, x: Any, mask: Any, weights: Any) -> Callable[[Any], Any]:
-            def share(params: Any) -> Any:
-                batch = {'x': x, 'mask': mask}
-                logits, state = model.apply(variables | {'params': params}, batch, train=True, key=jax.random.key(1))
-                return jnp.sum(jnp.where(mask[:, None], logits * weights, 0)), state
-
-            return jax.value_and_grad(share, has_aux=True)
-
-        (value, state), grads = compiled(loss(one, x, mask, weights))(variables['params'])
-
-        def device(x: Any, mask: Any, weights: Any) -> Any:
-            (value, state), grads = loss(many, x, mask, weights)(variables['params'])
-            return jax.lax.psum((value, grads), 'data'), state
-
-        cut = [a.reshape(4, 3, *a.shape[1:]) for a in (x, mask, weights)]
-        found = compiled(jax.vmap(device, axis_name='data'))(*cut)
-        for i in range(4):
-            close(jax.tree.map(lambda a, i=i: a[i], found), ((value, grads), state))
 
 
 def test_positions_beyond_the_tokens_are_dead() -> None:

@@ -124,6 +124,17 @@ def test_a_damaged_file_stops_its_own_dataset_alone(tmp_path, what):
     assert f'damaged: {error.value}' in json.loads(catalogue.info(dataset.name, 'json', tmp_path))['state']
 
 
+def test_a_damaged_dataset_that_nobody_asked_for_stops_no_request(tmp_path):
+    task = plan.tasks()['motor_imagery'][-1]
+    other = plan.find_dataset('Zhou2016Fully')
+    assert other.name in task.datasets[1:]
+    (tmp_path / other.name).mkdir()
+    (tmp_path / other.name / 'recordings.csv').write_bytes(DAMAGED['a list'][2])
+    with pytest.raises(RequestError):
+        find_recordings(other, tmp_path)
+    assert plan.choose_dataset(task, None, tmp_path, tmp_path / 'work', 'auto').dataset.name == task.simulated
+
+
 def test_the_list_of_the_whole_catalogue_names_each_dataset_once():
     run = [sys.executable, '-X', 'importtime', '-m', 'jbench.run', '--list', '--format=json']
     done = subprocess.run(run, cwd=ROOT, capture_output=True, text=True, check=True)

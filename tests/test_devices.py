@@ -93,7 +93,7 @@ def test_every_network_agrees(tmp_path):
         np.testing.assert_allclose(found[4][name], value, rtol=1e-6, atol=1e-9, err_msg=name)
 
 
-RUN = ['--task=p3', '--model=eegnet,dummy', '--seeds=33', '--set=recipe.max_epochs=25', '--set=recipe.patience=25']
+RUN = ['--task=p3', '--model=eegnet,dummy', '--seeds=33', '--set=recipe.max_epochs=9', '--set=recipe.patience=9']
 MODELS = ('eegnet', 'dummy')
 
 
@@ -143,7 +143,7 @@ def test_the_whole_command_on_two_processes(tmp_path):
 
     started = whole(stopped, 2)
     for line in started[0].stderr:
-        if 'seed 33: 1/25' in line:
+        if 'seed 33: 1/9' in line:
             break
     began = time.monotonic()
     started[1].send_signal(signal.SIGTERM)  # one of them
