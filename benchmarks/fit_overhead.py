@@ -2,10 +2,10 @@
 
     python benchmarks/fit_overhead.py [--steps=1000]
 
-The whole `jbench.fit.fit` as the command runs it (training, validation, selection, progress, checkpoints by time), on
-the simulated P3 recordings of ten subjects (SIMULATED: made for their size alone). Time inside is that between the call
-of a compiled program and the moment its result is read; all the rest is outside. Last line on stdout: JSON
-{steps, epochs, fit_s, inside_s, outside_share, load}.
+The whole `jbench.train.fit.fit` as the command runs it (training, validation, selection, progress, checkpoints by
+time), on the simulated P3 recordings of ten subjects (SIMULATED: made for their size alone). Time inside is that
+between the call of a compiled program and the moment its result is read; all the rest is outside. Last line on stdout:
+JSON {steps, epochs, fit_s, inside_s, outside_share, load}.
 """
 
 from __future__ import annotations
@@ -27,10 +27,12 @@ from typing import Any
 import jax
 import numpy as np
 
-from jbench import fit, optim, parallel, plan
-from jbench.compiler import build
-from jbench.data import cache, loader, prepared_set
+from jbench.data.load import loader, prepared_set
+from jbench.data.prepare import build_set
 from jbench.models import MODELS
+from jbench.plan import select
+from jbench.train import fit, optim, parallel
+from jbench.train.programs import build
 
 N_SUBJECTS = 10
 
@@ -55,11 +57,11 @@ def main(argv: list[str]) -> int:
     if steps < 1:
         p.error('--steps: expected a number above 0')
     load = os.getloadavg()[0]
-    task, dataset = plan.tasks()['p3'][-1], plan.datasets()['SimulatedP3']
+    task, dataset = select.tasks()['p3'][-1], select.datasets()['SimulatedP3']
     with tempfile.TemporaryDirectory(prefix='fit-overhead-') as folder:
-        refs = cache.find_recordings(dataset, None)[:N_SUBJECTS]
+        refs = build_set.find_recordings(dataset, None)[:N_SUBJECTS]
         few = dataclasses.replace(dataset, n_subjects=N_SUBJECTS)
-        cache.prepare(task, few, Path(folder, 'set'), refs, lambda *facts: None)
+        build_set.prepare(task, few, Path(folder, 'set'), refs, lambda *facts: None)
         data = prepared_set.open_set(Path(folder, 'set'), task)
         train, valid = (loader.Loader(data, (s,), task.recipe.batch_size) for s in ('train', 'valid'))
         per_epoch = loader.n_batches(len(train), task.recipe.batch_size)

@@ -28,13 +28,14 @@ from typing import Any
 
 import numpy as np
 
-from jbench import plan
-from jbench.data import cache
+from jbench.data.prepare import build_set
 from jbench.data.windows import n_samples
-from jbench.spec import Dataset, Task
+from jbench.plan import cells, select
+from jbench.spec.dataset import Dataset
+from jbench.spec.task import Task
 
 N_CHANS, SFREQ = 64, 512
-KALUNGA, ZYMA = (plan.datasets()[name] for name in ('Kalunga2016Online', 'Zyma2019Electroencephalograms'))
+KALUNGA, ZYMA = (select.datasets()[name] for name in ('Kalunga2016Online', 'Zyma2019Electroencephalograms'))
 GENERATED = dataclasses.replace(
     ZYMA,
     name='Generated',
@@ -54,16 +55,16 @@ SETS = {
 def chosen(name: str) -> tuple[Task, Dataset]:
     """The task of a set as applied to its dataset."""
     task, dataset = SETS[name]
-    return plan.apply(plan.tasks()[task][0], dataset, ()), dataset
+    return cells.apply(select.tasks()[task][0], dataset, ()), dataset
 
 
 def prepare(name: str, data_dir: Path, workdir: Path) -> None:
     """What is measured, in a process of its own."""
     task, dataset = chosen(name)
-    folder, refs = cache.locate(task, dataset, data_dir, workdir)
+    folder, refs = build_set.locate(task, dataset, data_dir, workdir)
     if not folder or not refs:
         raise SystemExit(f'{data_dir / dataset.name}: no recordings there; expected {dataset.layout}')
-    cache.prepare(task, dataset, folder, refs, lambda *facts: None)
+    build_set.prepare(task, dataset, folder, refs, lambda *facts: None)
 
 
 def measure(name: str, data_dir: Path) -> dict[str, Any]:
@@ -79,7 +80,7 @@ def measure(name: str, data_dir: Path) -> dict[str, Any]:
         (path,) = Path(workdir).glob('prepared/*/*/manifest.json')
         manifest = json.loads(path.read_text())
     task, dataset = chosen(name)
-    _, refs = cache.locate(task, dataset, data_dir, Path(workdir))
+    _, refs = build_set.locate(task, dataset, data_dir, Path(workdir))
     raw = sum(os.path.getsize(p) for p in {p for r in refs for p in r.files}) / 1e6
     n_times = n_samples(task.window.duration, task.signal.sfreq)
     recordings = manifest['recordings']

@@ -25,10 +25,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jbench import optim, parallel, step
-from jbench.compiler import build
 from jbench.models import MODELS
-from jbench.spec import Recipe, Signal
+from jbench.spec.model import Signal
+from jbench.spec.task import Recipe
+from jbench.train import losses, optim, parallel, step
+from jbench.train.programs import build
 
 BATCH, N_TIMES, SHAPES = 64, 480, ((8, 12), (64, 4))  # channels, classes
 BLOCKS, STEPS, WARM = 7, 5, 1
@@ -42,9 +43,9 @@ def measure(n_chans: int, n_out: int, n_seeds: int) -> dict[str, Any]:
     batch = {'x': x, 'y': jnp.arange(BATCH) % n_out, 'mask': jnp.ones(BATCH, bool)} | jax.jit(model.precompute)(x)
     batch = {k: v[None] for k, v in batch.items()}  # the axis of devices
     one = partial(step.train_step, model=model, tx=tx, recipe=recipe)
-    options: dict[str, Any] = {'axis_name': step.AXIS, 'in_axes': (None, 0), 'out_axes': None, 'donate_argnums': 0}
+    options: dict[str, Any] = {'axis_name': losses.AXIS, 'in_axes': (None, 0), 'out_axes': None, 'donate_argnums': 0}
     loop, together = jax.pmap(one, **options), jax.pmap(jax.vmap(one, in_axes=(0, None)), **options)
-    states = [parallel.new_state(parallel.first_draw(model, seed), tx, jnp.ones(n_out)) for seed in range(n_seeds)]
+    states = [parallel.new_state(parallel.init_state(model, seed), tx, jnp.ones(n_out)) for seed in range(n_seeds)]
     stacked = jax.tree.map(lambda *a: jnp.stack(a), *states)
     taken: dict[str, list[float]] = {'loop': [], 'vmap': []}
     for _ in range(BLOCKS):

@@ -14,9 +14,9 @@ import mne
 import numpy as np
 from scipy.signal import welch
 
-from jbench.data.paradigms import PARADIGMS
-from jbench.data.paradigms.base import Paradigm
-from jbench.data.simulate import simulate
+from jbench.data.simulation import PARADIGMS
+from jbench.data.simulation.paradigm import Paradigm
+from jbench.data.simulation.simulate import simulate
 from jbench.data.sources.simulated import SEED
 
 matplotlib.use('Agg')

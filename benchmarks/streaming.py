@@ -5,14 +5,14 @@
 Windows of 64 channels x 480 samples, generated (noise; nothing about brains follows), in 8 shards; they are read from
 the page cache. Three ways take turns in one process, an epoch each:
 
-    loader         jbench.data.loader.Loader with resident_bytes=0: batches of 64 in a shuffled order, float32
+    loader         jbench.data.load.loader.Loader with resident_bytes=0: batches of 64 in a shuffled order, float32
     grain          MapDataset.source(ArrayRecordDataSource(paths)).shuffle().map(parse).batch(64).to_iter_dataset()
                    on the same files, parsed record by record by jbench's plain decoder
     grain_float32  the same on records as a user would write them: a tf.Example with a float_list
 
 Windows per second are those of whole epochs, none of whose windows were read before they began; `cpu_us` is the
 processor time of a window over all threads, which other programs on the machine disturb less. Then EEGNet trains in
-the loop of jbench.fit, streamed epochs and, to compare, epochs of windows in memory in turns. Per chunk of batches it
+the loop of train/fit.py, streamed epochs and, to compare, epochs of windows in memory in turns. Per chunk of batches it
 is printed how long the step waited for data and how long it computed; as in a fit, the first chunk of an epoch is made
 before that begins. The last line on stdout holds the rows as JSON.
 """
@@ -31,11 +31,13 @@ from typing import Any
 import grain
 import numpy as np
 
-from jbench import optim, parallel
-from jbench.compiler import build
-from jbench.data import loader, prepared_set, records
+from jbench.data.load import loader, prepared_set
+from jbench.data.prepare import codec
 from jbench.models import MODELS
-from jbench.spec import Recipe, Signal
+from jbench.spec.model import Signal
+from jbench.spec.task import Recipe
+from jbench.train import optim, parallel
+from jbench.train.programs import build
 
 N_CHANS, N_TIMES, N_OUT, BATCH, N_SHARDS = 64, 480, 4, 64, 8
 ROUNDS, EPOCHS = 10, 3
@@ -53,10 +55,10 @@ def generate(folder: Path, n: int) -> tuple[prepared_set.PreparedSet, list[str]]
     text = {'session': '', 'run': '', 'target': '"rest"'}
     for k, recording in enumerate(recordings):
         x = rng.normal(size=(n // N_SHARDS, N_CHANS, N_TIMES)).astype(np.float32)
-        encoded = (records.encode_window(w, i, {'subject': str(k), **text}) for i, w in enumerate(x))
-        records.write_shard(folder / recording['shard'], encoded, x.nbytes // 2)
+        encoded = (codec.encode_window(w, i, {'subject': str(k), **text}) for i, w in enumerate(x))
+        codec.write_shard(folder / recording['shard'], encoded, x.nbytes // 2)
         plain.append(str(folder / f'f{k}.array_record'))
-        records.write_shard(Path(plain[-1]), (records.encode({'x': w.ravel()}) for w in x), x.nbytes)
+        codec.write_shard(Path(plain[-1]), (codec.encode({'x': w.ravel()}) for w in x), x.nbytes)
     y = rng.integers(N_OUT, size=n)
     return prepared_set.PreparedSet(
         folder=folder,
@@ -91,12 +93,12 @@ def by_grain(paths: list[str], parse: Callable[[bytes], np.ndarray]) -> Callable
 
 def parse_int16(record: bytes) -> np.ndarray:
     """A window f32 [C, T] of our records, clamped."""
-    return np.clip(records.decode_window(record)[0], -CLAMP, CLAMP)
+    return np.clip(codec.decode_window(record)[0], -CLAMP, CLAMP)
 
 
 def parse_float32(record: bytes) -> np.ndarray:
     """A window f32 [C, T] of plain records, clamped."""
-    x = records.decode(record)['x']
+    x = codec.decode(record)['x']
     assert isinstance(x, np.ndarray)
     return np.clip(x.reshape(N_CHANS, N_TIMES), -CLAMP, CLAMP)
 
@@ -145,7 +147,7 @@ def training(data: prepared_set.PreparedSet) -> list[dict[str, Any]]:
     programs = parallel.compile_programs(model, tx, recipe, signal, N_OUT)
     for made in ways.values():
         made.carry(programs.precompute)
-    state = parallel.new_state(parallel.first_draw(model, 33), tx, np.ones(N_OUT, np.float32))
+    state = parallel.new_state(parallel.init_state(model, 33), tx, np.ones(N_OUT, np.float32))
     traces: dict[str, list[tuple[float, float, int]]] = {name: [] for name in ways}
     for epoch in range(EPOCHS + 1):
         for name, made in ways.items():
@@ -158,7 +160,7 @@ def training(data: prepared_set.PreparedSet) -> list[dict[str, Any]]:
 def one_epoch(
     programs: parallel.Programs, state: Any, made: loader.Loader, epoch: int
 ) -> tuple[Any, list[tuple[float, float, int]]]:
-    """The state after an epoch, and (seconds waited, seconds computed, steps) of every chunk, as jbench.fit trains."""
+    """The state after an epoch, and (seconds waited, seconds computed, steps) of every chunk, as train.fit has it."""
     trace, began = [], time.perf_counter()
     for chunk in made.chunks(epoch):
         came = time.perf_counter()

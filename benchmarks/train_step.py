@@ -3,7 +3,7 @@
     pip install -e '.[peers]'
     python benchmarks/train_step.py --models=eegnet --peers=braindecode
     python benchmarks/train_step.py --models=simpleconv_time_agg    # minutes; needs neuraltrain and the extra `test`:
-                                                                    # tests/make_simpleconv_fixture.py says how
+                                                                    # tests/fixtures/make_simpleconv_fixture.py says how
 
 Batch 64, 480 samples, float32, two threads on each side, random windows that lie where the step expects them; what
 jbench computes once a window (the moments of EEGNet's data) is stated apart. Ours is the whole step as it trains:
@@ -40,12 +40,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jbench import optim, parallel, step
-from jbench.compiler import build
-from jbench.data.loader import chunk_batches
+from jbench.data.load.loader import chunk_batches
 from jbench.models import MODELS
-from jbench.models.blocks import Model
-from jbench.spec import Recipe, RequestError, Signal, unknown
+from jbench.models.model import Model
+from jbench.spec.errors import RequestError, unknown
+from jbench.spec.model import Signal
+from jbench.spec.task import Recipe
+from jbench.train import losses, optim, parallel
+from jbench.train.programs import build
 
 THREADS = 2  # as above
 BATCH, N_TIMES, SFREQ = 64, 480, 120.0
@@ -99,9 +101,9 @@ def ours(
     )  # those of a run, with their loop over a chunk
     n = chunk_batches(signal, len(y))
     chunk = {k: jnp.broadcast_to(v, (1, n, *v.shape)) + jnp.zeros((), v.dtype) for k, v in batch.items()}
-    state = parallel.new_state(parallel.first_draw(model, 0), tx, jnp.ones(n_out)) | model.from_torch(weights)
+    state = parallel.new_state(parallel.init_state(model, 0), tx, jnp.ones(n_out)) | model.from_torch(weights)
     state = jax.tree.map(jnp.asarray, state)
-    variables = {k: jax.tree.map(jnp.copy, state[k]) for k in ('params', 'state')}
+    variables = {k: jax.tree.map(jnp.copy, state[k]) for k in ('params', 'batch_stats')}
     seen = {k: chunk[k] for k in ('x', 'y', 'mask')}
 
     def train() -> None:
@@ -115,15 +117,15 @@ def ours(
     def check(v: Any, batch: Any) -> Any:
         def loss(params: Any) -> Any:
             logits, new = model.apply(v | {'params': params}, batch, train=True, key=None)
-            return step.cross_entropy(logits, batch, jnp.ones(n_out), 0.0)[0].mean(), new
+            return losses.cross_entropy(logits, batch, jnp.ones(n_out), 0.0)[0].mean(), new
 
         return jax.value_and_grad(loss, has_aux=True)(v['params'])
 
     split = {k: v[None] for k, v in batch.items()}  # the axis of devices
-    (loss, new), grads = jax.pmap(check, axis_name=step.AXIS, in_axes=(None, 0), out_axes=None)(variables, split)
+    (loss, new), grads = jax.pmap(check, axis_name=losses.AXIS, in_axes=(None, 0), out_axes=None)(variables, split)
     found = {
         'eval': {'logits': np.asarray(evaluate())[0]},
-        'train': {'loss': np.asarray(loss)} | model.to_torch({'params': grads, 'state': new}),
+        'train': {'loss': np.asarray(loss)} | model.to_torch({'params': grads, 'batch_stats': new}),
     }
     return Side(train, evaluate, found), float(once)
 
@@ -146,7 +148,7 @@ def neuraltrain(x: np.ndarray, n_out: int, places: np.ndarray) -> Any:
     """SimpleConvTimeAgg of neuraltrain on channels at `places` [C, 3], as NeuralBench configures it."""
     import torch
 
-    sys.path.insert(0, str(Path(__file__).parents[1] / 'tests'))
+    sys.path.insert(0, str(Path(__file__).parents[1] / 'tests' / 'helpers'))
     from make_simpleconv_fixture import CONFIG
     from neuraltrain.models.simpleconv import SimpleConvTimeAgg
 

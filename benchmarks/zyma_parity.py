@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 import jax
 
-from jbench import results
+from jbench.results import result_file
 
 SUITE = 'eeg-core-1.0'  # which makes the published choices
 DATASET = 'Zyma2019Electroencephalograms'
@@ -70,7 +70,7 @@ def mine(workdir: Path, model: str) -> list[dict[str, Any]]:
     """The results of a model that are there."""
     return [
         r
-        for r in results.load_all(workdir)
+        for r in result_file.load_all(workdir)
         if r['model'] == model and r['seed'] in SEEDS and r['protocol']['suite'] == SUITE
     ]
 

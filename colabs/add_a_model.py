@@ -40,9 +40,9 @@ if importlib.util.find_spec('jbench') is None:  # '..': a checkout; or the addre
 
 import flax.linen as nn
 
-from jbench.models import filters
-from jbench.models.blocks import BatchNorm, average_pool, dropout
-from jbench.models.network import network
+from jbench.models.layers import filters
+from jbench.models.layers.blocks import BatchNorm, average_pool, dropout
+from jbench.models.model import network
 
 
 class MyNet(nn.Module):

@@ -30,9 +30,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jbench import arguments, metrics, plan, run
+from jbench.cli import arguments, environment
+from jbench.metrics import uncertainty
+from jbench.metrics.score import evaluate, headline
+from jbench.plan import select
+from jbench.plan.cells import Choice, apply, make_cells, parse_overrides
 from jbench.report.text import table
-from jbench.spec import ByGroup, Cell, Exclusion, Predefined, RequestError, Task, unknown
+from jbench.spec.cell import Cell
+from jbench.spec.errors import RequestError, unknown
+from jbench.spec.task import ByGroup, Exclusion, Predefined, Task
 
 SEED = 33
 SHORT = 'recipe.max_epochs=10'  # of networks: a whole cycle of the learning rate
@@ -149,13 +155,13 @@ def show(lines: list[Line]) -> bool:
 
 def task_of(name: str, *changes: str) -> Task:
     """The newest version of a task, with changes as --set has them."""
-    task = plan.tasks()[name][-1]
-    return plan.apply(task, plan.find_dataset(task.datasets[0]), plan.parse_overrides(changes))
+    task = select.tasks()[name][-1]
+    return apply(task, select.find_dataset(task.datasets[0]), parse_overrides(changes))
 
 
 def cells_of(task: Task, models: list[Any]) -> list[Cell]:
     """A cell for each model that fits the task."""
-    return plan.make_cells([plan.Choice(task, plan.find_dataset(task.datasets[0]), True)], models, ())
+    return make_cells([Choice(task, select.find_dataset(task.datasets[0]), True)], models, ())
 
 
 def folds(task: Task, check: Check, folder: Path) -> dict[str, Task]:
@@ -206,13 +212,13 @@ def score(check: Check, p: Pooled) -> tuple[float, dict[str, float]]:
         people = {s: subject == s for s in dict.fromkeys(subject.tolist())}
         mean = np.stack([outputs[m].mean(0) for m in people.values()])
         one = np.array([y[m][0] for m in people.values()])
-        return metrics.evaluate('classes', mean, one)['auroc'] or 0.0, {}  # no group has a score of its own
+        return evaluate('classes', mean, one)['auroc'] or 0.0, {}  # no group has a score of its own
     if check.metric != 'auroc':
         hits = {g: float((outputs[m].argmax(1) == y[m]).mean()) for g, m in rows.items()}
-        return metrics.headline(metrics.evaluate('classes', outputs, y), check.metric) or 0.0, hits
+        return headline(evaluate('classes', outputs, y), check.metric) or 0.0, hits
     own: dict[str, list[float]] = {}  # the areas of a subject: one for each of its recordings
     for m in rows.values():
-        area = metrics.evaluate('classes', outputs[m], y[m])['auroc']
+        area = evaluate('classes', outputs[m], y[m])['auroc']
         own.setdefault(str(subject[m][0]), []).extend([] if area is None else [area])
     means = {s: float(np.mean(v)) for s, v in own.items() if v}
     return float(np.mean(list(means.values()))), means
@@ -220,7 +226,7 @@ def score(check: Check, p: Pooled) -> tuple[float, dict[str, float]]:
 
 def attempt(what: str, cell: Cell, work: Callable[[], Line]) -> Line:
     """The line of a model, or why it has none."""
-    from jbench.fit import Interrupted
+    from jbench.progress import Interrupted
 
     try:
         return work()
@@ -237,24 +243,24 @@ def on_folds(bench: Bench, check: Check, task: Task, cell: Cell) -> Line:
     from jbench import stages
 
     folder, _ = stages.prepare(cell, bench.context)
-    pooled = pool(bench, folds(task, check, folder), plan.Pick(cell.spec, True))
+    pooled = pool(bench, folds(task, check, folder), select.Pick(cell.spec, True))
     value, groups = score(check, pooled)
     if check.floor is None:
         each = np.unique(pooled.subject, return_index=True)[1]  # a label of each subject, where no group has a score
         sd = spread(check.metric, pooled.y[each])
         return control(f'{check.task} {check.name}', cell.model, value, groups, check.chance, sd)
     said = 'met' if round(value, 3) >= check.floor else 'below'
-    what, shown = f'{check.task} {check.name}', metrics.interval(groups)
+    what, shown = f'{check.task} {check.name}', uncertainty.interval(groups)
     return Line(what, cell.model, value, shown, check.chance, check.floor, f'{said} ({len(groups)} groups)')
 
 
 def control(what: str, model: str, value: float, groups: dict[str, float], chance: float, sd: float) -> Line:
     """A model that must be at chance: over groups, or (of one group, or none) within 3.3 `sd` of chance."""
-    sure = metrics.interval(groups, confidence=SURE)
+    sure = uncertainty.interval(groups, confidence=SURE)
     bad = sure[0] > chance if sure else value > chance + 3.3 * sd
     over = f'{len(groups)} groups' if sure else f'sd {sd:.3f}'
     said = f'{"ABOVE CHANCE" if bad else "at chance"} ({over})'
-    return Line(what, model, value, metrics.interval(groups), chance, None, said, bad)
+    return Line(what, model, value, uncertainty.interval(groups), chance, None, said, bad)
 
 
 def spread(metric: str, y: np.ndarray) -> float:
@@ -291,10 +297,10 @@ def on_shuffled(bench: Bench, cell: Cell) -> Line:
 
 def _answers(bench: Bench, cell: Cell) -> dict[str, np.ndarray]:
     """The predictions of a cell."""
-    from jbench import results
-    from jbench.data import fs
+    from jbench import files
+    from jbench.results import result_file
 
-    return fs.read_npz(results.result_dir(bench.context.workdir, cell) / f'seed{SEED}.npz')
+    return files.read_npz(result_file.result_dir(bench.context.workdir, cell) / f'seed{SEED}.npz')
 
 
 def check_floors(bench: Bench, checks: list[Check], models: list[Any]) -> list[Line]:
@@ -319,7 +325,7 @@ def check_floors(bench: Bench, checks: list[Check], models: list[Any]) -> list[L
 @contextlib.contextmanager
 def shuffled_labels() -> Iterator[None]:
     """Inside, prepared sets come with their labels permuted over all windows (the same way every time)."""
-    from jbench.data import prepared_set
+    from jbench.data.load import prepared_set
 
     plain = prepared_set.open_set
 
@@ -343,16 +349,18 @@ def main(argv: list[str] | None = None) -> int:
     p.add_argument('--models', default='classic,baselines', help='as --model of jbench [%(default)s]')
     p.add_argument('--device', choices=('cpu', 'gpu', 'tpu'), default='cpu', help='as --device of jbench [%(default)s]')
     args = p.parse_args(argv)
-    from jbench.fit import Interrupted
+    from jbench.progress import Interrupted
 
     try:
-        names = [n for n, v in plan.tasks().items() if v[-1].category == 'open_sets']
+        names = [n for n, v in select.tasks().items() if v[-1].category == 'open_sets']
         words = args.sets.split(',')
         for word in words:
             if not any(word in name for name in names):
                 raise unknown('set', word, names)
-        models = plan.select_models(args.models, args.device)
-        run.environment(arguments.parse(['--task=open_sets', f'--workdir={args.workdir}', f'--device={args.device}']))
+        models = select.select_models(args.models, args.device)
+        environment.environment(
+            arguments.parse(['--task=open_sets', f'--workdir={args.workdir}', f'--device={args.device}'])
+        )
         return check_all(args, [n for n in names if any(w in n for w in words)], models)
     except RequestError as error:
         print(f'real_check: {error}', file=sys.stderr)
@@ -364,17 +372,19 @@ def main(argv: list[str] | None = None) -> int:
 
 def check_all(args: argparse.Namespace, names: list[str], models: list[Any]) -> int:
     """The three tables of the tasks, each printed when it is whole; 1 if a floor is missed or a control beaten."""
-    from jbench import stages, xla_cache
+    from jbench import stages
+    from jbench.context import Context
     from jbench.progress import Progress, StopSignal
+    from jbench.train import compilation_cache
 
     began = time.monotonic()
     with (
         StopSignal() as stop,
         Progress() as progress,
-        xla_cache.kept(args.workdir / 'xla', progress.say) as seal,
+        compilation_cache.kept(args.workdir / 'xla', progress.say) as seal,
         contextlib.closing(stages.Compiler(seal)) as compiler,
     ):
-        bench = Bench(compiler, stages.Context(args.workdir, args.data_dir, progress, stop, 'resume'))
+        bench = Bench(compiler, Context(args.workdir, args.data_dir, progress, stop, 'resume'))
         good = show(check_floors(bench, [c for c in CHECKS if c.task in names], models))
         cells = [cell for name in names for cell in cells_of(task_of(name, SHORT), models)]
         bench.compiler.foresee(cells)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from jbench.version import __version__
+
 if TYPE_CHECKING:
     from jbench.api import load, task
 
-__version__ = '0.1.0'
 __all__ = ['__version__', 'load', 'task']
 
 

@@ -21,17 +21,21 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from jbench import arguments, plan
+from jbench.cli import arguments
+from jbench.plan import cells, select
 from jbench.progress import Progress
-from jbench.spec import Dataset, RequestError, Signal, Task
+from jbench.spec.dataset import Dataset
+from jbench.spec.errors import RequestError
+from jbench.spec.model import Signal
+from jbench.spec.task import Task
 
 if TYPE_CHECKING:
     import grain
     import numpy as np
 
-    from jbench.data.loader import Loader
-    from jbench.data.prepared_set import PreparedSet
-    from jbench.data.shards import Shards
+    from jbench.data.load.loader import Loader
+    from jbench.data.load.prepared_set import PreparedSet
+    from jbench.data.load.shards import Shards
 
 Batch = dict[str, 'np.ndarray']
 Folder = str | os.PathLike[str]
@@ -46,7 +50,7 @@ class Arrays(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Part:
+class Split:
     """The windows that train, validate or test: what iterates over it gets batches.
 
     A batch holds `x` f32 [B, C, T], scaled and clamped as networks get it; `y`: int32 [B] classes, f32 [B, K] labels,
@@ -79,7 +83,7 @@ class Part:
         """x f32 [N, C, T], y and subjects of all windows, in memory. Raises: RequestError if they do not fit."""
         import numpy as np
 
-        from jbench.data.workers import free_memory
+        from jbench.data.prepare.workers import free_memory
 
         shape = (self.n_windows, self.data.signal.n_chans, self.data.signal.n_times)
         if 4 * math.prod(shape) > free_memory():
@@ -127,8 +131,8 @@ class Part:
 
     @cached_property
     def _loader(self) -> Loader:
-        from jbench.data.loader import Loader
-        from jbench.fit import SAMPLERS
+        from jbench.data.load.loader import Loader
+        from jbench.data.load.sampling import SAMPLERS
 
         weigh = SAMPLERS[self.task.recipe.sampler] if self.name == 'train' else None
         return Loader(self.data, (self.name,), self.task.recipe.batch_size, weigh=weigh)
@@ -146,7 +150,7 @@ class Part:
 class _Windows:
     """A part as grain wants a source: its windows by number."""
 
-    part: Part
+    part: Split
 
     def __len__(self) -> int:
         return self.part.n_windows
@@ -169,19 +173,19 @@ class Splits:
     data: PreparedSet
 
     @cached_property
-    def train(self) -> Part:
+    def train(self) -> Split:
         """The windows to learn from."""
-        return Part(self.data, 'train', self.task)
+        return Split(self.data, 'train', self.task)
 
     @cached_property
-    def valid(self) -> Part:
+    def valid(self) -> Split:
         """The windows that choose among epochs, or among models."""
-        return Part(self.data, 'valid', self.task)
+        return Split(self.data, 'valid', self.task)
 
     @cached_property
-    def test(self) -> Part:
+    def test(self) -> Split:
         """The windows to be scored on, once."""
-        return Part(self.data, 'test', self.task)
+        return Split(self.data, 'test', self.task)
 
     @property
     def signal(self) -> Signal:
@@ -191,7 +195,7 @@ class Splits:
     @property
     def classes(self) -> tuple[str, ...]:
         """What outputs 0..K-1 stand for; () for values and embeddings."""
-        from jbench.data.prepared_set import class_names
+        from jbench.data.load.prepared_set import class_names
 
         return () if self.data.kind == 'embedding' else tuple(class_names(self.dataset, self.data))
 
@@ -216,13 +220,13 @@ class Asked(NamedTuple):
 def task(name: str | Task, dataset: Dataset | None = None) -> Asked:
     """A task by what `--task` takes: 'ssvep', 'ssvep@1', 'ssvep/Kalunga2016Online', 'meg/typing', 'mine.py:my_task'.
 
-    A task of your own (`jbench.spec.Task`) may be given as it is, with the dataset that it is to run on.
+    A task of your own (`jbench.spec.task.Task`) may be given as it is, with the dataset that it is to run on.
 
     Raises: RequestError for an unknown name, or one of several tasks.
     """
     if isinstance(name, Task):
         return Asked(name, dataset)
-    found = plan.select_tasks(name)
+    found = select.select_tasks(name)
     if len(found) > 1:
         raise RequestError(f'{name!r} names {len(found)} tasks; load them one by one, as {found[0][0].full_name!r}')
     return Asked(*found[0])
@@ -252,16 +256,16 @@ def load(
     spec, named = task
     if simulated and named is not None and not named.simulated:
         raise RequestError(f'simulated=True: {named.name} is named, and a named dataset is never replaced')
-    from jbench.data import prepared_set
+    from jbench.data.load import prepared_set
 
     flags = {'data_dir': data_dir, 'workdir': workdir}
     flags['simulated'] = {None: None, True: 'yes', False: 'no'}[simulated]
     args = arguments.parse(['--task=' + spec.full_name, *(f'--{k}={v}' for k, v in flags.items() if v is not None)])
-    choice = plan.choose_dataset(spec, named, args.data_dir, args.workdir, args.simulated)
-    asked = plan.apply(spec, choice.dataset, tuple(sorted((changes or {}).items())))
+    choice = cells.choose_dataset(spec, named, args.data_dir, args.workdir, args.simulated)
+    asked = cells.apply(spec, choice.dataset, tuple(sorted((changes or {}).items())))
     with Progress() as progress:
-        if said := plan.simulated([choice]):
-            progress.say(said)
+        if notice := cells.simulated([choice]):
+            progress.say(notice)
         where = (args.data_dir, args.workdir)
         folder = prepared_set.ready(asked, choice.dataset, *where, progress.update, progress.say)
     return Splits(asked, choice.dataset, prepared_set.open_set(folder, asked))

@@ -11,6 +11,11 @@ import time
 from types import FrameType, TracebackType
 from typing import Any
 
+
+class Interrupted(Exception):
+    """A signal asked to stop; what was done is saved, and a rerun goes on from there."""
+
+
 EVERY = 10.0  # s between lines in a log
 
 

@@ -14,16 +14,18 @@ import argparse
 import gc
 import itertools
 import os
-import re
 import threading
 from collections.abc import Callable
 from functools import partial
 from typing import Any, NoReturn
 
-from jbench import own_files, plan
-from jbench.arguments import parse
+from jbench.cli.arguments import parse
+from jbench.cli.environment import environment
+from jbench.plan import cells as plan_cells
+from jbench.plan import select, user_files
 from jbench.progress import say
-from jbench.spec import Cell, RequestError
+from jbench.spec.cell import Cell
+from jbench.spec.errors import RequestError
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -64,26 +66,26 @@ def _main(argv: list[str]) -> int:
     """What was asked for. Raises RequestError."""
     args = parse(argv)
     if args.list or args.info:
-        from jbench.report import catalogue
+        from jbench.cli import catalogue
 
         print(catalogue.info(args.info, args.format, args.data_dir) if args.info else catalogue.listing(args))
         return 0
     return _run(args)
 
 
-def _plan(args: argparse.Namespace) -> tuple[list[Cell], list[plan.Choice], list[str]]:
+def _plan(args: argparse.Namespace) -> tuple[list[Cell], list[plan_cells.Choice], list[str]]:
     """Cells in the order of the table, what each stands on, and why tasks are left out."""
-    models = plan.select_models(args.model, args.device)
-    user = plan.parse_overrides(args.set)
+    models = select.select_models(args.model, args.device)
+    user = plan_cells.parse_overrides(args.set)
     if args.config:
-        user = tuple(sorted(dict((*own_files.config_overrides(args.config), *user)).items()))
-    selected = plan.select_tasks(args.task)
+        user = tuple(sorted(dict((*user_files.config_overrides(args.config), *user)).items()))
+    selected = select.select_tasks(args.task)
     if args.simulated == 'yes' and all(d is not None and not d.simulated for _, d in selected):
         raise RequestError('--simulated=yes: unused, because every dataset is named, and a named one is never replaced')
     choices, absent = [], []
     for task, dataset in selected:
         try:
-            choices.append(plan.choose_dataset(task, dataset, args.data_dir, args.workdir, args.simulated))
+            choices.append(plan_cells.choose_dataset(task, dataset, args.data_dir, args.workdir, args.simulated))
         except RequestError as error:
             if dataset is not None or len(selected) == 1:
                 raise
@@ -91,8 +93,8 @@ def _plan(args: argparse.Namespace) -> tuple[list[Cell], list[plan.Choice], list
     cells = []
     for choice, model in itertools.product(choices, models):
         try:
-            cells += plan.make_cells([choice], [model], user, args.debug)
-        except plan.UnfitError as error:
+            cells += plan_cells.make_cells([choice], [model], user, args.debug)
+        except plan_cells.UnfitError as error:
             if len(choices) == 1:
                 raise
             absent.append(str(error))
@@ -112,32 +114,37 @@ def _run(args: argparse.Namespace) -> int:
     if not go_on:
         return fetched
     if 'check' in args.stages:
-        from jbench.report import look
+        from jbench.report.dataset import facts as dataset_facts
 
-        look.require()
+        dataset_facts.require()
     cells, choices, absent = _plan(args)
-    if said := plan.simulated(choices):
-        say(said)
+    if notice := plan_cells.simulated(choices):
+        say(notice)
     for reason in absent:
         say(f'not run: {reason}')
     if args.dry_run:
-        from jbench.report import catalogue
+        from jbench.cli import catalogue
 
         print(catalogue.dry_run(cells, args))
         return 0
     who = environment(args)
-    from jbench import xla_cache
     from jbench.progress import Progress, StopSignal
+    from jbench.train import compilation_cache
 
-    with StopSignal() as stop, Progress(who) as progress, xla_cache.kept(args.workdir / 'xla', progress.say) as seal:
-        from jbench import parallel, stages
+    with (
+        StopSignal() as stop,
+        Progress(who) as progress,
+        compilation_cache.kept(args.workdir / 'xla', progress.say) as seal,
+    ):
+        from jbench import processes, stages
+        from jbench.context import Context
 
         compiler = stages.Compiler(seal)
-        context = stages.Context(args.workdir, args.data_dir, progress, stop, args.if_exists)
+        context = Context(args.workdir, args.data_dir, progress, stop, args.if_exists)
         try:
             status, rows = _stages(args, cells, compiler, context)
         except stages.Interrupted:
-            parallel.leave()
+            processes.leave()
             again = 'the same command' if args.if_exists == 'resume' else 'the same command with --if_exists=resume'
             progress.say(f'interrupted: what was done is saved; {again} goes on from there')
             return 75  # without waiting for the program that compiles now
@@ -145,7 +152,7 @@ def _run(args: argparse.Namespace) -> int:
             compiler.close()
             raise
         compiler.close()
-        parallel.leave()
+        processes.leave()
     if 'report' in args.stages and (rows or args.format == 'json') and not who:
         _report(rows, args.format)
     missing = absent and 'all' not in args.task.split(',')  # which means: all that can run here
@@ -157,56 +164,23 @@ def _download(args: argparse.Namespace) -> tuple[int, bool]:
 
     Returns: 0 if all are there, 1 if some are, 2 if none is; and whether the stages that follow should run.
     """
-    from jbench.data import download, encoders
+    from jbench.data.download import fetch
+    from jbench.data.stimuli import embed
     from jbench.progress import Progress
 
-    chosen = [(task, named or plan.datasets()[task.datasets[0]]) for task, named in plan.select_tasks(args.task)]
+    chosen = [(task, named or select.datasets()[task.datasets[0]]) for task, named in select.select_tasks(args.task)]
     wanted = list(dict.fromkeys(dataset for _, dataset in chosen))
-    needed = {} if args.data_dir is None else dict.fromkeys(encoders.lacking(*c, args.data_dir) for c in chosen)
+    needed = {} if args.data_dir is None else dict.fromkeys(embed.lacking(*c, args.data_dir) for c in chosen)
     wanted_encoders = [name for name in needed if name]
     others = args.stages != ['download']
     if args.dry_run:
-        print('\n'.join([*map(download.steps, wanted), *map(download.encoder_steps, wanted_encoders)]))
+        print('\n'.join([*map(fetch.steps, wanted), *map(fetch.encoder_steps, wanted_encoders)]))
         return 0, others
     with Progress() as progress:
-        outcome = download.fetch_all(wanted, args.data_dir, progress.update, progress.say, wanted_encoders)
+        outcome = fetch.fetch_all(wanted, args.data_dir, progress.update, progress.say, wanted_encoders)
     if outcome.failed and others:
         say(f'not run: the other stages, which need {", ".join(outcome.failed)}')
     return outcome.status, others and not outcome.failed
-
-
-def environment(args: argparse.Namespace) -> str:
-    """Settings that jax reads when it starts: threads (they change the bits), backend, compilation cache, processes.
-
-    Returns: the name of this process, if it is one of several and not the first; else ''.
-    """
-    simulated = re.search(r'host_platform_device_count=(\d+)', os.environ.get('XLA_FLAGS', ''))
-    threads = max(os.cpu_count() or 1, int(simulated[1]) if simulated else 1)  # fewer than devices wait for ever
-    os.environ.setdefault('NPROC', str(threads))
-    os.environ.setdefault('PYTHONSAFEPATH', '1')  # workers look for modules in the current folder as little as we do
-    os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '3')
-    os.environ.setdefault('JAX_COMPILATION_CACHE_DIR', str((args.workdir / 'xla').absolute()))
-    os.environ.setdefault('JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS', '0.1')
-    os.environ.setdefault('JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES', '-1')
-    os.environ.setdefault('JAX_PERSISTENT_CACHE_ENABLE_XLA_CACHES', 'none')  # else keys hold the path of the workdir
-    if args.device:
-        os.environ['JAX_PLATFORMS'] = {'gpu': 'cuda'}.get(args.device, args.device)
-    if args.distributed:
-        from jbench import parallel
-
-        parallel.connect()
-    if args.device:
-        import jax
-
-        try:
-            jax.devices()
-        except Exception as error:  # whatever a backend says that cannot start
-            what = f' ({str(error).splitlines()[0]})' if str(error) else ''
-            remedy = 'leave --device out, or install the jax of that device (docs.jax.dev/en/latest/installation.html)'
-            raise RequestError(
-                f'--device={args.device}: jax finds no such device on this machine{what}; {remedy}'
-            ) from error
-    return parallel.name() if args.distributed else ''
 
 
 def _stages(
@@ -267,11 +241,14 @@ def _stages(
 
 def _look(args: argparse.Namespace, cells: list[Cell], prepared: dict[str, Any], attempt: Callable[..., Any]) -> None:
     """What the data of each task hold, on stdout and as pages."""
-    from jbench.report import look, text
+    from jbench.report import text
+    from jbench.report.dataset import facts as dataset_facts
 
-    seen = [attempt(c, partial(look.look, c, prepared[c.source][0], args.data_dir, args.workdir)) for c in cells]
+    seen = [
+        attempt(c, partial(dataset_facts.look, c, prepared[c.source][0], args.data_dir, args.workdir)) for c in cells
+    ]
     shown = [facts for facts in seen if facts is not None]
-    print(text.as_json(shown) if args.format == 'json' else '\n'.join(map(look.text, shown)))
+    print(text.as_json(shown) if args.format == 'json' else '\n'.join(map(dataset_facts.text, shown)))
 
 
 def _report(found: list[dict[str, Any]], form: str) -> None:

@@ -15,9 +15,10 @@ import pytest
 from small import N_SUBJECTS
 
 import jbench
-from jbench import api, plan
-from jbench.data.loader import Loader
-from jbench.spec import RequestError
+from jbench import api
+from jbench.data.load.loader import Loader
+from jbench.plan import select
+from jbench.spec.errors import RequestError
 
 CHANGES = {'recipe.batch_size': 100}
 
@@ -25,11 +26,11 @@ CHANGES = {'recipe.batch_size': 100}
 @pytest.fixture(scope='module')
 def splits(tmp_path_factory) -> Iterator[api.Splits]:
     """Five simulated subjects of p3."""
-    known = plan.datasets()
+    known = select.datasets()
     few = dataclasses.replace(known['SimulatedP3'], n_subjects=N_SUBJECTS, n_recordings=N_SUBJECTS)
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv('JBENCH_DATA', raising=False)
-        patch.setattr(plan, 'datasets', lambda: {**known, 'SimulatedP3': few})
+        patch.setattr(select, 'datasets', lambda: {**known, 'SimulatedP3': few})
         yield jbench.load(jbench.task('p3'), workdir=tmp_path_factory.mktemp('work'), simulated=True, changes=CHANGES)
 
 
@@ -88,7 +89,7 @@ def test_what_is_known_of_the_data(splits):
 
 
 def test_arrays_that_do_not_fit_are_refused(splits, monkeypatch):
-    monkeypatch.setattr('jbench.data.workers.free_memory', lambda: 1000)
+    monkeypatch.setattr('jbench.data.prepare.workers.free_memory', lambda: 1000)
     with pytest.raises(RequestError, match=r'takes .* GB, and 0\.0 GB of memory are free; take batches'):
         splits.train.arrays()
 

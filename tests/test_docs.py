@@ -15,11 +15,11 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from jbench.spec import Download
+from jbench.spec.dataset import Download
 
 ROOT = Path(__file__).parents[1]
 PAGES = ('add_a_dataset', 'add_a_task', 'add_a_model')
-TABLES = {'in TASKS': 'TASKS = (\n', 'in the table': '    for m in (\n'}  # what an entry is put behind
+TABLES = {'in TASKS': 'TASKS = (\n', 'in MODELS': 'MODELS = (\n'}  # what an entry is put behind
 
 
 class Block(NamedTuple):

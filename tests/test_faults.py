@@ -27,10 +27,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from run_whole import finish, start
 
-from jbench import checkpoint, plan, results, run, xla_cache
-from jbench.data import cache, fs, loader, prepared_set, records
-from jbench.models import baselines, classical
-from jbench.spec import Cell, RequestError, spec_hash
+from jbench import files, run
+from jbench.data.load import loader, prepared_set
+from jbench.data.prepare import build_set, codec
+from jbench.models.baselines import classical, estimator
+from jbench.plan import select
+from jbench.results import result_file
+from jbench.spec.cell import Cell
+from jbench.spec.errors import RequestError
+from jbench.spec.identity import spec_hash
+from jbench.train import checkpoint, compilation_cache
 
 ROOT = Path(__file__).resolve().parents[1]
 SEED = 7
@@ -40,10 +46,10 @@ BASE = ['--task=p3', '--debug', '--seeds=33']
 @pytest.fixture(scope='module')
 def ready(tmp_path_factory):
     """A work folder with the prepared set of P3 on six simulated subjects, which the command finds from then on."""
-    workdir, full = tmp_path_factory.mktemp('ready'), plan.datasets()
+    workdir, full = tmp_path_factory.mktemp('ready'), select.datasets()
     six = dataclasses.replace(full['SimulatedP3'], n_subjects=6, n_recordings=6)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(plan, 'datasets', lambda: {**full, 'SimulatedP3': six})
+        patch.setattr(select, 'datasets', lambda: {**full, 'SimulatedP3': six})
         assert run.main([*BASE, '--prepare', f'--workdir={workdir}']) == 0
         yield workdir
 
@@ -70,7 +76,7 @@ def test_every_fault_has_a_row_and_every_test_of_a_row_exists():
         named = re.findall(r'`(test_\w+\.py)(?:::(\w+))?`', test)
         assert promise and (named or test.startswith('no such code yet: ')), f'row {number} names no test'
         for file, name in named:
-            source = (ROOT / 'tests' / file).read_text()
+            (source,) = (path.read_text() for path in (ROOT / 'tests').rglob(file))
             assert not name or f'def {name}(' in source, f'row {number}: {file}::{name} does not exist'
 
 
@@ -153,8 +159,8 @@ def test_a_save_that_fails_keeps_the_last_whole_one(tmp_path, monkeypatch):
         raise OSError(28, os.strerror(28))
 
     for module, name, broken in (
-        (fs, 'write_atomic', full),
-        (fs, 'sha256_file', lambda path: full(path, b'')),
+        (files, 'write_atomic', full),
+        (files, 'sha256_file', lambda path: full(path, b'')),
         (shutil, 'disk_usage', lambda path: type('', (), {'free': 0})),
     ):
         with monkeypatch.context() as patch:
@@ -168,16 +174,16 @@ def test_a_save_that_fails_keeps_the_last_whole_one(tmp_path, monkeypatch):
 def test_words_of_a_library_about_a_full_disk_are_understood(tmp_path):
     for error in (ValueError('x: No space left on device [28]'), RuntimeError('x; File too large')):
         words = r'cannot write .*/f \(5 bytes needed\): .*; free space there'
-        with pytest.raises(RequestError, match=words), fs.explained(tmp_path / 'f', 5):
+        with pytest.raises(RequestError, match=words), files.explained(tmp_path / 'f', 5):
             raise error
-    with pytest.raises(ValueError, match='shape'), fs.explained(tmp_path / 'f', 5):
+    with pytest.raises(ValueError, match='shape'), files.explained(tmp_path / 'f', 5):
         raise ValueError('shape')
 
 
 def test_a_damaged_compiled_program_is_removed_before_jax_sees_it(tmp_path, monkeypatch):
     monkeypatch.setenv('JAX_COMPILATION_CACHE_DIR', str(tmp_path))
     said: list[str] = []
-    with xla_cache.kept(tmp_path, said.append) as seal:
+    with compilation_cache.kept(tmp_path, said.append) as seal:
         for name in 'abc':
             (tmp_path / f'{name}-cache').write_bytes(random.Random(name).randbytes(500))
         seal()
@@ -187,19 +193,19 @@ def test_a_damaged_compiled_program_is_removed_before_jax_sees_it(tmp_path, monk
     for bad in damages(whole[tmp_path / 'b-cache'], random.Random(SEED), 10):
         for path, content in whole.items():
             path.write_bytes(content)
-            xla_cache._digest(path).write_text(fs.sha256_file(path))
+            compilation_cache._digest(path).write_text(files.sha256_file(path))
         (tmp_path / 'b-cache').write_bytes(bad)
         (tmp_path / 'e-cache').write_bytes(b'its process was killed')
-        with xla_cache.kept(tmp_path, said.append):
+        with compilation_cache.kept(tmp_path, said.append):
             assert sorted(p.name for p in tmp_path.glob('*-cache')) == ['a-cache', 'c-cache', 'd-cache']
     assert said == []
-    with xla_cache.kept(tmp_path, said.append), warnings.catch_warnings(record=True):
+    with compilation_cache.kept(tmp_path, said.append), warnings.catch_warnings(record=True):
         for _ in range(2):
             warnings.warn("Error writing persistent compilation cache entry for 'f': OSError: full", stacklevel=1)
         (tmp_path / 'f-cache').write_bytes(b'half')
     monkeypatch.setenv('JAX_COMPILATION_CACHE_DIR', str(tmp_path / 'other'))
     (tmp_path / 'g-cache').write_bytes(b'of the user')
-    with xla_cache.kept(tmp_path, said.append):
+    with compilation_cache.kept(tmp_path, said.append):
         pass
     assert (tmp_path / 'g-cache').exists()
 
@@ -207,7 +213,7 @@ def test_a_damaged_compiled_program_is_removed_before_jax_sees_it(tmp_path, monk
 def test_a_failed_write_of_a_compiled_program_is_one_line(tmp_path, monkeypatch):
     monkeypatch.setenv('JAX_COMPILATION_CACHE_DIR', str(tmp_path))
     said: list[str] = []
-    with xla_cache.kept(tmp_path, said.append):
+    with compilation_cache.kept(tmp_path, said.append):
         for _ in range(2):
             warnings.warn("Error writing persistent compilation cache entry for 'f': OSError: full", stacklevel=1)
         (tmp_path / 'f-cache').write_bytes(b'half')
@@ -217,10 +223,13 @@ def test_a_failed_write_of_a_compiled_program_is_one_line(tmp_path, monkeypatch)
 
 def test_a_lock_file_holds_nothing_that_could_be_damaged(tmp_path):
     (tmp_path / 'lock').write_bytes(random.Random(SEED).randbytes(99))
-    with fs.locked(tmp_path / 'lock'):
+    with files.locked(tmp_path / 'lock'):
         pass
     (tmp_path / 'folder').mkdir()
-    with pytest.raises(RequestError, match=r'cannot write .*/folder: Is a directory'), fs.locked(tmp_path / 'folder'):
+    with (
+        pytest.raises(RequestError, match=r'cannot write .*/folder: Is a directory'),
+        files.locked(tmp_path / 'folder'),
+    ):
         pass
 
 
@@ -229,14 +238,14 @@ def test_a_damaged_result_does_not_hide_the_others(workdir, capsys):
     bad, good = sorted(workdir.glob('results/*/*/*/*/seed33.json'))
     bad.with_suffix('.npz').write_bytes(b'PK')
     named: list[str] = []
-    assert [r['model'] for r in results.load_all(workdir, damaged=named.append)] == [good.parts[-3]]
+    assert [r['model'] for r in result_file.load_all(workdir, damaged=named.append)] == [good.parts[-3]]
     assert len(named) == 1 and str(bad.with_suffix('.npz')) in named[0]
     capsys.readouterr()
     assert run.main([*BASE, '--model=dummy,cov_ts_lr', '--stage=report', f'--workdir={workdir}']) == 1
     said = capsys.readouterr()
     assert str(bad.with_suffix('.npz')) in said.err and good.parts[-3] in said.out
     assert run.main([*BASE, '--model=dummy,cov_ts_lr', f'--workdir={workdir}']) == 0, 'a rerun makes it anew'
-    assert len(results.load_all(workdir)) == 2
+    assert len(result_file.load_all(workdir)) == 2
 
 
 def test_noise_in_place_of_the_test_windows_changes_nothing_before_the_test(prepared, tmp_path):
@@ -253,9 +262,9 @@ def test_noise_in_place_of_the_test_windows_changes_nothing_before_the_test(prep
             shape, path = (prepared.signal.n_chans, prepared.signal.n_times), folder / r['shard']
             noise = (rng.normal(size=shape).astype(np.float32) for _ in range(r['n_windows']))
             text = dict.fromkeys(('subject', 'session', 'run', 'target'), '')
-            records.write_shard(path, (records.encode_window(x, k, text) for k, x in enumerate(noise)), 0)
-            manifest['files'][path.name] = {'bytes': path.stat().st_size, 'sha256': fs.sha256_file(path)}
-    fs.write_atomic(folder / 'manifest.json', json.dumps({**manifest, 'digest': spec_hash(manifest)}).encode())
+            codec.write_shard(path, (codec.encode_window(x, k, text) for k, x in enumerate(noise)), 0)
+            manifest['files'][path.name] = {'bytes': path.stat().st_size, 'sha256': files.sha256_file(path)}
+    files.write_atomic(folder / 'manifest.json', json.dumps({**manifest, 'digest': spec_hash(manifest)}).encode())
     noisy = prepared_set.open_set(folder, task)
     for name, equal in (('train', True), ('valid', True), ('test', False)):
         a, b = (next(loader.Loader(s, (name,), 64).chunks(0)) for s in (prepared, noisy))
@@ -264,8 +273,8 @@ def test_noise_in_place_of_the_test_windows_changes_nothing_before_the_test(prep
     answers = []
     for s in (prepared, noisy):
         rows = s.rows('train'), s.rows('valid'), s.rows('train', 'valid')
-        parts = [baselines.Part(prepared_set.View(s, r), s.y[r]) for r in rows]
-        predict = classical.cov_ts_lr(baselines.Training(*parts, s.kind, s.n_out, s.signal, 'bal_acc', False))
+        parts = [estimator.Labelled(prepared_set.View(s, r), s.y[r]) for r in rows]
+        predict = classical.cov_ts_lr(estimator.Training(*parts, s.kind, s.n_out, s.signal, 'bal_acc', False))
         answers.append(predict(prepared_set.View(prepared, prepared.rows('test'))))
     np.testing.assert_array_equal(*answers)
 
@@ -278,14 +287,14 @@ HISTORIC = sorted((ROOT / 'tests' / 'historic_results').rglob('seed*.json'))
 
 @pytest.mark.parametrize('path', HISTORIC, ids=lambda p: '-'.join((p.parts[-7], p.parts[-3])))
 def test_results_of_every_schema_load_and_rescore(path):
-    result = results.read(path)
-    assert results.rescore(path) == {k: result[k] for k in results.SCORES}
-    assert results.verify(path) == []
+    result = result_file.read(path)
+    assert result_file.rescore(path) == {k: result[k] for k in result_file.SCORES}
+    assert result_file.verify(path) == []
 
 
 def test_every_schema_has_a_historic_result():
     assert {p.relative_to(ROOT / 'tests/historic_results').parts[0] for p in HISTORIC} == {
-        f'v{k + 1}' for k in range(results.SCHEMA)
+        f'v{k + 1}' for k in range(result_file.SCHEMA)
     }
 
 
@@ -331,15 +340,15 @@ def test_a_forged_result_is_refused_in_words(name, tmp_path):
     shutil.copytree(source.parent, path.parent)
     result, (change, words) = json.loads(path.read_text()), FORGED[name]
     if change in (nan, other_subject, fewer):
-        arrays = results.load_predictions(path)
+        arrays = result_file.load_predictions(path)
         change(arrays)
-        path.with_suffix('.npz').write_bytes(fs.npz_bytes(arrays))
-        result['predictions_sha256'] = fs.sha256_file(path.with_suffix('.npz'))
+        path.with_suffix('.npz').write_bytes(files.npz_bytes(arrays))
+        result['predictions_sha256'] = files.sha256_file(path.with_suffix('.npz'))
     else:
         change(result)
-    result['sha256'] = results._digest(result)
+    result['sha256'] = result_file._digest(result)
     path.write_text(json.dumps(result))
-    assert re.search(words, '\n'.join(results.verify(path))), results.verify(path)
+    assert re.search(words, '\n'.join(result_file.verify(path))), result_file.verify(path)
 
 
 # ------------------------------------------------------------------------------------------------------- hostile files
@@ -360,8 +369,8 @@ def test_nothing_here_unpickles_or_runs_what_it_reads():
                 name = getattr(node.func, 'attr', getattr(node.func, 'id', ''))
                 keys = [k.arg for k in node.keywords if getattr(k.value, 'value', None) is True]
                 found |= {(path.name, n) for n in (name, *keys) if n in calls or n == 'shell'}
-    run = {('own_files.py', 'run_path'), ('own.py', 'exec')}
-    torch = {('embedders.py', 'torch'), ('embedders.py', 'eval')}  # a method that stops dropout
+    run = {('user_files.py', 'run_path'), ('user_model.py', 'exec')}
+    torch = {('torch_encoders.py', 'torch'), ('torch_encoders.py', 'eval')}  # a method that stops dropout
     assert found == run | torch | {('things_eeg2.py', 'pickle')}
 
 
@@ -405,13 +414,13 @@ def test_an_archive_cannot_take_more_memory_than_its_size(tmp_path):
     path = tmp_path / 'x.npz'
     np.savez_compressed(path, a=np.zeros(10**7))
     with pytest.raises(RequestError, match=r'x\.npz: not a whole NPZ archive \(compressed'):
-        fs.read_npz(path)
+        files.read_npz(path)
     head = b"\x93NUMPY\x01\x00v\x00{'descr': '<f8', 'fortran_order': False, 'shape': (%d,), }"
     for header in (head % 10**15, head % 10**30, b'\x93NUMPY\x01\x00\xff\xff', pickle.dumps(Bomb()), b'PK'):
         with zipfile.ZipFile(path, 'w') as archive:
             archive.writestr('a.npy', header.ljust(127) + b'\n')
         with pytest.raises(RequestError, match=r'x\.npz: not a whole NPZ archive'):
-            fs.read_npz(path)
+            files.read_npz(path)
 
 
 NAMES = st.one_of(
@@ -425,7 +434,7 @@ NAMES = st.one_of(
 def test_a_name_finds_what_is_in_the_tables_or_is_refused(name):
     """Names of tasks, datasets and models are looked up; none is imported, opened or joined to a path."""
     before = set(sys.modules)
-    for find in (plan.select_tasks, plan.select_models, plan.find_dataset):
+    for find in (select.select_tasks, select.select_models, select.find_dataset):
         try:
             find(name)
         except RequestError:
@@ -443,7 +452,7 @@ def test_a_result_stays_in_the_work_folder(task, dataset, model):
         dataset=dataclasses.replace(plain.dataset, name=dataset),
         spec=dataclasses.replace(plain.spec, name=model),
     )
-    path = results.result_dir('/work', cell)
+    path = result_file.result_dir('/work', cell)
     assert Path(os.path.normpath(path)) == path and len(path.parts) == 7 and path.parts[:3] == ('/', 'work', 'results')
 
 
@@ -452,19 +461,19 @@ def test_links_in_the_folders(tmp_path, data_dir):
     kalunga = tmp_path / 'data' / 'Kalunga2016Online'
     shutil.copytree(data_dir / 'Kalunga2016Online' / 'subject01', kalunga / 'subject01')
     (kalunga / 'circle').symlink_to(kalunga)
-    task, dataset = plan.tasks()['ssvep'][-1], plan.datasets()['Kalunga2016Online']
-    folder, refs = cache.locate(task, dataset, tmp_path / 'data', tmp_path / 'work')
+    task, dataset = select.tasks()['ssvep'][-1], select.datasets()['Kalunga2016Online']
+    folder, refs = build_set.locate(task, dataset, tmp_path / 'data', tmp_path / 'work')
     assert len(refs) == 1
     raw = next(p for p in (kalunga / 'subject01').iterdir() if '_raw' in p.name)
     raw.rename(tmp_path / 'gone')
     raw.symlink_to(tmp_path / 'nowhere')
-    folder, refs = cache.locate(task, dataset, tmp_path / 'data', tmp_path / 'work')
+    folder, refs = build_set.locate(task, dataset, tmp_path / 'data', tmp_path / 'work')
     assert folder is not None
     with pytest.raises(RequestError, match=re.escape(raw.name)):
-        cache.prepare(task, dataset, folder, refs, lambda *facts: None)
+        build_set.prepare(task, dataset, folder, refs, lambda *facts: None)
     (tmp_path / 'secret').write_text('kept')
     (tmp_path / 'x.json').symlink_to(tmp_path / 'secret')
-    fs.write_atomic(tmp_path / 'x.json', b'{}')
+    files.write_atomic(tmp_path / 'x.json', b'{}')
     assert (tmp_path / 'secret').read_text() == 'kept' and not (tmp_path / 'x.json').is_symlink()
 
 
@@ -477,7 +486,7 @@ def exhaust(*args):
 
 @pytest.mark.parametrize('broken', [exhaust, lambda *args: np.zeros(1 << 55)])
 def test_memory_that_runs_out_is_said_in_one_line(broken, workdir, monkeypatch, capsys):
-    monkeypatch.setattr('jbench.models.baselines.dummy', broken)
+    monkeypatch.setattr('jbench.models.baselines.estimator.dummy', broken)
     assert run.main([*BASE, '--model=dummy', f'--workdir={workdir}']) == 1
     said = capsys.readouterr().err
     assert re.search(
@@ -492,12 +501,12 @@ def test_a_log_that_cannot_be_written_stops_nothing(workdir, monkeypatch, capsys
     def broken(*args):
         raise ZeroDivisionError('for the test')
 
-    monkeypatch.setattr('jbench.models.baselines.dummy', broken)
+    monkeypatch.setattr('jbench.models.baselines.estimator.dummy', broken)
     (workdir / 'errors').write_text('a file, not a folder')
     assert run.main([*BASE, '--model=dummy,cov_ts_lr', f'--workdir={workdir}']) == 1
     said = capsys.readouterr().err
     assert re.search(r'dummy: ZeroDivisionError: for the test; cannot write \S+/errors/\S+\.log: ', said)
-    assert [r['model'] for r in results.load_all(workdir)] == ['cov_ts_lr']
+    assert [r['model'] for r in result_file.load_all(workdir)] == ['cov_ts_lr']
 
 
 @pytest.mark.skipif(not Path('/dev/full').exists(), reason='needs /dev/full')
@@ -509,4 +518,4 @@ def test_full_disks_behind_stdout_and_stderr(ready, workdir):
     assert status == 2
     assert 'jbench: cannot write the output: No space left on device' in err
     assert 'Traceback' not in err
-    assert len(results.load_all(workdir)) == 1
+    assert len(result_file.load_all(workdir)) == 1

@@ -8,20 +8,21 @@ from pathlib import Path
 
 import pytest
 
-from jbench import arguments, own_files, plan
+from jbench.cli import arguments
 from jbench.models import MODELS, factory
-from jbench.spec import Dataset, RequestError, Signal
+from jbench.plan import cells, select, user_files
+from jbench.spec.dataset import Dataset
+from jbench.spec.errors import RequestError
+from jbench.spec.model import Signal
 from jbench.tasks.suites import SUITES
 
 ROOT = Path(__file__).parents[1]
-EVERY = [t for versions in plan.tasks().values() for t in versions]
-ALL = sorted(name for name, versions in plan.tasks().items() if versions[0].device == 'eeg')
+FAMILIES = ('classic', 'baselines')
+EVERY = [t for versions in select.tasks().values() for t in versions]
+ALL = sorted(name for name, versions in select.tasks().items() if versions[0].device == 'eeg')
 
 
 # ---- completeness ----
-
-
-SHARED = ('blocks', 'filters', 'network', 'torch_weights', 'own', 'trial')  # of jbench/models: no models themselves
 
 
 def files(folder: str, *left_out: str) -> list[str]:
@@ -34,24 +35,24 @@ def test_every_file_of_tasks_holds_tasks_of_one_category(name):
     found = import_module(f'jbench.tasks.{name}').TASKS
     assert {t.category for t in found} == {name}
     for task in found:
-        plan.check(task)
+        cells.check(task)
         served = {*task.datasets, task.simulated}
         assert task.datasets and len(set(task.datasets)) == len(task.datasets)
         assert {d for d, _ in task.overrides} | {e.dataset for e in task.exclude} <= served
-        assert task.simulated is None or plan.datasets()[task.simulated].simulated
-        for name in served & set(plan.datasets()):
-            plan.apply(task, plan.datasets()[name], ())
+        assert task.simulated is None or select.datasets()[task.simulated].simulated
+        for name in served & set(select.datasets()):
+            cells.apply(task, select.datasets()[name], ())
 
 
 def test_names_are_unique():
     assert len({(t.device, t.name, t.version) for t in EVERY}) == len(EVERY)
-    known = [n.lower() for d in plan.datasets().values() for n in {d.name.lower(), *map(str.lower, d.aliases)}]
+    known = [n.lower() for d in select.datasets().values() for n in {d.name.lower(), *map(str.lower, d.aliases)}]
     groups = {*{t.category for t in EVERY}, *SUITES, 'all'}
     assert len(set(known)) == len(known)
-    assert not set(plan.tasks()) & groups and not set(MODELS) & {*plan.GROUPS, 'all'}
+    assert not set(select.tasks()) & groups and not set(MODELS) & {*select.GROUPS, 'all'}
 
 
-@pytest.mark.parametrize('dataset', plan.datasets().values(), ids=lambda d: d.name)
+@pytest.mark.parametrize('dataset', select.datasets().values(), ids=lambda d: d.name)
 def test_every_dataset_serves_a_task_and_says_where_it_comes_from(dataset: Dataset):
     assert any(dataset.name in (*t.datasets, t.simulated) for t in EVERY)
     assert dataset.licence and dataset.citation and dataset.host and dataset.layout and dataset.access
@@ -72,18 +73,21 @@ def test_the_shortest_window_of_a_network_is_in_the_table(model):
             build(model.least_times - 1)
 
 
-@pytest.mark.parametrize('name', files('jbench/models', *SHARED))
-def test_every_file_of_models_is_in_the_table(name):
-    assert [m for m in MODELS.values() if m.target.partition(':')[0] == f'jbench.models.{name}']
+@pytest.mark.parametrize('name', [f'{family}.{n}' for family in FAMILIES for n in files(f'jbench/models/{family}')])
+def test_every_file_of_a_family_is_in_its_table(name):
+    family, _, file = name.partition('.')
+    asked = {m.name for m in MODELS.values() if m.target.partition(':')[0] == f'jbench.models.{name}'}
+    assert asked or file == 'estimator'  # what the baselines share
+    assert asked - {'chance'} <= {m.name for m in import_module(f'jbench.models.{family}').MODELS}
 
 
 @pytest.mark.parametrize('model', MODELS.values(), ids=lambda m: m.name)
 def test_every_model_can_be_made(model):
-    from jbench.spec import Signal
+    from jbench.spec.model import Signal
 
     module, _, factory = model.target.partition(':')
     make = getattr(import_module(module), factory)
-    assert model.family in plan.GROUPS and model.citation and model.title
+    assert model.family in select.GROUPS and model.citation and model.title
     if model.kind == 'network':
         import jax
         import jax.numpy as jnp
@@ -107,10 +111,10 @@ def test_every_config_sets_known_fields_and_its_command_is_right(name):
     args = arguments.parse([a for a in command if not a.startswith('--data_dir')])
     assert f'configs/{name}.py' in (args.config, args.task)
     if args.config:
-        p3, dataset = plan.tasks()['p3'][-1], plan.datasets()['SimulatedP3']
-        assert plan.apply(p3, dataset, own_files.config_overrides(str(path)))
-    plan.select_tasks(args.task)
-    plan.select_models(args.model)
+        p3, dataset = select.tasks()['p3'][-1], select.datasets()['SimulatedP3']
+        assert cells.apply(p3, dataset, user_files.config_overrides(str(path)))
+    select.select_tasks(args.task)
+    select.select_models(args.model)
 
 
 @pytest.mark.parametrize('name', sorted(SUITES))
@@ -121,18 +125,19 @@ def test_suites_name_tasks_once(name):
 
 # ---- direction of imports ----
 
-LEVELS = (  # what stands further down may import what stands above it, and itself
-    {'spec'},
-    {'overrides', 'arguments', 'decisions', 'retrieval', 'sequences'},
-    {'checks', 'tasks', 'data', 'metrics', 'progress'},
-    {'models', 'own_files'},
-    {'step', 'optim', 'plan', 'results'},
-    {'checkpoint', 'parallel', 'provenance', 'xla_cache'},
-    {'fit', 'compiler'},
-    {'stages', 'report', 'api'},
-    {'run'},
+LEVELS = (  # rooms; what stands further down may import what stands above it, and itself
+    {'spec', 'version'},
+    {'files', 'metrics', 'tasks', 'progress'},
+    {'processes', 'data'},
+    {'models', 'context'},
+    {'train'},
+    {'plan', 'results'},
+    {'report'},
+    {'stages', 'cli'},
+    {'api', 'run'},
 )
-READERS = {'spec', 'overrides', 'tasks', 'data', 'models', 'metrics', 'results', 'plan'}  # what report may import
+READERS = {'spec', 'files', 'tasks', 'data', 'models', 'metrics', 'results', 'plan'}  # what report may import
+LONGEST = 300  # lines of a module
 HEAVY = {
     'jax',
     'jaxlib',
@@ -167,30 +172,70 @@ def imported(path: Path, top: bool = False) -> set[str]:
     return found
 
 
+def dotted(path: Path) -> str:
+    """What a file is imported as."""
+    parts = path.relative_to(ROOT).with_suffix('').parts
+    return '.'.join(parts[:-1] if parts[-1] == '__init__' else parts)
+
+
+MODULES = {dotted(path): path for path in SOURCES}
+
+
+def wanted(path: Path) -> set[str]:
+    """Modules of ours that a file imports, lazily or not."""
+    named = {m for m in imported(path) if m.partition('.')[0] == 'jbench'}
+    return {m if m in MODULES else m.rpartition('.')[0] for m in named}
+
+
+def room(module: str) -> str:
+    """The folder or module of jbench that a module belongs to."""
+    return module.split('.')[1] if '.' in module else ''
+
+
 @pytest.mark.parametrize('path', SOURCES, ids=lambda p: str(p.relative_to(ROOT)))
 def test_imports_point_one_way(path):
     level = {name: k for k, names in enumerate(LEVELS) for name in names}
-    own = path.relative_to(ROOT / 'jbench').with_suffix('').parts[0]
-    wanted = {m.split('.')[1] for m in imported(path) if m.startswith('jbench.')} - {own}
-    if own == '__init__':
-        assert wanted == {'api'} and not imported(path, top=True) & {'jbench.api.load', 'jbench.api.task'}
+    mine, others = room(dotted(path)), {room(m) for m in wanted(path)} - {room(dotted(path))}
+    if not mine:  # jbench itself
+        assert others == {'api', 'version'} and not imported(path, top=True) & {'jbench.api.load', 'jbench.api.task'}
         return
-    assert own in level, f'{own} is new: give it a place in LEVELS'
-    assert {m: level[m] for m in wanted if level[m] >= level[own]} == {}
-    if own == 'report':
-        assert wanted <= READERS
+    assert mine in level, f'{mine} is new: give it a place in LEVELS'
+    assert {m: level[m] for m in others if level[m] >= level[mine]} == {}
+    if mine == 'report':
+        assert others <= READERS
+
+
+def test_no_circle_of_imports():
+    left = {name: wanted(path) & set(MODULES) for name, path in MODULES.items()}
+    while free := {name for name, needs in left.items() if not needs & set(left)}:
+        left = {name: needs for name, needs in left.items() if name not in free}
+    assert left == {}
+
+
+@pytest.mark.parametrize('path', SOURCES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_no_module_is_long(path):
+    assert len(path.read_text().splitlines()) <= LONGEST
+
+
+def test_tests_lie_as_the_package_does():
+    for path in (ROOT / 'tests').rglob('test_*.py'):
+        folder = path.parent.relative_to(ROOT / 'tests')
+        assert (ROOT / 'jbench' / folder).is_dir(), f'{path}: no such folder in jbench'
 
 
 @pytest.mark.parametrize(
     'name',
     [
-        'spec',
-        'plan',
+        *(f'spec/{n}' for n in files('jbench/spec')),
+        'spec/__init__',
+        *(f'plan/{n}' for n in files('jbench/plan')),
         'run',
         'models/__init__',
-        'report/catalogue',
+        *(f'models/{n}/__init__' for n in FAMILIES),
+        'cli/arguments',
+        'cli/catalogue',
         'report/text',
-        'data/find',
+        'data/discover',
         *(f'tasks/{n}' for n in files('jbench/tasks')),
         *(f'data/sources/{n}' for n in files('jbench/data/sources')),
     ],

@@ -46,17 +46,17 @@ def whole(workdir: Path) -> None:
 
 STOPS = {  # in the order in which a run comes by; each goes on where the one before was stopped
     'while recordings are prepared': At('jbench.progress:Progress.update', n=2),
-    'killed before the manifest': At('jbench.data.fs:write_atomic', 'manifest.json', number=signal.SIGKILL),
-    'with nobody who reads its log': At('jbench.fit:shard', n=2, number=signal.SIGINT),
-    'in an epoch': At('jbench.fit:shard', n=2, number=signal.SIGINT),
-    'in a validation': At('jbench.fit:predict', n=2),
-    'in a save': At('jbench.data.fs:sha256_file', '/checkpoints/', n=9),
-    'killed in a save': At('jbench.data.fs:sha256_file', '/checkpoints/', n=9, number=signal.SIGKILL),
-    'killed before a save counts': At('jbench.data.fs:write_atomic', 'sha256.json', n=2, number=signal.SIGKILL),
+    'killed before the manifest': At('jbench.files:write_atomic', 'manifest.json', number=signal.SIGKILL),
+    'with nobody who reads its log': At('jbench.train.fit:shard', n=2, number=signal.SIGINT),
+    'in an epoch': At('jbench.train.fit:shard', n=2, number=signal.SIGINT),
+    'in a validation': At('jbench.train.fit:predict', n=2),
+    'in a save': At('jbench.files:sha256_file', '/checkpoints/', n=9),
+    'killed in a save': At('jbench.files:sha256_file', '/checkpoints/', n=9, number=signal.SIGKILL),
+    'killed before a save counts': At('jbench.files:write_atomic', 'sha256.json', n=2, number=signal.SIGKILL),
     'killed before old saves go': At('shutil:rmtree', '/checkpoints/', n=2, number=signal.SIGKILL),
-    'in the test': At('jbench.parallel:predict'),
-    'killed between predictions and result': At('jbench.data.fs:write_atomic', 'seed33.', n=2, number=signal.SIGKILL),
-    'killed before the checkpoint goes': At('jbench.checkpoint:remove', number=signal.SIGKILL),
+    'in the test': At('jbench.train.parallel:predict'),
+    'killed between predictions and result': At('jbench.files:write_atomic', 'seed33.', n=2, number=signal.SIGKILL),
+    'killed before the checkpoint goes': At('jbench.train.checkpoint:remove', number=signal.SIGKILL),
 }
 
 

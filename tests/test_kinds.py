@@ -9,27 +9,32 @@ import answers
 import numpy as np
 import pytest
 
-from jbench import fit, metrics, progress, results, sequences, stages
-from jbench.data import encoders, fs, loader, prepared_set
-from jbench.report import catalogue
-from jbench.spec import RequestError
+from jbench import files, progress, stages
+from jbench.cli import catalogue
+from jbench.context import Context
+from jbench.data.load import loader, prepared_set
+from jbench.data.stimuli import embed
+from jbench.metrics import keystrokes, score
+from jbench.results import result_file
+from jbench.spec.errors import RequestError
+from jbench.train import fit
 
 
 @pytest.fixture(scope='module')
 def context(tmp_path_factory):
-    return stages.Context(tmp_path_factory.mktemp('kinds'), None, progress.Progress(), progress.StopSignal(), 'resume')
+    return Context(tmp_path_factory.mktemp('kinds'), None, progress.Progress(), progress.StopSignal(), 'resume')
 
 
 def run(cell, context, seeds=(33,)):
     """The results of a cell, and the file of the first."""
     found = stages.train(cell, stages.prepare(cell, context), list(seeds), stages.Compiler(), context)
-    return found[0], results.result_dir(context.workdir, cell) / f'seed{seeds[0]}.json'
+    return found[0], result_file.result_dir(context.workdir, cell) / f'seed{seeds[0]}.json'
 
 
 def assert_stored(result, path):
     """What lies there is whole, says what its predictions say, and comes out again."""
-    assert results.read(path) == result and results.verify(path) == []
-    assert results.rescore(path) == {k: result[k] for k in results.SCORES}
+    assert result_file.read(path) == result and result_file.verify(path) == []
+    assert result_file.rescore(path) == {k: result[k] for k in result_file.SCORES}
 
 
 def test_embeddings_are_learnt_stored_and_scored(context):
@@ -39,7 +44,7 @@ def test_embeddings_are_learnt_stored_and_scored(context):
     assert (head['name'], head['level']) == ('top5_acc', 'window') and head['value'] > 0.8
     assert abs(result['chance'] - 5 / 24) < 0.03 and min(result['per_subject'].values()) > 0.6
     assert result['metrics']['window_top5_acc'] > 0.8 and len(result['per_subject']) == 2
-    found = results.load_predictions(path)
+    found = result_file.load_predictions(path)
     assert found['vectors'].shape == (24, 300) and set(found['group']) == set(answers.WORDS)
     assert found['outputs'].shape == (len(found['y']), 300) and result['n_records']['test'] == len(found['y'])
 
@@ -48,7 +53,7 @@ def test_embeddings_are_scaled_by_the_training_part(context):
     cell = answers.cell('words')
     folder, _ = stages.prepare(cell, context)
     data = prepared_set.open_set(folder, cell.task)
-    plain = encoders.stored(folder, data.classes)
+    plain = embed.stored(folder, data.classes)
     rows = plain[data.y[data.rows('train')]].astype(np.float64)
     expected = (plain - rows.mean(0)) / rows.std(0)
     np.testing.assert_allclose(data.vectors, expected, rtol=1e-3, atol=1e-4)
@@ -74,7 +79,7 @@ def test_the_reference_looks_at_batches_and_we_at_all_of_the_validation_part(con
     valid = loader.Loader(data, ('valid',), 32)
     outputs = data.vectors[valid.y] + np.random.default_rng(0).normal(size=(len(valid), 300)) * 30
     each = {name: fit.monitor(valid, outputs, name) for name in ('top5_acc', 'batch_top5_acc')}
-    assert each == {k: metrics.evaluate('embedding', outputs, valid.y, data.about(valid.rows))[k] for k in each}
+    assert each == {k: score.evaluate('embedding', outputs, valid.y, data.about(valid.rows))[k] for k in each}
     assert each['top5_acc'] != each['batch_top5_acc'] and len(result['history']) == 3
 
 
@@ -85,9 +90,9 @@ def test_keystrokes_are_learnt_stored_and_scored(context):
     assert (head['name'], head['better']) == ('cer', 'lower') and head['value'] < 0.05
     assert 0.5 < result['chance'] < 1.5 and max(result['per_subject'].values()) < 0.1 and result['normalised'] > 0.9
     assert result['classes'] == ['a', 'b', 'c', '', '', '(blank)']
-    found = results.load_predictions(path)
+    found = result_file.load_predictions(path)
     assert found['outputs'].shape[1] == 64 and found['y'].shape[1] == 16
-    keys = [sequences.decode(p).tolist() for p in found['outputs']]
+    keys = [keystrokes.decode(p).tolist() for p in found['outputs']]
     right = [k == y[y >= 0].tolist() for k, y in zip(keys, found['y'], strict=True)]
     assert np.mean(right) > 0.6
 
@@ -102,7 +107,7 @@ def test_scaled_values_are_learnt_and_scored_in_their_unit(context):
     """A mean of 300 and an sd of some 80: a network that learnt them as they are would not come near in 30 epochs."""
     result, path = run(answers.cell('age'), context)
     assert_stored(result, path)
-    found = results.load_predictions(path)
+    found = result_file.load_predictions(path)
     assert found['y'].mean() > 200 and result['headline']['value'] < 0.3 * result['chance']
     plain, _ = run(answers.cell('age', target__scaled=False), context)
     assert plain['headline']['value'] > result['headline']['value']
@@ -123,8 +128,8 @@ def test_other_embeddings_are_other_data(context):
     asked = argparse.Namespace(data_dir=None, workdir=context.workdir, seeds=[33], if_exists='resume')
     assert catalogue._plan_cell(cell, asked)['finished'] == [33], 'a plan knows that'
     folder = stages.prepare(cell, context)[0]
-    stored = fs.read_npz(folder / 'stimuli.npz')
-    fs.write_atomic(folder / 'stimuli.npz', fs.npz_bytes({**stored, 'vectors': stored['vectors'][::-1]}))
+    stored = files.read_npz(folder / 'stimuli.npz')
+    files.write_atomic(folder / 'stimuli.npz', files.npz_bytes({**stored, 'vectors': stored['vectors'][::-1]}))
     again, _ = run(cell, context)
     assert again['prepared_hash'] != result['prepared_hash']
     (folder / 'stimuli.npz').unlink()
@@ -154,7 +159,7 @@ def test_results_of_before_say_no_level(context):
     result, path = run(answers.cell('age', recipe__max_epochs=1), context)
     old = json.loads(path.read_text())
     del old['headline']['level'], old['config']['task']['level']
-    old['sha256'] = results._digest({k: v for k, v in old.items() if k != 'sha256'})
+    old['sha256'] = result_file._digest({k: v for k, v in old.items() if k != 'sha256'})
     path.write_text(json.dumps(old))
-    assert results.read(path)['headline'] == {k: v for k, v in result['headline'].items() if k != 'level'}
-    assert results.rescore(path)['headline']['value'] == result['headline']['value']
+    assert result_file.read(path)['headline'] == {k: v for k, v in result['headline'].items() if k != 'level'}
+    assert result_file.rescore(path)['headline']['value'] == result['headline']['value']

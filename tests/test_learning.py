@@ -7,8 +7,12 @@ import dataclasses
 import numpy as np
 import pytest
 
-from jbench import metrics, plan, progress, results, stages
-from jbench.spec import Cell
+from jbench import progress, stages
+from jbench.context import Context
+from jbench.metrics.score import BETTER, evaluate, per_subject, pooled
+from jbench.plan import cells, select
+from jbench.results import result_file
+from jbench.spec.cell import Cell
 
 DIAGNOSES = [f'{name}_diagnosis' for name in ('dementia', 'depression', 'parkinsons', 'schizophrenia')]
 BEST = {  # the model of a task, where it is not eegnet: what a person shows is in the spectrum of many windows
@@ -20,7 +24,7 @@ BEST = {  # the model of a task, where it is not eegnet: what a person shows is 
 OFTEN = ('p3', 'video')  # in .ci/run; the others take a quarter of an hour together
 TASKS = [
     pytest.param(name, marks=pytest.mark.slow if name in OFTEN else pytest.mark.long)
-    for name, versions in plan.tasks().items()
+    for name, versions in select.tasks().items()
     if versions[-1].simulated
 ]
 SHUFFLES = 100
@@ -28,9 +32,7 @@ SHUFFLES = 100
 
 @pytest.fixture(scope='module')
 def context(tmp_path_factory):
-    return stages.Context(
-        tmp_path_factory.mktemp('learning'), None, progress.Progress(), progress.StopSignal(), 'resume'
-    )
+    return Context(tmp_path_factory.mktemp('learning'), None, progress.Progress(), progress.StopSignal(), 'resume')
 
 
 def shuffled(data: stages.prepared_set.PreparedSet, number: int) -> stages.prepared_set.PreparedSet:
@@ -46,15 +48,15 @@ def luck(cell: Cell, predictions: dict[str, np.ndarray]) -> float:
     """The share of shuffles of the tested targets that score as well as the true ones, by the task's headline (of
     retrieval by its mean over subjects, which takes a fraction of the time)."""
     kind = 'classes' if cell.task.target.kind == 'state' else cell.task.target.kind
-    outputs, y, subjects = metrics.pooled(kind, predictions, cell.task.level)
-    sign = -1 if metrics.BETTER[cell.task.metric] == 'lower' else 1
+    outputs, y, subjects = pooled(kind, predictions, cell.task.level)
+    sign = -1 if BETTER[cell.task.metric] == 'lower' else 1
 
     def score(order: np.ndarray) -> float:
         if kind == 'embedding':
             about = {**predictions, 'group': predictions['group'][order]}
-            each = metrics.per_subject(kind, cell.task.metric, outputs, y[order], subjects, about)
+            each = per_subject(kind, cell.task.metric, outputs, y[order], subjects, about)
             return float(np.mean(list(each.values())))
-        return sign * (metrics.evaluate(kind, outputs, y[order])[cell.task.metric] or 0.0)
+        return sign * (evaluate(kind, outputs, y[order])[cell.task.metric] or 0.0)
 
     rng, true = np.random.default_rng(1), score(np.arange(len(y)))
     return float(np.mean([score(rng.permutation(len(y))) >= true for _ in range(SHUFFLES)]))
@@ -62,13 +64,15 @@ def luck(cell: Cell, predictions: dict[str, np.ndarray]) -> float:
 
 @pytest.mark.parametrize('name', TASKS)
 def test_above_chance_with_targets_and_at_chance_with_shuffled_ones(context, name, monkeypatch):
-    (choice,) = (plan.choose_dataset(t, d, None, context.workdir, 'auto') for t, d in plan.select_tasks(name))
+    (choice,) = (cells.choose_dataset(t, d, None, context.workdir, 'auto') for t, d in select.select_tasks(name))
     assert choice.dataset.simulated
-    (cell,) = plan.make_cells([choice], plan.select_models(BEST.get(name, 'eegnet')), ())
+    (cell,) = cells.make_cells([choice], select.select_models(BEST.get(name, 'eegnet')), ())
     prepared, compiler, found = stages.prepare(cell, context), stages.Compiler(), []
-    write = results.write
+    write = result_file.write
     monkeypatch.setattr(
-        results, 'write', lambda home, facts, predictions: found.append(predictions) or write(home, facts, predictions)
+        result_file,
+        'write',
+        lambda home, facts, predictions: found.append(predictions) or write(home, facts, predictions),
     )
     (result,) = stages.train(cell, prepared, [33], compiler, context)
     assert result['simulated']

@@ -48,7 +48,7 @@ def test_scores_of_guesses_spread_as_is_said(metric: str) -> None:
     rng = np.random.default_rng(0)
     y = np.repeat([0, 1, 2][: 2 + (metric == 'bal_acc')], [20, 90, 40][: 2 + (metric == 'bal_acc')])
     guesses = rng.standard_normal((2000, len(y), len(set(y))))
-    scores = [CHECK.metrics.evaluate('classes', g, y)[metric] for g in guesses]
+    scores = [CHECK.evaluate('classes', g, y)[metric] for g in guesses]
     assert np.std(scores) == pytest.approx(CHECK.spread(metric, y), rel=0.06)
 
 

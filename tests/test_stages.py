@@ -11,13 +11,17 @@ import numpy as np
 import pytest
 import small
 
-from jbench import fit, plan, provenance, results, run, stages
-from jbench.data import prepared_set, workers
-from jbench.fit import Interrupted
+from jbench import run, stages
+from jbench.context import Context
+from jbench.data.load import prepared_set
+from jbench.data.prepare import workers
 from jbench.models import MODELS
-from jbench.overrides import override
-from jbench.progress import Progress, StopSignal
-from jbench.spec import Cell
+from jbench.plan import cells, select
+from jbench.progress import Interrupted, Progress, StopSignal
+from jbench.results import record, result_file
+from jbench.spec.cell import Cell
+from jbench.spec.overrides import override
+from jbench.train import fit
 
 BASE = ['--task=p3', '--debug', '--seeds=33']
 
@@ -30,9 +34,9 @@ def data(tmp_path_factory):
 @pytest.fixture
 def few(monkeypatch):
     """P3 on six simulated subjects."""
-    six = {'SimulatedP3': dataclasses.replace(plan.datasets()['SimulatedP3'], n_subjects=6, n_recordings=6)}
-    known = {**plan.datasets(), **six}
-    monkeypatch.setattr(plan, 'datasets', lambda: known)
+    six = {'SimulatedP3': dataclasses.replace(select.datasets()['SimulatedP3'], n_subjects=6, n_recordings=6)}
+    known = {**select.datasets(), **six}
+    monkeypatch.setattr(select, 'datasets', lambda: known)
 
 
 def stored(workdir):
@@ -51,7 +55,7 @@ def test_a_cell_that_breaks_is_named_and_the_others_run(few, tmp_path, monkeypat
     def broken(*args):
         raise ZeroDivisionError('for the test')
 
-    monkeypatch.setattr('jbench.models.classical.cov_ts_lr', broken)
+    monkeypatch.setattr('jbench.models.baselines.classical.cov_ts_lr', broken)
     assert run.main([*BASE, '--model=cov_ts_lr,dummy', f'--workdir={tmp_path}']) == 1
     said = capsys.readouterr()
     assert 'failed: p3/SimulatedP3 cov_ts_lr: ZeroDivisionError: for the test' in said.err
@@ -68,8 +72,8 @@ def test_a_task_without_data_does_not_keep_others_from_running(few, tmp_path, ca
 
 
 def test_all_leaves_out_what_cannot_run_here_and_says_so(few, tmp_path, monkeypatch, capsys):
-    known = {n: plan.tasks()[n] for n in ('p3', 'zyma_arithmetic', 'fmri/image', 'emg/typing')}
-    monkeypatch.setattr(plan, 'tasks', lambda: known)
+    known = {n: select.tasks()[n] for n in ('p3', 'zyma_arithmetic', 'fmri/image', 'emg/typing')}
+    monkeypatch.setattr(select, 'tasks', lambda: known)
     argv = ['--task=all', '--debug', '--simulated=yes', '--seeds=33', f'--workdir={tmp_path}']
     assert run.main(argv) == 0
     said = capsys.readouterr().err
@@ -82,9 +86,9 @@ def test_all_leaves_out_what_cannot_run_here_and_says_so(few, tmp_path, monkeypa
 
 
 def test_a_group_of_which_no_model_fits_is_refused(tmp_path, monkeypatch, capsys):
-    odd = dataclasses.replace(plan.tasks()['p3'][-1], paradigm='fmri')  # which no network of muscles fits
-    monkeypatch.setattr(plan, 'tasks', lambda: {'p3': (odd,)})
-    monkeypatch.setattr(plan, 'MODELS', {'emg2qwerty': plan.MODELS['emg2qwerty']})
+    odd = dataclasses.replace(select.tasks()['p3'][-1], paradigm='fmri')  # which no network of muscles fits
+    monkeypatch.setattr(select, 'tasks', lambda: {'p3': (odd,)})
+    monkeypatch.setattr(select, 'MODELS', {'emg2qwerty': MODELS['emg2qwerty']})
     argv = ['--task=p3', '--model=classic', '--simulated=yes', '--dry_run', f'--workdir={tmp_path}']
     assert run.main(argv) == 2 and 'no model of --model=classic fits' in capsys.readouterr().err
 
@@ -95,9 +99,9 @@ def test_an_estimator_stops_when_asked(few, tmp_path, monkeypatch):
             return True
 
     with Progress() as progress:
-        context = stages.Context(tmp_path, None, progress, Stopped(), 'resume')
-        (choice,) = (plan.choose_dataset(t, d, None, tmp_path, 'auto') for t, d in plan.select_tasks('p3'))
-        (cell,) = plan.make_cells([choice], plan.select_models('dummy'), ())
+        context = Context(tmp_path, None, progress, Stopped(), 'resume')
+        (choice,) = (cells.choose_dataset(t, d, None, tmp_path, 'auto') for t, d in select.select_tasks('p3'))
+        (cell,) = cells.make_cells([choice], select.select_models('dummy'), ())
         folder, seconds = stages.prepare(cell, context._replace(stop=StopSignal()))
         with pytest.raises(Interrupted):
             stages.train(cell, (folder, seconds), [33], stages.Compiler(), context)
@@ -111,8 +115,8 @@ def test_outputs_that_are_no_numbers_are_no_score():
 
 def zyma(data, subjects):
     """A set whose folder held two recordings of each subject, and the cell that asks for it."""
-    task = plan.tasks()['mental_arithmetic'][-1]
-    dataset = plan.datasets()[task.datasets[0]]
+    task = select.tasks()['mental_arithmetic'][-1]
+    dataset = select.datasets()[task.datasets[0]]
     manifest = {**data.manifest, 'found': [s for s in subjects for _ in range(2)], 'notes': []}
     return Cell(task=task, dataset=dataset, spec=MODELS['dummy']), dataclasses.replace(data, manifest=manifest)
 
@@ -128,14 +132,14 @@ def zyma(data, subjects):
 def test_partial_is_what_misses_of_the_subjects_that_count(data, subjects, partial):
     cell, found = zyma(data, [f'Subject{k:02d}' for k in subjects])
     as_published = dataclasses.replace(cell, task=override(cell.task, 'recipe.published', True))
-    protocol = provenance._protocol(as_published, found)
+    protocol = record._protocol(as_published, found)
     assert protocol['partial'] == partial
     assert protocol['suite'] == (None if partial else 'eeg-core-1.0')
     ours = None if partial else 'jbench-core'  # without the choices of the reference
-    assert provenance._protocol(cell, found) == {**protocol, 'suite': ours}
+    assert record._protocol(cell, found) == {**protocol, 'suite': ours}
     more = dataclasses.replace(as_published, dataset=dataclasses.replace(cell.dataset, name=cell.task.datasets[1]))
     full = 'eeg-full-1.0' if len(subjects) == cell.dataset.n_subjects else None  # here nobody is excluded
-    assert provenance._protocol(more, found)['suite'] == full
+    assert record._protocol(more, found)['suite'] == full
 
 
 def test_a_view_reads_what_is_asked(data):
@@ -148,8 +152,8 @@ def test_a_view_reads_what_is_asked(data):
 def test_rescoring_what_a_run_left_gives_the_same(few, tmp_path):
     assert run.main([*BASE, '--model=dummy', f'--workdir={tmp_path}']) == 0
     (path,) = tmp_path.glob('results/*/*/*/*/seed33.json')
-    again = results.rescore(path)
-    assert {k: results.read(path)[k] for k in again} == again
+    again = result_file.rescore(path)
+    assert {k: result_file.read(path)[k] for k in again} == again
 
 
 @pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])

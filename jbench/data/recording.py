@@ -6,7 +6,9 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from jbench.spec import Crop, Dataset, RequestError
+from jbench.spec.dataset import Dataset
+from jbench.spec.errors import RequestError
+from jbench.spec.task import Crop
 
 if TYPE_CHECKING:
     import mne
@@ -122,7 +124,7 @@ def event_table(recording: Recording, ref: RecordingRef, dataset: Dataset) -> di
     """
     import numpy as np
 
-    from jbench.data.targets import as_text
+    from jbench.data.events import as_text
 
     events, raw = recording.events, recording.raw
     onset = np.concatenate([[0.0], events['onset']])

@@ -10,18 +10,16 @@ column; an integer column has none missing (where some rows lack a number, the c
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from jbench.data import encoders
-from jbench.sequences import NONE
-from jbench.spec import Classes, Embedding, Keystrokes, Labels, RequestError, StateClasses, Target, Value, unknown
-
-Table = Mapping[str, np.ndarray]
-INTEGER = re.compile(r'[+-]?[0-9]+')
+from jbench.data.events import Table, as_text, column, overlapping, present, unique_sorted
+from jbench.data.stimuli import encoders
+from jbench.metrics.keystrokes import NONE
+from jbench.spec.errors import RequestError, unknown
+from jbench.spec.task import Classes, Embedding, Keystrokes, Labels, StateClasses, Target, Value
 
 
 class Encoded(NamedTuple):
@@ -30,55 +28,6 @@ class Encoded(NamedTuple):
     y: np.ndarray  # int64 [N] | float32 [N, K] (labels), [N, 1] (value) | int32 [N, length] (keystrokes)
     classes: tuple[str, ...]  # what 0..K-1 stand for (of an embedding: the stimuli); empty for a value
     groups: tuple[str, ...] = ()  # of each window: what is to be retrieved (embedding)
-
-
-def present(column: np.ndarray) -> np.ndarray:
-    """Where a column of an event table holds a value: bool, same shape (missing: '' for text, nan for floats)."""
-    if column.dtype.kind == 'f':
-        return np.asarray(~np.isnan(column))
-    if column.dtype.kind == 'U':
-        return np.asarray(column != '')
-    return np.ones(column.shape, bool)
-
-
-def as_text(value: Any) -> str:
-    """A label as text: numbers that are whole lose their decimals (1.0 -> '1'), so that a code reads alike in an
-    integer, a float and a text column; nan is ''."""
-    if isinstance(value, float | np.floating):
-        if np.isnan(value):
-            return ''
-        return str(int(value)) if float(value).is_integer() else repr(float(value))
-    return str(value)
-
-
-def unique_sorted(labels: Iterable[str]) -> tuple[str, ...]:
-    """The distinct labels in class order: by code point, or by value if every one is an integer ('2' before '10')."""
-    found = set(labels)
-    if all(INTEGER.fullmatch(v) for v in found):
-        return tuple(sorted(found, key=lambda v: (int(v), v)))
-    return tuple(sorted(found))
-
-
-def column(events: Table, name: str) -> np.ndarray:
-    """A column of the table. Raises: RequestError with the columns there are."""
-    if name not in events:
-        raise unknown('column of the event table', name, events)
-    return np.asarray(events[name])
-
-
-def overlapping(events: Table, kind: str, onset: float, duration: float) -> np.ndarray:
-    """Rows of the events that are in a window: int [n].
-
-    NeuralBench's rule: starts before the window stops and stops after it starts (both strict: touching is outside).
-
-    Args:
-        events: table of one recording.
-        kind: event type.
-        onset, duration: of the window, s.
-    """
-    start = column(events, 'onset')
-    inside = (start < onset + duration) & (start + column(events, 'duration') > onset)
-    return np.flatnonzero(inside & (column(events, 'type') == kind))
 
 
 def collect(target: Target, events: Table, trigger_row: int, onset: float, duration: float) -> Any:
@@ -167,32 +116,6 @@ def encode(target: Target, raw: Sequence[Any], *, classes: Sequence[str] | None 
         return Encoded(counts[:, :-1].argmax(1), known)
     counts[:, -1] = counts[:, :-1].sum(1) == 0
     return Encoded(counts.argmax(1), (*known, '(none)'))
-
-
-def class_weights(y: np.ndarray, kind: str, *, n_out: int | None = None) -> np.ndarray:
-    """Loss weights against class imbalance, from the training windows.
-
-    Args:
-        y: int [N] for 'classes' and 'state'; 0/1 [N, K] for 'labels'.
-        kind: of the target.
-        n_out: number of classes, where the last ones may have no window.
-    Returns:
-        float32 [K]. Classes: scikit-learn's 'balanced' rule N / (number of observed classes * count), 1 for a class
-        without windows. Labels: n_negative / n_positive, 1 for a label without a positive window.
-    Raises:
-        ValueError: the kind has no classes, or y is empty.
-    """
-    y = np.asarray(y)
-    if not y.size:
-        raise ValueError('class weights of no window')
-    if kind == 'labels':
-        positive = (y > 0).sum(0)
-        return np.where(positive > 0, (len(y) - positive) / np.maximum(positive, 1), 1.0).astype(np.float32)
-    if kind not in ('classes', 'state'):
-        raise ValueError(f'targets of kind {kind!r} have no class weights')
-    counts = np.bincount(y, minlength=n_out or 0)
-    seen = counts > 0
-    return np.where(seen, len(y) / (seen.sum() * np.maximum(counts, 1)), 1.0).astype(np.float32)
 
 
 def scaling(y: np.ndarray, counts: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from jbench.data.targets import Table, as_text, column, present
-from jbench.spec import Classes, Labels, RequestError, StateClasses, Target, Trim, Where, Window
+from jbench.data.events import Table, as_text, column, present
+from jbench.spec.errors import RequestError
+from jbench.spec.task import Classes, Labels, StateClasses, Target, Trim, Where, Window
 
 SHIFT = 20  # id of a window = recording << 20 | window
 

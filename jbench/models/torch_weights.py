@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
 from operator import getitem
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from jbench.spec import RequestError
+from jbench.spec.errors import RequestError
 
-if TYPE_CHECKING:
-    from jbench.models.blocks import Model, Variables
+Variables = dict[str, Any]  # {'params': pytree, 'batch_stats': pytree (batch statistics)}
 
 
 class Tensor(NamedTuple):
@@ -31,8 +28,8 @@ def batch_norm_tensors(name: str, path: tuple[str, ...], features: int) -> list[
     return [
         Tensor(f'{name}.weight', (features,), ('params', *path, 'scale')),
         Tensor(f'{name}.bias', (features,), ('params', *path, 'bias')),
-        Tensor(f'{name}.running_mean', (features,), ('state', *path, 'mean')),
-        Tensor(f'{name}.running_var', (features,), ('state', *path, 'var')),
+        Tensor(f'{name}.running_mean', (features,), ('batch_stats', *path, 'mean')),
+        Tensor(f'{name}.running_var', (features,), ('batch_stats', *path, 'var')),
         Tensor(f'{name}.num_batches_tracked', (), ()),
     ]
 
@@ -53,7 +50,7 @@ def layer_norm_tensors(name: str, path: tuple[str, ...], features: int) -> list[
     ]
 
 
-def own_tensors(variables: Variables) -> list[Tensor]:
+def plain_tensors(variables: Variables) -> list[Tensor]:
     """Each array of variables (or of their shapes) under its own path, as 'params.conv.kernel'."""
     from flax.traverse_util import flatten_dict
 
@@ -113,33 +110,3 @@ def _faults(tensors: Sequence[Tensor], found: Mapping[str, np.ndarray]) -> list[
         elif tensor.path and not np.isfinite(array).all():
             faults.append(f'not finite: {name}')
     return faults
-
-
-def load(model: Model, path: str | Path) -> Variables:
-    """Variables of `model` from a safetensors file of its PyTorch reference.
-
-    Raises: RequestError where the file is absent, damaged, or does not hold exactly the tensors of the network.
-    """
-    from safetensors import SafetensorError
-    from safetensors.numpy import load_file
-
-    if not Path(path).is_file():
-        raise RequestError(f'no weights at {path}: expected a safetensors file')
-    try:
-        found = load_file(path)
-    except SafetensorError as error:
-        raise RequestError(f'{path} is not a complete safetensors file: {error}') from error
-    try:
-        return model.from_torch(found)
-    except RequestError as error:
-        raise RequestError(f'{path}: {error}') from error
-
-
-def save(model: Model, variables: Variables, path: str | Path) -> None:
-    """Writes the variables as a safetensors file under PyTorch names; the file appears complete or not at all."""
-    from safetensors.numpy import save_file
-
-    path = Path(path)
-    partial = path.with_name(path.name + '.partial')
-    save_file(model.to_torch(variables), partial, metadata={'format': 'pt'})
-    os.replace(partial, path)

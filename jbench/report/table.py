@@ -20,7 +20,7 @@ def rows(results: Iterable[Mapping[str, Any]]) -> list[Row]:
     """One row for each (task, version, dataset, model, key), sorted by those names.
 
     Args:
-      results: dicts as `jbench.results.read` gives them.
+      results: dicts as `jbench.results.result_file.read` gives them.
 
     Returns: dicts of plain values, scores as fractions: `task, task_version, dataset, simulated, model, key, metric,
       better, scores {seed: score or None}, mean, sd` (ddof 1; None for one seed), `interval` (95 % of the mean over
@@ -95,7 +95,8 @@ def format_score(value: float | None, metric: str) -> str:
 
 def _row(results: Sequence[Mapping[str, Any]]) -> Row:
     """The row of one cell, from the results of its seeds."""
-    from jbench import metrics
+    from jbench.metrics import uncertainty
+    from jbench.metrics.score import BOUNDS
 
     done = [r for r in results if r['headline']['value'] is not None]
     first = (done or results)[0]
@@ -104,8 +105,8 @@ def _row(results: Sequence[Mapping[str, Any]]) -> Row:
     subjects = _over_seeds(r['per_subject'] for r in done)
     levels = [r['normalised'] for r in done if r['normalised'] is not None]
     floor = head['chance_over_subjects']
-    differs = None if floor is None else metrics.differs_from_chance(subjects, floor)
-    interval = metrics.interval(subjects, metrics.BOUNDS[head['name']])
+    differs = None if floor is None else uncertainty.differs_from_chance(subjects, floor)
+    interval = uncertainty.interval(subjects, BOUNDS[head['name']])
     return {
         **{k: first[k] for k in ('task', 'task_version', 'dataset', 'simulated', 'model', 'key', 'chance')},
         'metric': head['name'],

@@ -7,19 +7,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from jbench.spec import (
-    ByBlock,
-    ByGroup,
-    Classes,
-    Exclusion,
-    Override,
-    Predefined,
-    Recipe,
-    SignalSpec,
-    Task,
-    Where,
-    Window,
-)
+from jbench.spec.overrides import Override
+from jbench.spec.task import ByBlock, ByGroup, Classes, Exclusion, Predefined, Recipe, SignalSpec, Task, Where, Window
 
 CALIBRATION = (
     Where(field='run', values=tuple(f'{k}train' for k in range(1, 10))),

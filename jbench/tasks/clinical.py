@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from jbench.spec import ByGroup, Classes, Crop, Labels, Predefined, Recipe, SignalSpec, StateClasses, Task, Window
+from jbench.spec.task import ByGroup, Classes, Crop, Labels, Predefined, Recipe, SignalSpec, StateClasses, Task, Window
 
 TILES = Window(trigger='Eeg', duration=5.0, stride=5.0)  # of a recording
 BY_DIAGNOSIS = ByGroup(stratify='diagnosis')

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from jbench.spec import (
+from jbench.spec.task import (
     ByGroup,
     BySimilarity,
     Classes,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jbench.spec import Keystrokes, Recipe, SignalSpec, Task, Where, Window
+from jbench.spec.task import Keystrokes, Recipe, SignalSpec, Task, Where, Window
 
 TASKS = (
     Task(

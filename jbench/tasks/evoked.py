@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from jbench.spec import ByBlock, ByGroup, Classes, Predefined, Recipe, SignalSpec, Task, Where, Window
+from jbench.spec.task import ByBlock, ByGroup, Classes, Predefined, Recipe, SignalSpec, Task, Where, Window
 
 WINDOW = Window(start=-0.2, duration=1.0)
 SIGNAL = SignalSpec(baseline=(0.0, 0.2))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from jbench.spec import SignalSpec, Window
+from jbench.spec.task import SignalSpec, Window
 from jbench.tasks.cognitive import DISTINCT, UNSEEN
 from jbench.tasks.cognitive import IMAGE as EEG_IMAGE
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from jbench.spec import Classes, Exclusion, Recipe, Task, Where, Window
+from jbench.spec.task import Classes, Exclusion, Recipe, Task, Where, Window
 
 TILES = Window(trigger='Eeg', duration=5.0, stride=5.0)  # of a recording
 HARD_OR_EASY = Classes(mapping=(('0', 0), ('1', 1), ('2', 1)))  # hard and extremely hard are one class

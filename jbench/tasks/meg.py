@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from jbench.spec import Exclusion, SignalSpec
+from jbench.spec.task import Exclusion, SignalSpec
 from jbench.tasks.cognitive import DISTINCT, UNSEEN
 from jbench.tasks.cognitive import IMAGE as EEG_IMAGE
 from jbench.tasks.cognitive import TYPING as EEG_TYPING

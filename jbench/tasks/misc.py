@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from jbench.spec import Labels, Predefined, Recipe, Task, Value, Where, Window
+from jbench.spec.task import Labels, Predefined, Recipe, Task, Value, Where, Window
 
 REACTION_TIME = Task(
     name='reaction_time',

@@ -7,7 +7,7 @@ scaling each channel by itself removes.
 
 from __future__ import annotations
 
-from jbench.spec import ByGroup, Classes, Exclusion, Recipe, SignalSpec, Task, Window
+from jbench.spec.task import ByGroup, Classes, Exclusion, Recipe, SignalSpec, Task, Window
 
 # few windows: a higher rate, and patience beyond the noise of a small validation part
 RECIPE = Recipe(lr=1e-3, max_epochs=40, patience=10, class_weights=True)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from jbench.spec import Classes, Crop, Predefined, Recipe, SignalSpec, Task, Value, Where, Window
+from jbench.spec.task import Classes, Crop, Predefined, Recipe, SignalSpec, Task, Value, Where, Window
 
 # published: above 180 s (whole recordings, before they are cropped), which one sample of 2 ms more is
 REST = (Where(field='task', values=('task-RestingState',)), Where(field='duration', least=180.002))

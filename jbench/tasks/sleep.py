@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from jbench.spec import Classes, Recipe, StateClasses, Task, Trim, Value, Where, Window
+from jbench.spec.task import Classes, Recipe, StateClasses, Task, Trim, Value, Where, Window
 
 LABELLED = (Where(field='split', values=('train',)),)  # the test part of its challenge has no labels
 UNTIL_SLEEP = Value(field='n2_onset', until=True, clip=(0.0, 600.0))

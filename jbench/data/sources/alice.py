@@ -14,9 +14,9 @@ import wave
 from pathlib import Path
 from typing import Any
 
-from jbench.data import bids
+from jbench.data.formats import bids
 from jbench.data.recording import Finding, Recording, RecordingRef
-from jbench.spec import Dataset
+from jbench.spec.dataset import Dataset
 
 DATASETS = (
     Dataset(
@@ -58,7 +58,7 @@ def read(ref: RecordingRef) -> Recording | Finding:
     import mne
     from scipy.io import loadmat
 
-    from jbench.data import texts
+    from jbench.data.formats.words import columns, with_sentences
 
     bad = bids.check_signal(ref.files[0])
     if bad:
@@ -83,9 +83,9 @@ def read(ref: RecordingRef) -> Recording | Finding:
     spoken = {int(float(row['Order'])): row for row in story}
     sfreq, order = float(raw.info['sfreq']), names.index('Order') - len(names)
     words = [_word(spoken[int(row[order])], (row[0] - 1 - row[2]) / sfreq) for row in table['trl']]
-    rows = texts.with_sentences(sorted(words, key=lambda word: word['onset']))
+    rows = with_sentences(sorted(words, key=lambda word: word['onset']))
     sounds = _sounds(ref, words)
-    events = texts.columns([*({k: v for k, v in row.items() if k not in ('segment', 'at')} for row in rows), *sounds])
+    events = columns([*({k: v for k, v in row.items() if k not in ('segment', 'at')} for row in rows), *sounds])
     return Recording(raw.set_annotations(None), events)
 
 

@@ -17,9 +17,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jbench.data.edf import check_edf
+from jbench.data.formats.edf import check_edf
 from jbench.data.recording import Finding, Recording, RecordingRef
-from jbench.spec import Dataset, Download, MissingExtraError
+from jbench.spec.dataset import Dataset, Download
+from jbench.spec.errors import MissingExtraError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -137,9 +138,9 @@ def _read_consumer(ref: RecordingRef) -> Recording | Finding:
     raw.set_channel_types({c: 'misc' for c in raw.ch_names if c not in montage.ch_names}, on_unit_change='ignore')
     raw.set_montage(montage, on_missing='ignore')
     marks = [str(d).split(',') for d in raw.annotations.description]
-    odd = [','.join(mark) for mark in marks if len(mark) != 4 or not re.fullmatch(r'-?\d+', mark[1])]
-    if odd or not marks:
-        found, expected = odd[0] if odd else 'none', 'label,number,deleted,index'
+    unexpected = [','.join(mark) for mark in marks if len(mark) != 4 or not re.fullmatch(r'-?\d+', mark[1])]
+    if unexpected or not marks:
+        found, expected = unexpected[0] if unexpected else 'none', 'label,number,deleted,index'
         return Finding(ref.where, 'annotations must name a picture', found, expected, 'use the original file')
     events = {
         'onset': np.array(raw.annotations.onset, float),

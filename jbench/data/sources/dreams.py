@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from jbench.data.contract import check_file
+from jbench.data.formats.check_file import check_file
 from jbench.data.recording import Finding, Recording, RecordingRef
-from jbench.spec import Dataset
+from jbench.spec.dataset import Dataset
 
 DATASETS = (
     Dataset(

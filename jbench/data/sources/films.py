@@ -15,9 +15,9 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jbench.data.contract import check_file
+from jbench.data.formats.check_file import check_file
 from jbench.data.recording import Finding, Recording, RecordingRef
-from jbench.spec import Dataset, Download
+from jbench.spec.dataset import Dataset, Download
 
 if TYPE_CHECKING:
     import mne
@@ -129,10 +129,10 @@ def _read_clips(ref: RecordingRef) -> Recording | Finding:
         found = f'{list(file.shape)}, {len(names)} electrodes, labels {list(labels.shape)}'
         expected = f'[{N_BLOCKS}, electrodes, samples], and labels {[N_BLOCKS, N_PARTS]}'
         return Finding(ref.where, 'blocks, electrodes and labels must fit', found, expected, 'use the original files')
-    odd = labels[~np.isin(labels, np.arange(1, len(CONCEPTS) + 1))]
-    if odd.size:
+    unexpected = labels[~np.isin(labels, np.arange(1, len(CONCEPTS) + 1))]
+    if unexpected.size:
         rule, expected = 'each part must show a known concept', f'1 to {len(CONCEPTS)}'
-        return Finding(ref.files[2], rule, f'{odd[0]:g}', expected, 'use the original file')
+        return Finding(ref.files[2], rule, f'{unexpected[0]:g}', expected, 'use the original file')
     concepts = [CONCEPTS[int(k) - 1] for k in labels[block] for _ in range(N_CLIPS)]
     part, clip = np.divmod(np.arange(N_PARTS * N_CLIPS), N_CLIPS)
     info = mne.create_info(names, CLIPS.sfreq[0], 'eeg')
@@ -170,9 +170,13 @@ def _read_emotions(ref: RecordingRef) -> Recording | Finding:
     names = [str(d) for d in marks.description]
     clips = [k for k, name in enumerate(names) if name.isdecimal() and 1 <= int(name) <= len(EMOTION)]
     numbers = [int(names[k]) for k in clips]
-    odd = [names[k] for k in clips if names[k + 1 : k + 3] != ['101', '102']]
-    if odd or sorted(numbers) != list(range(1, len(EMOTION) + 1)):
-        found = f'clip {odd[0]} without them' if odd else f'clips {", ".join(map(str, sorted(numbers))) or "none"}'
+    unexpected = [names[k] for k in clips if names[k + 1 : k + 3] != ['101', '102']]
+    if unexpected or sorted(numbers) != list(range(1, len(EMOTION) + 1)):
+        found = (
+            f'clip {unexpected[0]} without them'
+            if unexpected
+            else f'clips {", ".join(map(str, sorted(numbers))) or "none"}'
+        )
         expected = f'clips 1 to {len(EMOTION)} once, each followed by 101 and 102'
         return Finding(ref.files[1], 'each clip must begin and end', found, expected, 'use the original file')
     start, stop = (np.array([marks.onset[k + n] for k in clips], float) for n in (1, 2))

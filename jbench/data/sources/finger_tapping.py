@@ -10,9 +10,10 @@ import re
 from importlib.util import find_spec
 from pathlib import Path
 
-from jbench.data.contract import check_file
+from jbench.data.formats.check_file import check_file
 from jbench.data.recording import Finding, Recording, RecordingRef
-from jbench.spec import Dataset, MissingExtraError
+from jbench.spec.dataset import Dataset
+from jbench.spec.errors import MissingExtraError
 
 DATASETS = (
     Dataset(

@@ -10,10 +10,10 @@ import re
 from functools import lru_cache
 from pathlib import Path
 
-from jbench.data import bold
-from jbench.data.bold import Layout, Row
+from jbench.data.formats import fmri_surface
+from jbench.data.formats.fmri_surface import Layout, Row
 from jbench.data.recording import Finding, Recording, RecordingRef
-from jbench.spec import Dataset, Download
+from jbench.spec.dataset import Dataset, Download
 
 BOLD5000, THINGS, NSD = 'Chang2019Bold5000', 'Hebart2023ThingsBold', 'Allen2022MassiveRaw'
 TR = {BOLD5000: 2.0, THINGS: 1.5, NSD: 1.6}  # s between volumes
@@ -38,10 +38,10 @@ DATASETS = (
         device='fmri',
         n_subjects=4,
         n_recordings=510,
-        n_chans=2 * bold.N_VERTICES,
+        n_chans=2 * fmri_surface.N_VERTICES,
         sfreq=(1 / TR[BOLD5000],),
         event_types=('Image',),
-        amplitude=bold.AMPLITUDE,
+        amplitude=fmri_surface.AMPLITUDE,
         licence='CC0-1.0',
         citation='Chang et al. (2019), Scientific Data 6, 49',
         host='openneuro.org/datasets/ds001499',
@@ -56,10 +56,10 @@ DATASETS = (
         device='fmri',
         n_subjects=3,
         n_recordings=359,
-        n_chans=2 * bold.N_VERTICES,
+        n_chans=2 * fmri_surface.N_VERTICES,
         sfreq=(1 / TR[THINGS],),
         event_types=('Image',),
-        amplitude=bold.AMPLITUDE,
+        amplitude=fmri_surface.AMPLITUDE,
         licence='CC0-1.0',
         citation='Hebart et al. (2023), eLife 12, e82580',
         host='openneuro.org/datasets/ds004192',
@@ -75,10 +75,10 @@ DATASETS = (
         device='fmri',
         n_subjects=8,
         n_recordings=3408,
-        n_chans=2 * bold.N_VERTICES,
+        n_chans=2 * fmri_surface.N_VERTICES,
         sfreq=(1 / TR[NSD],),
         event_types=('Image',),
-        amplitude=bold.AMPLITUDE,
+        amplitude=fmri_surface.AMPLITUDE,
         licence='custom https://cvnlab.slite.page/p/IB6BSeW_7o/Terms-and-Conditions',
         citation='Allen et al. (2022), Nature Neurosci. 25(1), 116-126',
         host='naturalscenesdataset.org',
@@ -94,14 +94,14 @@ DATASETS = (
 def recordings(dataset: Dataset, root: Path) -> list[RecordingRef]:
     """One reference a prepared run, by subject, session and run."""
     more = {BOLD5000: (root / REPEATED,), NSD: (root / DESIGN,)}.get(dataset.name, ())
-    return bold.recordings(dataset.name, root, LAYOUTS[dataset.name], more)
+    return fmri_surface.recordings(dataset.name, root, LAYOUTS[dataset.name], more)
 
 
 def read(ref: RecordingRef) -> Recording | Finding:
     """The vertices of fsaverage5 in scanner units, without linear trend. Events: `Image` with `filepath` (below the
     folder of the dataset) and `split`: test for the pictures that were shown repeatedly (of NSD, to all)."""
     if ref.dataset == THINGS:
-        return bold.read(ref, TR[THINGS], _of_things)
+        return fmri_surface.read(ref, TR[THINGS], _of_things)
     extra = ref.files[-1]
     if not Path(extra).exists():
         what = 'which pictures are of the test part must be there'
@@ -111,9 +111,9 @@ def read(ref: RecordingRef) -> Recording | Finding:
         if not any(re.fullmatch(r'[^<>]+\.\w+', name) for name in repeated):
             found = next(iter(repeated), 'an empty file')[:60]
             return Finding(extra, 'the list must name the test pictures', found, 'a file name a line', 'fetch it again')
-        return bold.read(ref, TR[BOLD5000], lambda row: _of_bold5000(row, repeated))
+        return fmri_surface.read(ref, TR[BOLD5000], lambda row: _of_bold5000(row, repeated))
     shared = _shared(extra)
-    return bold.read(ref, TR[NSD], lambda row: _of_nsd(row, shared))
+    return fmri_surface.read(ref, TR[NSD], lambda row: _of_nsd(row, shared))
 
 
 def _of_things(row: Row) -> tuple[str, str] | None:

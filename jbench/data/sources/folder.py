@@ -14,9 +14,10 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jbench.data import bids
+from jbench.data.formats import bids
 from jbench.data.recording import Finding, Recording, RecordingRef
-from jbench.spec import Dataset, RequestError
+from jbench.spec.dataset import Dataset
+from jbench.spec.errors import RequestError
 
 if TYPE_CHECKING:
     import mne

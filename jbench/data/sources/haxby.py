@@ -10,9 +10,10 @@ from __future__ import annotations
 from importlib.util import find_spec
 from pathlib import Path
 
-from jbench.data.contract import check_file
+from jbench.data.formats.check_file import check_file
 from jbench.data.recording import Finding, Recording, RecordingRef
-from jbench.spec import Dataset, MissingExtraError
+from jbench.spec.dataset import Dataset
+from jbench.spec.errors import MissingExtraError
 
 DATASETS = (
     Dataset(
@@ -65,9 +66,9 @@ def read(ref: RecordingRef) -> Recording | Finding:
 
     bold, mask = (np.asarray(nibabel.nifti1.load(path).dataobj, float) for path in ref.files[:2])
     rows = [line.split() for line in Path(ref.files[2]).read_text().splitlines()]
-    odd = [k for k, row in enumerate(rows, 1) if len(row) != 2 or not row[1].isdecimal()]
-    if odd:
-        found = f'in line {odd[0]} {" ".join(rows[odd[0] - 1])!r}'
+    unexpected = [k for k, row in enumerate(rows, 1) if len(row) != 2 or not row[1].isdecimal()]
+    if unexpected:
+        found = f'in line {unexpected[0]} {" ".join(rows[unexpected[0] - 1])!r}'
         return Finding(ref.files[2], 'each line must name one volume', found, 'label and run', 'use the original file')
     runs = np.array([int(run) for _, run in rows])
     if bold.shape[:3] != mask.shape or len(rows) != bold.shape[3] or (np.bincount(runs) != N_VOLUMES).any():

@@ -5,9 +5,9 @@ from __future__ import annotations
 import string
 from pathlib import Path
 
-from jbench.data import edf
+from jbench.data.formats import edf
 from jbench.data.recording import Finding, Recording, RecordingRef
-from jbench.spec import Dataset, Download
+from jbench.spec.dataset import Dataset, Download
 
 DATASETS = (
     Dataset(
@@ -81,16 +81,16 @@ def _keys(path: Path) -> list[tuple[float, float, str]] | Finding:
         rows = []
     for number, row in rows:
         if len(row) <= max(wanted):
-            said = f'line {number} of {len(row)} values under {len(head)} columns'
-            return Finding(str(path), 'each line must have all columns', said, expected, remedy)
+            fault = f'line {number} of {len(row)} values under {len(head)} columns'
+            return Finding(str(path), 'each line must have all columns', fault, expected, remedy)
         onset, duration, value, key = (row[k].strip() for k in wanted)
         if value.startswith('keystroke_') and key in KEYS:
             try:
                 found.append((float(onset), 0.0 if duration in ('', 'n/a') else float(duration), key))
             except ValueError as error:
-                said = f'line {number}: {error}'
-                return Finding(str(path), 'times of keys must be numbers', said, 's from the start', remedy)
+                fault = f'line {number}: {error}'
+                return Finding(str(path), 'times of keys must be numbers', fault, 's from the start', remedy)
     if found:
         return found
-    rule, said = 'a table of keystrokes must lie beside the recording', 'none that can be read'
-    return Finding(str(path), rule, said, expected, remedy)
+    rule, fault = 'a table of keystrokes must lie beside the recording', 'none that can be read'
+    return Finding(str(path), rule, fault, expected, remedy)

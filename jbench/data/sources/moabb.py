@@ -22,9 +22,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jbench.data.moabb_events import event_table
+from jbench.data.formats.moabb_events import event_table
 from jbench.data.recording import Finding, Recording, RecordingRef
-from jbench.spec import Dataset, Download, MissingExtraError, RequestError, unknown
+from jbench.spec.dataset import Dataset, Download
+from jbench.spec.errors import MissingExtraError, RequestError, unknown
 
 if TYPE_CHECKING:
     import mne
@@ -117,11 +118,11 @@ def fetch(dataset: Dataset, root: Path, report: Callable[[int, int, str], None],
 
     Raises: RequestError for subjects that MOABB cannot fetch, or whose files it cannot read; the others stay.
     """
-    from jbench.data import fs
+    from jbench import files
 
     failed, subjects = [], []
     if len(recordings(dataset, root)) < dataset.n_recordings:
-        fs.make_dir(root)
+        files.make_dir(root)
         with _below(root):
             source = _source(dataset)
             subjects = source.subject_list
@@ -146,7 +147,7 @@ def write_list(dataset: Dataset, root: Path) -> list[str]:
 
     Returns: what kept each other subject from being read. Raises: RequestError where none can be.
     """
-    from jbench.data import fs
+    from jbench import files
 
     text, missing = io.StringIO(), []
     writer = csv.writer(text, lineterminator='\n')
@@ -163,7 +164,7 @@ def write_list(dataset: Dataset, root: Path) -> list[str]:
                 missing.append(f'subject {subject}: {why}')
     if len(missing) == len(subjects):
         raise RequestError(f'{root}: no subject of {dataset.name} could be read; {missing[0] if missing else "none"}')
-    fs.write_atomic(root / LIST, text.getvalue().encode())
+    files.write_atomic(root / LIST, text.getvalue().encode())
     return missing
 
 
@@ -177,7 +178,7 @@ def _named(name: str) -> Dataset:
 @contextlib.contextmanager
 def _offline(root: Path, refused: list[str]) -> Iterator[None]:
     """As `_below`; the hosts that MOABB would ask for other files are noted, and not asked."""
-    from jbench.data.receive import offline
+    from jbench.data.download.http import offline
 
     with _below(root), offline(refused):
         yield

@@ -11,9 +11,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jbench.data.contract import check_file
+from jbench.data.formats.check_file import check_file
 from jbench.data.recording import Finding, Recording, RecordingRef
-from jbench.spec import Dataset
+from jbench.spec.dataset import Dataset
 
 if TYPE_CHECKING:
     import mne

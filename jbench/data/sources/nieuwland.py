@@ -24,9 +24,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jbench.data import bids
+from jbench.data.formats import bids
 from jbench.data.recording import Finding, Recording, RecordingRef
-from jbench.spec import Dataset, Download
+from jbench.spec.dataset import Dataset, Download
 
 if TYPE_CHECKING:
     import mne
@@ -91,7 +91,7 @@ def read(ref: RecordingRef) -> Recording | Finding:
     """A recording in volts. Events `Word` with `text`, `sentence` and `sequence_id`, and `Sentence` over them."""
     import mne
 
-    from jbench.data import texts
+    from jbench.data.formats.words import columns, with_sentences
 
     if ref.files[0].endswith('.bdf'):
         bad = bids.check_signal(ref.files[0])
@@ -111,13 +111,13 @@ def read(ref: RecordingRef) -> Recording | Finding:
     words = []
     for number, sequence in enumerate(_sequences(marks)):
         shown = [(onset, code) for onset, code in sequence if _is_word(code)]
-        said = _sentence([code for _, code in sequence], number, ref.files[1])
-        if len(said) == len(shown):
-            words += [_word(onset, text, number) for (onset, _), text in zip(shown, said, strict=True)]
-    rows = texts.with_sentences(words)
+        spelled = _sentence([code for _, code in sequence], number, ref.files[1])
+        if len(spelled) == len(shown):
+            words += [_word(onset, text, number) for (onset, _), text in zip(shown, spelled, strict=True)]
+    rows = with_sentences(words)
     for row in rows:
         row['text'] = row['text'] if row['type'] == 'Sentence' else _plain(row['text'])
-    return Recording(raw.set_annotations(None), texts.columns([row for row in rows if row['text']]))
+    return Recording(raw.set_annotations(None), columns([row for row in rows if row['text']]))
 
 
 @contextlib.contextmanager
@@ -187,7 +187,7 @@ def _items(archive: str) -> dict[str, dict[int, dict[str, str]]]:
     import io
     import zipfile
 
-    from jbench.data import xlsx
+    from jbench.data.formats import xlsx
 
     with zipfile.ZipFile(archive) as file:
         book = io.BytesIO(file.read(ITEMS))

@@ -6,9 +6,10 @@ import csv
 import re
 from pathlib import Path
 
-from jbench.data.edf import check_edf
+from jbench.data.formats.edf import check_edf
 from jbench.data.recording import Finding, Recording, RecordingRef
-from jbench.spec import Dataset, Download, RequestError
+from jbench.spec.dataset import Dataset, Download
+from jbench.spec.errors import RequestError
 
 ZYMA = Dataset(
     name='Zyma2019Electroencephalograms',
@@ -110,12 +111,12 @@ def _read_zyma(ref: RecordingRef) -> Recording | Finding:
     import numpy as np
 
     raw = mne.io.read_raw_edf(ref.files[0])
-    odd = [c for c in raw.ch_names if not c.startswith(('EEG ', 'ECG '))]
-    if odd:
+    unexpected = [c for c in raw.ch_names if not c.startswith(('EEG ', 'ECG '))]
+    if unexpected:
         return Finding(
             ref.files[0],
             'channel names must begin with their type',
-            ', '.join(odd),
+            ', '.join(unexpected),
             'EEG or ECG, then a name',
             'use the original file',
         )

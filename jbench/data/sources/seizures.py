@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from jbench.data import bids
+from jbench.data.formats import bids
 from jbench.data.recording import Finding, Recording, RecordingRef
-from jbench.spec import Dataset, Download
+from jbench.spec.dataset import Dataset, Download
 
 DATASETS = (
     Dataset(

@@ -1,8 +1,8 @@
 """Simulated stand-ins for the Core datasets of the tasks of NeuralBench: generated in memory, no download, known truth.
 
 They make the whole benchmark run in minutes anywhere; they carry `simulated` everywhere and enter no leaderboard.
-Class names, codes, event types and fields follow the real set; the generator (`jbench/data/simulate.py`, paradigms in
-`paradigms/`) is ours. Departures from the real sets, on purpose and for speed:
+Class names, codes, event types and fields follow the real set; the generator (data/simulation/) is ours. Departures
+from the real sets, on purpose and for speed:
 
 - fewer channels (unless a task names them), at most 256 Hz, short recordings; more subjects with fewer trials each;
 - labels of a subject (a diagnosis, an age, a release) follow from its number: classes are equally frequent;
@@ -16,10 +16,9 @@ Class names, codes, event types and fields follow the real set; the generator (`
 - HBN has five releases, a fifth of the subjects each; rest lasts 190 s;
 - nights of some 14 minutes, evenings of 5 to 13 minutes; all stages come in all of them;
 - artefacts are shallow dipoles; eyes, jaw and neck are where the nearest electrodes are;
-- stimuli are names, and their embeddings are generated too: `vectors` stands in for the encoders;
+- embeddings of stimuli, which are names, are generated too: `vectors` stands in for the encoders;
 - MEG: 24 of Neuromag's 102 places, 128 Hz; the pictures and keys are those of the EEG sets;
-- fMRI: 200 parcels instead of a surface, a picture every 4 to 6 s;
-- EMG: half a minute of drills of the home row a subject, so eight keys, one a finger; the recipe reads them at 1 kHz.
+- fMRI: 200 parcels, a picture every 4 to 6 s; EMG: half a minute of the home row, eight keys, read at 1 kHz.
 
 The recipe that each set carries learns in some hundred steps what the published one (learning rate 1e-4, thousands of
 steps) learns on the real sets. SNR in the titles: variance of what the paradigm adds or changes over variance of
@@ -35,7 +34,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jbench.data.recording import Recording, RecordingRef
-from jbench.spec import Dataset, Override
+from jbench.spec.dataset import Dataset
+from jbench.spec.overrides import Override
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -265,7 +265,7 @@ def paradigm(dataset: str) -> str:
 
 def recordings(dataset: Dataset, root: Path | None) -> list[RecordingRef]:
     """The recordings of a simulated set: subjects 'S01', 'S02', ... and their sessions; `root` is unused."""
-    from jbench.data.paradigms import PARADIGMS
+    from jbench.data.simulation import PARADIGMS
 
     person = PARADIGMS[paradigm(dataset.name)].person
     made_by = ('generator', f'version {VERSION}, seed {SEED}')  # counts as the content of a file does
@@ -285,7 +285,7 @@ def recordings(dataset: Dataset, root: Path | None) -> list[RecordingRef]:
 
 def read(ref: RecordingRef) -> Recording:
     """Generate a recording (V, with positions) and its events: the same bits for the same reference."""
-    from jbench.data.simulate import simulate
+    from jbench.data.simulation.simulate import simulate
 
     raw, events = simulate(paradigm(ref.dataset), int(ref.subject[1:]) - 1, SEED, session=int(ref.session))
     return Recording(raw, events)
@@ -295,6 +295,6 @@ def vectors(names: Sequence[str], size: int) -> np.ndarray:
     """The embeddings of stimuli: f32 [N, size]; they stand in for those of an encoder."""
     import numpy as np
 
-    from jbench.data.paradigms.stimuli import embedding
+    from jbench.data.simulation.stimuli import embedding
 
     return np.stack([embedding(name, size) for name in names])

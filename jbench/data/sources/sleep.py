@@ -11,9 +11,9 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jbench.data.edf import check_edf
+from jbench.data.formats.edf import check_edf
 from jbench.data.recording import Finding, Recording, RecordingRef
-from jbench.spec import Dataset, Download
+from jbench.spec.dataset import Dataset, Download
 
 if TYPE_CHECKING:
     import numpy as np
@@ -117,14 +117,14 @@ def recordings(dataset: Dataset, root: Path) -> list[RecordingRef]:
 
 def read(ref: RecordingRef) -> Recording | Finding:
     """A night in volts. Events: `SleepStage` with `stage` (neighbours of one stage are one event), and `BeforeSleep`
-    and `SleepOnset` with `n2_onset` (data/hypnogram.py).
+    and `SleepOnset` with `n2_onset` (data/formats/sleep_stages.py).
 
     Those of the challenge also have `SleepArousal`, with its `state` and the `label` arousal, but for noise.
     """
     import mne
     import numpy as np
 
-    from jbench.data.hypnogram import merged, night
+    from jbench.data.formats.sleep_stages import merged, night
 
     if ref.dataset == 'Ghassemi2018You':
         return _challenge(ref)
@@ -134,10 +134,12 @@ def read(ref: RecordingRef) -> Recording | Finding:
             return bad
     marks = mne.read_annotations(ref.files[1])
     known = {f'Sleep stage {k}': v for k, v in STAGES.items()}
-    odd = sorted({d for d in marks.description if d not in known and d not in SILENT and not d.startswith('Lights')})
+    unexpected = sorted(
+        {d for d in marks.description if d not in known and d not in SILENT and not d.startswith('Lights')}
+    )
     kept = np.array([d in known for d in marks.description], bool)
-    if odd or not kept.any():
-        found = ', '.join(odd) or 'none'
+    if unexpected or not kept.any():
+        found = ', '.join(unexpected) or 'none'
         return Finding(ref.files[1], 'sleep stages must be there and known', found, ', '.join(known), 'fetch it again')
     stages = np.array([known[d] for d in marks.description[kept]])
     raw = mne.io.read_raw_edf(ref.files[0])
@@ -159,8 +161,8 @@ def _challenge(ref: RecordingRef) -> Recording | Finding:
     import mne
     import numpy as np
 
-    from jbench.data import wfdb
-    from jbench.data.hypnogram import night
+    from jbench.data.formats import wfdb
+    from jbench.data.formats.sleep_stages import night
 
     signals, table, head = map(Path, ref.files)
     about = wfdb.header(head)

@@ -21,9 +21,10 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jbench.data import bids
+from jbench.data.formats import bids
 from jbench.data.recording import Finding, Recording, RecordingRef
-from jbench.spec import Dataset, Download, RequestError
+from jbench.spec.dataset import Dataset, Download
+from jbench.spec.errors import RequestError
 
 if TYPE_CHECKING:
     import mne
@@ -155,7 +156,7 @@ def read(ref: RecordingRef) -> Recording | Finding:
     `sentence` and `trial_id`, and `Sentence` over those of a trial, while they are on the screen."""
     import mne
 
-    from jbench.data import texts
+    from jbench.data.formats.words import columns, matched
 
     if ref.dataset == EEG.name:
         bad = bids.check_signal(ref.files[0])
@@ -171,14 +172,14 @@ def read(ref: RecordingRef) -> Recording | Finding:
         found = mne.find_events(raw, shortest_event=1, verbose=False)
         triggers = [((sample - raw.first_samp) / raw.info['sfreq'], int(code)) for sample, _, code in found]
     log = _trials(_read_log(ref.files[1]))
-    here, there = texts.matched([code for _, code in triggers], [row['code'] for row in log])
+    here, there = matched([code for _, code in triggers], [row['code'] for row in log])
     if 2 * len(here) < len(log):
         found = f'{len(here)} of {len(log)} in the log, with {len(triggers)} triggers'
         return Finding(ref.where, 'most events of the log must have a trigger', found, 'half', 'check that both fit')
     rows = [{**log[j], 'onset': triggers[i][0]} for i, j in zip(here, there, strict=True)]
     keys = [_picked(row, ('button', 'text')) for row in rows if row['type'] == 'Keystroke' and row['counts']]
     words = [_picked(row, ('word', 'sentence')) for row in rows if row['type'] == 'Word']
-    return Recording(raw, texts.columns([*_sentences(words), *(r for r in (*keys, *words) if r['duration'] > 0)]))
+    return Recording(raw, columns([*_sentences(words), *(r for r in (*keys, *words) if r['duration'] > 0)]))
 
 
 def _marks(raw: mne.io.BaseRaw) -> list[tuple[float, int]]:
@@ -237,12 +238,12 @@ def _trials(log: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _trial(rows: list[dict[str, Any]], number: int) -> list[dict[str, Any]]:
-    from jbench.data import texts
+    from jbench.data.formats.words import matched
 
     sentence = ' '.join(row['word'] for row in rows if row['type'] == 'Word')
     typed = [k for k, row in enumerate(rows) if row['type'] == 'Keystroke' and row['code'] not in (BACKSPACE, RETURN)]
     keys = [chr(rows[k]['code']).lower() for k in typed]
-    part = {typed[j] for j in texts.matched([ord(c) for c in sentence], [ord(c) for c in keys])[1]}
+    part = {typed[j] for j in matched([ord(c) for c in sentence], [ord(c) for c in keys])[1]}
     buttons = {k: '<number>' if c.isnumeric() else BUTTONS.get(c, c) for k, c in zip(typed, keys, strict=True)}
     out, follows = [], False
     for k, row in enumerate(rows):

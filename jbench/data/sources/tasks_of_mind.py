@@ -17,9 +17,9 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jbench.data import bids
+from jbench.data.formats import bids
 from jbench.data.recording import Finding, Recording, RecordingRef
-from jbench.spec import Dataset, Download
+from jbench.spec.dataset import Dataset, Download
 
 if TYPE_CHECKING:
     import mne
@@ -175,10 +175,10 @@ def _read_robot(ref: RecordingRef) -> Recording | Finding:
     raw.set_montage('brainproducts-RNP-BA-128', match_case=False, on_missing='ignore')
     found = [(float(a['onset']), re.fullmatch(r'Stimulus/S\s*(\d+)', str(a['description']))) for a in raw.annotations]
     marks = [(onset, int(name[1])) for onset, name in found if name and int(name[1]) != UNKNOWN]
-    odd = sorted({code for _, code in marks} - set(ROBOT_EVENTS))
-    if odd:
+    unexpected = sorted({code for _, code in marks} - set(ROBOT_EVENTS))
+    if unexpected:
         rule, expected = 'triggers must be known', ', '.join(map(str, sorted(ROBOT_EVENTS)))
-        return Finding(ref.where, rule, ', '.join(map(str, odd)), expected, 'use the original file')
+        return Finding(ref.where, rule, ', '.join(map(str, unexpected)), expected, 'use the original file')
     kinds, labels = ([ROBOT_EVENTS[code][k] for _, code in marks] for k in (0, 1))
     codes = [{'mid_movement': '0', 'error': '1'}.get(label, '') for label in labels]
     for k, label in enumerate(labels):

@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from jbench.data import bids
+from jbench.data.formats import bids
 from jbench.data.recording import Finding, Recording, RecordingRef
-from jbench.spec import Dataset, Download
+from jbench.spec.dataset import Dataset, Download
 
 DATASETS = (
     Dataset(
@@ -59,8 +59,8 @@ def read(ref: RecordingRef) -> Recording | Finding:
     if isinstance(events, Finding):
         return events
     shown = ['/'.join(stim.replace('\\', '/').split('/')[-2:]) for stim in events['stim']]
-    if odd := [stim for stim in shown if not re.fullmatch('[^/]+/[^/]+', stim)]:
-        rule, found = 'each event must name its picture', odd[0] or 'n/a'
+    if unexpected := [stim for stim in shown if not re.fullmatch('[^/]+/[^/]+', stim)]:
+        rule, found = 'each event must name its picture', unexpected[0] or 'n/a'
         return Finding(str(table), rule, found, '<concept>/<picture>.jpg at the end of stim', bids.AGAIN)
     lines = listed.read_text(encoding='utf-8-sig', errors='replace').splitlines()
     test = {name for line in lines if PICTURE.fullmatch(name := line.partition(',')[0].strip())}

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from jbench.data.recording import Finding, Recording, RecordingRef
-from jbench.spec import Dataset
+from jbench.spec.dataset import Dataset
 
 DATASETS = (
     Dataset(
@@ -68,10 +68,10 @@ def read(ref: RecordingRef) -> Recording | Finding:
     (stim,) = mne.pick_types(info, meg=False, stim=True)
     found = mne.find_events(raw, stim_channel=info['ch_names'][stim], verbose=False)
     samples, codes = found[found[:, 2] != TARGET][:, [0, 2]].T
-    odd = sorted({int(c) for c in codes if not 1 <= c <= len(pictures)})
-    if odd or not len(codes):
+    unexpected = sorted({int(c) for c in codes if not 1 <= c <= len(pictures)})
+    if unexpected or not len(codes):
         rule, expected = 'triggers must be there and name pictures', f'1 to {len(pictures)}, or {TARGET}'
-        return Finding(ref.where, rule, ', '.join(map(str, odd)) or 'none', expected, 'use the original files')
+        return Finding(ref.where, rule, ', '.join(map(str, unexpected)) or 'none', expected, 'use the original files')
     shown = [pictures[c - 1] for c in codes]
     return Recording(
         raw.set_montage('standard_1020', on_missing='ignore'),

@@ -6,9 +6,9 @@ import csv
 import re
 from pathlib import Path
 
-from jbench.data.edf import check_edf
+from jbench.data.formats.edf import check_edf
 from jbench.data.recording import Finding, Recording, RecordingRef
-from jbench.spec import Dataset
+from jbench.spec.dataset import Dataset
 
 ACCESS = 'agreement: ask Temple University (NEDC) for access to the TUH corpus, then put the tree there by hand'
 RATES = (250.0, 256.0, 400.0, 512.0)  # Hz, those of the corpus (Obeid and Picone 2016, Front. Neurosci. 10, 196)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jbench.data.recording import Finding, Recording, RecordingRef
-from jbench.spec import Dataset, Download
+from jbench.spec.dataset import Dataset, Download
 
 if TYPE_CHECKING:
     import numpy as np
@@ -70,7 +70,7 @@ def read(ref: RecordingRef) -> Recording | Finding:
     import numpy as np
     from scipy.io import loadmat
 
-    from jbench.data import texts
+    from jbench.data.formats.words import Row, columns
 
     eeg = loadmat(ref.files[0], simplify_cells=True)['EEG']
     info = mne.create_info([str(c['labels']) for c in eeg['chanlocs']], float(eeg['srate']), 'eeg')
@@ -87,7 +87,7 @@ def read(ref: RecordingRef) -> Recording | Finding:
         expected = 'one of each (here one more in the signal, at most)'
         return Finding(ref.where, 'sentences must fit', found, expected, 'fetch all files of the person again')
     first = sum(len(spans) for k, spans in clocks.items() if k < block)
-    rows: list[texts.Row] = []
+    rows: list[Row] = []
     eyes = loadmat(
         next(p for p in ref.files[2:] if _block(p) == block), simplify_cells=True, variable_names=['eyeevent']
     )
@@ -96,7 +96,7 @@ def read(ref: RecordingRef) -> Recording | Finding:
         text = str(sentence['content'])
         rows.append({'type': 'Sentence', 'onset': here[0], 'duration': here[1] - here[0], 'text': text})
         rows += [{**word, 'sentence': text} for word in _words(text, sentence['wordbounds'], fixations, here, there)]
-    return Recording(raw, texts.columns(rows))
+    return Recording(raw, columns(rows))
 
 
 def _block(path: str) -> int:

@@ -1,0 +1,1 @@
+"""The command line: its arguments, its lists, its environment."""

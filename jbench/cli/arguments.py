@@ -1,0 +1,107 @@
+"""The command line as checked arguments."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from pathlib import Path
+from typing import NoReturn
+
+from jbench.spec.errors import RequestError, unknown
+
+STAGES = ('download', 'prepare', 'train', 'report', 'check')
+DEFAULT = STAGES[1:4]  # each does what is missing
+IF_EXISTS = ('skip', 'resume', 'overwrite', 'fail')
+
+
+class _Parser(argparse.ArgumentParser):
+    """argparse whose errors suggest the flag that was meant."""
+
+    def error(self, message: str) -> NoReturn:
+        raise RequestError(message)
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    p = _Parser(
+        prog='jbench',
+        description='How well does a model decode brain recordings?',
+        allow_abbrev=False,
+        epilog='example: python -m jbench.run --task=bci --model=eegnet',
+    )
+    p.add_argument('--task', help='task[@version][/dataset], category, suite, comma list, or all')
+    p.add_argument(
+        '--model',
+        default='eegnet',
+        help='model, group (classic, foundation, baselines, all), path/to/file.py:function, comma list [eegnet]',
+    )
+    p.add_argument('--seeds', default='33,34,35', help='model seeds [33,34,35]; data and split seeds stay 33')
+    p.add_argument(
+        '--stage', help=f'only these of {",".join(STAGES)}; check: a page of what the data hold [what is missing]'
+    )
+    p.add_argument('--download', action='store_true', help='short for --stage=download')
+    p.add_argument('--prepare', action='store_true', help='short for --stage=prepare')
+    p.add_argument(
+        '--data_dir',
+        default=os.environ.get('JBENCH_DATA'),
+        help='recordings: DIR/<dataset>/..., read, and written by --download alone [$JBENCH_DATA]',
+    )
+    p.add_argument(
+        '--workdir',
+        default=os.environ.get('JBENCH_WORKDIR', './jbench-work'),
+        help='everything that jbench writes [./jbench-work]',
+    )
+    p.add_argument(
+        '--simulated', default='auto', choices=('auto', 'yes', 'no'), help='stand-in for absent Core datasets [auto]'
+    )
+    p.add_argument(
+        '--set', action='append', default=[], metavar='FIELD=VALUE', help='change a field, e.g. recipe.max_epochs=5'
+    )
+    p.add_argument('--config', metavar='FILE', help='the same in a Python file: get() -> {FIELD: VALUE}')
+    p.add_argument('--if_exists', default='resume', choices=IF_EXISTS, help='finished and half-done seeds [resume]')
+    p.add_argument('--list', action='store_true', help='tasks, datasets, models, suites')
+    p.add_argument('--info', metavar='NAME', help='everything about one task, dataset or model')
+    p.add_argument('--dry_run', action='store_true', help='show the plan and stop')
+    p.add_argument('--debug', action='store_true', help='two epochs on few windows, marked debug')
+    p.add_argument('--device', choices=('cpu', 'gpu', 'tpu'), help='where to compute [what jax finds]')
+    p.add_argument(
+        '--distributed',
+        action='store_true',
+        help='one of several processes that share the work folder (TPU pod, Slurm, ...)',
+    )
+    p.add_argument('--format', default='table', choices=('table', 'json'), help='last output on stdout [table]')
+    return p
+
+
+def parse(argv: list[str]) -> argparse.Namespace:
+    """Arguments, with unknown flags suggested and unused ones refused. Raises RequestError."""
+    p = parser()
+    args, rest = p.parse_known_args(argv)
+    if rest:
+        flags = [f for a in p._actions for f in a.option_strings]
+        raise unknown('argument', rest[0].partition('=')[0], flags)
+    if not args.task and not args.list and not args.info:
+        raise RequestError('--task is missing, e.g. --task=bci; --list shows the tasks')
+    short = [s for s in ('download', 'prepare') if getattr(args, s)]
+    if args.stage and short:
+        raise RequestError(f'--stage={args.stage} and --{short[0]} ask for different things: use one')
+    stages = args.stage.split(',') if args.stage else short or list(DEFAULT)
+    for s in stages:
+        if s not in STAGES:
+            raise unknown('stage', s, STAGES)
+    if 'check' in stages and {'train', 'report'} & {*stages}:
+        raise RequestError(f'--stage={args.stage}: check shows the data alone; train in another run')
+    if 'check' in stages:
+        args.model = 'dummy'  # one that fits every target: the data are the same for all
+    args.stages = stages
+    try:
+        args.seeds = [int(s) for s in args.seeds.split(',')]
+    except ValueError:
+        raise RequestError(f'--seeds={args.seeds}: expected integers, e.g. --seeds=33,34,35') from None
+    if len(set(args.seeds)) < len(args.seeds) or not 0 <= min(args.seeds) <= max(args.seeds) < 2**32:
+        raise RequestError(f'--seeds: expected different integers from 0 to 2^32 - 1, got {args.seeds}')
+    args.workdir, args.data_dir = Path(args.workdir), Path(args.data_dir) if args.data_dir else None
+    fetched = 'download' in stages and args.data_dir and not args.data_dir.exists()  # it is made
+    if args.data_dir and not args.data_dir.is_dir() and not fetched:
+        raise RequestError(f'--data_dir={args.data_dir}: no such folder')
+    return args

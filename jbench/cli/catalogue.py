@@ -1,0 +1,232 @@
+"""What there is to run, and what a request would run: `--list`, `--info`, `--dry_run`.
+
+Everything here comes from specs, names of files and finished results; a list imports neither jax nor numpy.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from operator import attrgetter
+from pathlib import Path
+from typing import Any
+
+from jbench.data.discover import find_recordings
+from jbench.models import MODELS, user_model
+from jbench.plan import select
+from jbench.report.text import as_json, folded, listed, shown, table
+from jbench.spec.cell import Cell
+from jbench.spec.dataset import Dataset
+from jbench.spec.errors import RequestError, unknown
+from jbench.spec.identity import to_json
+from jbench.spec.overrides import paths
+from jbench.spec.task import Task
+from jbench.tasks.suites import SUITES
+
+Facts = dict[str, Any]
+
+
+def listing(args: argparse.Namespace) -> str:
+    """All tasks, datasets, models and suites, as text tables or as JSON (`args.format`, `args.data_dir`)."""
+    found: dict[str, list[Facts]] = {
+        'tasks': [_list_task(name, versions) for name, versions in select.tasks().items()],
+        'datasets': [_list_dataset(d, args.data_dir) for d in sorted(select.datasets().values(), key=_order)],
+        'models': [{k: getattr(m, k) for k in ('name', 'family', 'n_parameters')} for m in MODELS.values()],
+        'suites': [_list_suite(name) for name in SUITES],
+    }
+    if args.format == 'json':
+        return as_json(found)
+    disk = {True: 'yes', False: '-', None: 'damaged'}
+    tables = (
+        table(
+            ('task', 'device', 'category', 'versions', 'stand-in', 'Core dataset, and how many more'),
+            [_task_row(t) for t in found['tasks']],
+        ),
+        table(
+            ('dataset', 'access', 'licence', 'on disk', 'tasks'),
+            [
+                (d['name'], d['access'].partition(':')[0], d['licence'], disk[d['on_disk']], d['tasks'])
+                for d in found['datasets']
+            ],
+        ),
+        table(('model', 'family', 'parameters'), [tuple(m.values()) for m in found['models']]),
+        table(
+            ('suite', 'tasks', 'not in this version'),
+            [(s['name'], len(s['tasks']), len(s['missing'])) for s in found['suites']],
+        ),
+        'More of each, also what is damaged: --info=NAME. On disk: under --data_dir. Access "embedded": simulated, '
+        'nothing to fetch.',
+    )
+    return '\n\n'.join(tables)
+
+
+def info(name: str, form: str, data_dir: Path | None = None) -> str:
+    """Everything about one task (also name@version), dataset (or alias), model, suite or category.
+
+    Raises: RequestError with suggestions for a name that is none of them.
+    """
+    head = name.removeprefix('eeg/').partition('@')[0]
+    aliases = {a.lower() for d in select.datasets().values() for a in (d.name, *d.aliases)}
+    if head in select.tasks():
+        facts = _task_facts(select.select_tasks(name)[0][0], data_dir)
+    elif name.lower() in aliases:
+        facts = _dataset_facts(select.find_dataset(name), data_dir)
+    elif name.lower() in MODELS:
+        facts = {'is': 'model', **to_json(MODELS[name.lower()])}
+    elif user_model.named(name):
+        facts = {'is': 'model', **to_json(user_model.find(name))}
+    elif name in SUITES:
+        facts = {'is': 'suite', **_list_suite(name)}
+    elif name in _categories():
+        members = [task for task, versions in select.tasks().items() if versions[-1].category == name]
+        facts = {'is': 'category', 'name': name, 'tasks': members}
+    else:
+        known = [*select.tasks(), *select.datasets(), *MODELS, *SUITES, *_categories()]
+        raise unknown('task, dataset or model', name, known)
+    return as_json(facts) if form == 'json' else folded(facts)
+
+
+def dry_run(cells: Sequence[Cell], args: argparse.Namespace) -> str:
+    """The plan: what each cell stands on, which of its seeds are finished, and what is measured about it so far."""
+    plans = [_plan_cell(cell, args) for cell in cells]
+    if args.format == 'json':
+        return as_json({'workdir': str(args.workdir), 'stages': args.stages, 'cells': plans})
+    todo = sum(len(p['seeds']) - len(p['finished']) for p in plans)
+    head = f'plan: {len(plans)} cells, {todo} seeds to run, stages {listed(args.stages)}, into {args.workdir}'
+    words = {'windows': 'not prepared', 'bytes': 'not prepared', 'seconds_to_go': 'not measured', 'finished': 'none'}
+    filled = [{k: words.get(k) if v in (None, []) else v for k, v in p.items()} for p in plans]
+    return '\n\n'.join([head, *map(folded, filled)])
+
+
+def _categories() -> set[str]:
+    return {v[-1].category for v in select.tasks().values()}
+
+
+def _order(dataset: Dataset) -> tuple[bool, str]:
+    return dataset.simulated, dataset.name
+
+
+def _served(task: Task) -> list[str]:
+    """Names of the datasets that a task can run on, its stand-in last."""
+    return [*task.datasets, *([task.simulated] if task.simulated else [])]
+
+
+def _list_task(name: str, versions: Sequence[Task]) -> Facts:
+    newest = versions[-1]
+    return {
+        'name': name,
+        'device': newest.device,
+        'category': newest.category,
+        'versions': [t.version for t in versions],
+        'datasets': _served(newest),
+    }
+
+
+def _list_dataset(dataset: Dataset, data_dir: Path | None) -> Facts:
+    n, fault = (0, '') if dataset.simulated else _here(dataset, data_dir)
+    return {
+        'name': dataset.name,
+        'access': dataset.access,
+        'licence': dataset.licence,
+        'tasks': _tasks_of(dataset),
+        'on_disk': None if fault else n > 0,
+    }
+
+
+def _here(dataset: Dataset, data_dir: Path | None) -> tuple[int, str]:
+    """How many recordings lie here, and what keeps them from being listed ('': nothing)."""
+    try:
+        return len(find_recordings(dataset, data_dir)), ''
+    except RequestError as error:
+        return 0, str(error)
+
+
+def _list_suite(name: str) -> Facts:
+    members = [f'{task}@{version}' for task, version in SUITES[name].tasks]
+    there = {f'{task}@{t.version}' for task, versions in select.tasks().items() for t in versions}
+    return {'name': name, 'tasks': members, 'missing': [m for m in members if m not in there]}
+
+
+def _task_row(task: Facts) -> tuple[str, ...]:
+    """A task in the table: the first dataset, and how many follow."""
+    known = select.datasets()
+    real = [n for n in task['datasets'] if not known[n].simulated]
+    stand_in = 'simulated' if len(real) < len(task['datasets']) else '-'
+    more = f' and {len(real) - 1} more' if len(real) > 1 else ''
+    served = f'{listed(real[:1])}{more}'
+    return task['name'], task['device'], task['category'], listed(task['versions']), stand_in, served
+
+
+def _tasks_of(dataset: Dataset) -> list[str]:
+    return [name for name, versions in select.tasks().items() if dataset.name in _served(versions[-1])]
+
+
+def _state(name: str, data_dir: Path | None) -> str:
+    """Whether this version, on this machine, can use a dataset."""
+    dataset = select.datasets()[name]
+    if dataset.simulated:
+        return 'embedded, simulated'
+    n, fault = _here(dataset, data_dir)
+    if fault:
+        return f'damaged: {fault}'
+    return f'{n} of {dataset.n_recordings} recordings here' if n else 'readable, no recordings here'
+
+
+def _task_facts(task: Task, data_dir: Path | None) -> Facts:
+    """Every field of a task under the path that `--set` takes, and the state of each of its datasets."""
+    roles = {task.datasets[0]: 'Core, ', task.simulated: 'stand-in, '}
+    facts: Facts = {'is': 'task'}
+    for path in paths(task):
+        head = path.partition('.')[0]
+        if head in ('target', 'split') and head not in facts:
+            facts[head] = getattr(task, head).kind
+        facts[path] = to_json(attrgetter(path)(task))
+    facts['datasets'] = {n: roles.get(n, '') + _state(n, data_dir) for n in _served(task)}
+    facts['overrides'] = {d: {p: to_json(v) for p, v in pairs} for d, pairs in task.overrides}
+    known = {name: d for name in _served(task) if (d := select.datasets().get(name)) and d.recipe}
+    facts['recipes of datasets'] = {name: dict(d.recipe) for name, d in known.items()}
+    return facts
+
+
+def _dataset_facts(dataset: Dataset, data_dir: Path | None) -> Facts:
+    """Every field; where files should lie; the recipe that a simulated set brings along, over that of the task."""
+    facts: Facts = {'is': 'dataset', **to_json(dataset)}
+    facts |= {'event_id': dict(dataset.event_id), 'recipe': dict(dataset.recipe)}
+    if not dataset.simulated:
+        facts['layout'] = f'{data_dir or "<data_dir>"}/{dataset.name}/: {dataset.layout}'
+    return {**facts, 'tasks': _tasks_of(dataset), 'state': _state(dataset.name, data_dir)}
+
+
+def _plan_cell(cell: Cell, args: argparse.Namespace) -> Facts:
+    """One cell: prepared or not, which seeds are finished, and how long the others take if they take as long."""
+    from jbench import files
+    from jbench.data.load import prepared_set
+    from jbench.data.prepare import build_set
+    from jbench.results import result_file
+
+    folder, refs = build_set.locate(cell.task, cell.dataset, args.data_dir, args.workdir)
+    split = {k: v for k, v in to_json(cell.task.split).items() if v is not None}
+    facts: Facts = {
+        'cell': f'{cell.task.full_name}@{cell.task.version}/{cell.dataset.name} {cell.model}',
+        'data': 'simulated' if cell.dataset.simulated else 'real',
+        'split': f'{split.pop("kind")}: {shown(split)}',
+        'recordings': len(refs),
+        'windows': None,
+        'bytes': None,
+        'seeds': list(args.seeds),
+        'finished': [],
+        'seconds_to_go': None,
+        'key': cell.key,
+    }
+    if folder is None or not build_set.is_ready(folder):
+        return facts
+    manifest = files.read_json(folder / 'manifest.json')
+    facts |= {'recordings': len(manifest['recordings']), 'windows': manifest['n_windows']}
+    facts['bytes'] = sum(f['bytes'] for f in manifest['files'].values())
+    digest, home = prepared_set.digest(folder), result_file.result_dir(args.workdir, cell)
+    done = {s: r for s in args.seeds if (r := result_file.finished(home, s, digest)[0]) is not None}
+    if done:
+        facts['finished'] = [] if args.if_exists == 'overwrite' else list(done)
+        per_seed = sum(r['timings']['fit'] + r['timings']['test'] for r in done.values()) / len(done)
+        facts['seconds_to_go'] = round(per_seed * (len(args.seeds) - len(facts['finished'])), 1)
+    return facts

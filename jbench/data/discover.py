@@ -1,0 +1,35 @@
+"""What lies on the machine, from names and small tables alone: no signal is opened and nothing heavy is imported."""
+
+from __future__ import annotations
+
+import csv
+from importlib import import_module
+from pathlib import Path
+
+from jbench.data.recording import RecordingRef, forbidden
+from jbench.spec.dataset import Dataset
+from jbench.spec.errors import RequestError
+
+
+def find_recordings(dataset: Dataset, data_dir: Path | None) -> list[RecordingRef]:
+    """The recordings of a dataset under `<data_dir>/<dataset>`; [] if nothing lies there.
+
+    A simulated dataset needs no folder: all its recordings are there.
+
+    Raises: RequestError for a damaged table, or a file where none belongs, that keeps a source from telling.
+    """
+    root = (data_dir / dataset.name) if data_dir else Path('absent')
+    module = import_module(dataset.source)
+    try:
+        if not dataset.simulated and not root.is_dir():
+            return []
+        found: list[RecordingRef] = module.recordings(dataset, root)
+    except RequestError:
+        raise
+    except PermissionError as error:
+        raise forbidden(error) from error
+    except (OSError, ValueError, LookupError, csv.Error) as error:
+        reason = f'{type(error).__name__}: {error}'
+        remedy = 'a table there may be damaged, or a file be none of the set: fetch the one again, remove the other'
+        raise RequestError(f'{root}: the recordings of {dataset.name} cannot be listed ({reason}); {remedy}') from error
+    return found

@@ -1,0 +1,68 @@
+"""Which files of a host are wanted, by its list, and where that list is kept."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from fnmatch import fnmatchcase
+from importlib import import_module
+from pathlib import Path
+
+import requests
+
+from jbench.data.download import hosts
+from jbench.data.download.file_list import KEPT, File, checked, parse_list
+from jbench.files import read_json, write_atomic
+from jbench.spec.dataset import Dataset, Download
+from jbench.spec.errors import RequestError
+
+
+def list_of(dataset: Dataset, folder: Path) -> Path:
+    """Where the list of a dataset's files is: beside its source module, or what was kept of its host's."""
+    registered = place_of(dataset).registered
+    if not registered:
+        return folder / KEPT
+    path = Path(str(import_module(dataset.source).__file__)).with_name(registered)
+    if not path.is_file():
+        raise RequestError(f'{path}: no such list of sums; put it there, or leave out `registered`')
+    return path
+
+
+def kept(place: Download, path: Path) -> list[File]:
+    """The wanted files of a list; [] where there is none yet, or that of another address."""
+    if place.registered:
+        return _wanted(place, parse_list(path.read_text(), place.url, str(path)), str(path))
+    if not path.exists():
+        return []
+    try:
+        url, lines = read_json(path)
+        files = checked([File(*line) for line in lines], str(path)) if url == place.url else []
+    except RequestError:
+        raise
+    except (AttributeError, TypeError, ValueError) as error:
+        raise RequestError(f'{path}: no list of files; remove it, and run the same command again') from error
+    return _wanted(place, files, str(path)) if files else []
+
+
+def asked(session: requests.Session, place: Download, path: Path, say: Callable[[str], None]) -> list[File]:
+    """The wanted files, as the host lists them; the list is kept."""
+    files = hosts.list_files(place, session, say)
+    text = ',\n'.join(json.dumps(file) for file in files)
+    write_atomic(path, f'[{json.dumps(place.url)}, [\n{text}\n]]\n'.encode())
+    return _wanted(place, files, str(path))
+
+
+def _wanted(place: Download, files: list[File], where: str) -> list[File]:
+    """Raises RequestError where the list has none of those that are wanted."""
+    patterns = place.files.split('|')
+    wanted = [
+        f for f in files if any(fnmatchcase(f.name, p) for p in patterns) and not fnmatchcase(f.name, place.without)
+    ]
+    if not wanted:
+        raise RequestError(f'{where}: names no file like {place.files}')
+    return wanted
+
+
+def place_of(dataset: Dataset) -> Download:
+    assert dataset.download is not None, 'can_fetch'
+    return dataset.download

@@ -1,0 +1,1 @@
+"""What several readers share: file formats and words for what they hold."""

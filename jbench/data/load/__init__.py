@@ -1,0 +1,1 @@
+"""From a prepared set to batches."""

@@ -1,0 +1,232 @@
+"""A prepared set under one task: its windows with targets and splits, made, opened and read."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from jbench import files
+from jbench.data import targets
+from jbench.data.load.shards import Scale, Shards, scale_by_training_part
+from jbench.data.load.split_windows import divide
+from jbench.data.load.splits import listed
+from jbench.data.prepare import build_set
+from jbench.data.stimuli import embed
+from jbench.data.windows import n_samples
+from jbench.spec.dataset import Dataset
+from jbench.spec.errors import RequestError
+from jbench.spec.identity import spec_hash
+from jbench.spec.model import Signal
+from jbench.spec.task import Task
+
+
+@dataclass(frozen=True)
+class PreparedSet:
+    """A prepared set under one task: its windows with targets and splits, in canonical order."""
+
+    folder: Path
+    manifest: dict[str, Any]
+    signal: Signal
+    clamp: float | None
+    kind: str  # of the target
+    y: np.ndarray  # [N] int classes or stimuli, [N, K] labels, [N, 1] values, or int [N, length] keys
+    classes: tuple[str, ...]  # or the stimuli
+    ids: np.ndarray  # [N] int64, stable
+    subjects: np.ndarray  # [N] text
+    split: np.ndarray  # [N] 'train' | 'valid' | 'test' | ''
+    warnings: tuple[str, ...]
+    scale: Scale | None = None  # of signal.scaler='train'
+    scaled: bool = False  # values are learnt centred and scaled by the training part
+    groups: np.ndarray | None = None  # [N] text: what is to be retrieved
+    vectors: np.ndarray | None = None  # f32 [stimuli, D], scaled where the task says so
+
+    def shards(self, clamp: float | None) -> Shards:
+        """Its windows as they are read, clamped if a clamp is given."""
+        return Shards(self.folder, self.manifest, clamp, self.scale)
+
+    def rows(self, *names: str) -> np.ndarray:
+        """Window numbers of the named splits, one after the other, each in canonical order."""
+        return np.concatenate([np.flatnonzero(self.split == n) for n in names])
+
+    @property
+    def n_out(self) -> int:
+        """Width of the output layer."""
+        if self.vectors is not None:
+            return int(self.vectors.shape[1])
+        return len(self.classes) if self.kind in ('classes', 'state', 'keystrokes') else self.y.shape[1]
+
+    @property
+    def length(self) -> int:
+        """Of a sequence of keys; 0 for other targets."""
+        return int(self.y.shape[1]) if self.kind == 'keystrokes' else 0
+
+    def learnt(self, y: np.ndarray) -> np.ndarray:
+        """What a network learns of targets y: int32 or float32 [N, ...]."""
+        if self.vectors is not None:
+            return self.vectors[y]
+        if self.scaled:
+            y = (y - self._scaling[0]) / self._scaling[1]
+        return y.astype(np.int32 if y.dtype.kind == 'i' else np.float32)
+
+    def unscaled(self, outputs: np.ndarray) -> np.ndarray:
+        """Outputs of a network in the unit of the targets."""
+        return (outputs * self._scaling[1] + self._scaling[0]).astype(np.float32) if self.scaled else outputs
+
+    def about(self, rows: np.ndarray) -> dict[str, np.ndarray]:
+        """What scores need to know of windows beside their targets."""
+        known = {'subject': self.subjects[rows]}
+        if self.groups is not None and self.vectors is not None:
+            known |= {'group': self.groups[rows], 'vectors': self.vectors}
+        return known
+
+    def predictions(self, rows: np.ndarray, outputs: np.ndarray) -> dict[str, Any]:
+        """What a result keeps of the answers to some windows."""
+        return {'id': self.ids[rows], 'outputs': outputs, 'y': self.y[rows], **self.about(rows)}
+
+    @functools.cached_property
+    def _scaling(self) -> tuple[np.ndarray, np.ndarray]:
+        return targets.scaling(self.y[self.rows('train')])
+
+
+def ready(
+    task: Task,
+    dataset: Dataset,
+    data_dir: Path | None,
+    workdir: Path,
+    report: build_set.Progress,
+    say: Callable[[str], None],
+) -> Path:
+    """The folder of the prepared set of a task as applied to a dataset, made if it is not there, its stimuli embedded.
+
+    Raises: RequestError for bad data, or none; what `report` raises.
+    """
+    folder, refs = build_set.locate(task, dataset, data_dir, workdir)
+    if folder is None:
+        raise RequestError(f'{dataset.name}: no recordings, and no prepared set of this signal and window')
+    if not refs:
+        say(f'{dataset.name}: no recordings here, the set prepared earlier serves: {folder}')
+    build_set.prepare(task, dataset, folder, refs, report)
+    embed.provide(task, dataset, folder, data_dir, workdir, report)
+    return folder
+
+
+@functools.cache
+def _verify_once(folder: Path, digest: str) -> None:
+    """Compare every file with the manifest, once in a process for each manifest."""
+    build_set.verify(folder)
+
+
+def digest(folder: Path) -> str:
+    """16 hex digits that change with anything in a prepared set, the embeddings of its stimuli included."""
+    found = ''.join(files.sha256_file(folder / name) for name in ('manifest.json', *embed.stored_files(folder)))
+    return found[:16] if len(found) == 64 else spec_hash(found)
+
+
+def open_set(folder: Path, task: Task) -> PreparedSet:
+    """Read manifest and index, encode the targets and assign the splits of a task. Raises RequestError if damaged."""
+    _verify_once(folder, files.sha256_file(folder / 'manifest.json') if (folder / 'manifest.json').exists() else '')
+    manifest = files.read_json(folder / 'manifest.json')
+    index = files.read_npz(folder / 'index.npz')
+    events = {k[len('event.') :]: v for k, v in index.items() if k.startswith('event.')}
+    windows = {k[len('window.') :]: v for k, v in index.items() if k.startswith('window.')}
+    split, counted, notes = divide(events, windows, task, manifest['dataset'])
+    encoded = targets.encode(task.target, [json.loads(t) for t in windows['target'][counted]])
+    _require_classes(task, manifest['dataset'], encoded.classes, events['type'])
+    y = np.zeros((len(split), *encoded.y.shape[1:]), encoded.y.dtype)
+    y[counted] = encoded.y
+    warnings = [*manifest['notes'], *notes]
+    kind = 'classes' if task.target.kind == 'state' else task.target.kind
+    if kind == 'classes':
+        for name in ('train', 'valid', 'test'):
+            absent = sorted(set(range(len(encoded.classes))) - set(y[split == name].tolist()))
+            if absent:
+                warnings.append(f'{name} holds no window of class {", ".join(encoded.classes[k] for k in absent)}')
+    signal = Signal(
+        n_chans=len(manifest['ch_names']),
+        n_times=n_samples(task.window.duration, task.signal.sfreq),
+        sfreq=task.signal.sfreq,
+        ch_names=tuple(manifest['ch_names']),
+    )
+    return PreparedSet(
+        folder,
+        manifest,
+        signal,
+        task.signal.clamp,
+        kind,
+        y,
+        encoded.classes,
+        windows['id'],
+        events['subject'][windows['event']],
+        split,
+        tuple(warnings),
+        scale_by_training_part(folder, manifest, split, signal.n_times) if task.signal.scaler == 'train' else None,
+        **_taught(folder, task, encoded, y[split == 'train'], counted),
+    )
+
+
+def _require_classes(task: Task, dataset: str, classes: tuple[str, ...], types: np.ndarray) -> None:
+    """Raises RequestError where there is nothing to tell apart."""
+    target, least = task.target, {'classes': 2, 'state': 2, 'labels': 1}.get(task.target.kind, 0)
+    if len(classes) >= least:
+        return
+    event, there = getattr(target, 'event', task.window.trigger), listed(sorted(set(types.tolist())))
+    raise RequestError(
+        f'{dataset}: {target.kind} of the field {target.field!r} of events of type {event}: found '
+        f'{listed(classes) or "none"}, expected at least {least}; types of events there: {there}'
+    )
+
+
+def _taught(
+    folder: Path, task: Task, encoded: targets.Encoded, train: np.ndarray, counted: np.ndarray
+) -> dict[str, Any]:
+    """What a set says of its targets beside y; a scaled embedding is so in every part."""
+    scaled = bool(getattr(task.target, 'scaled', False))
+    if task.target.kind != 'embedding':
+        return {'scaled': scaled}
+    vectors, groups = embed.stored(folder, encoded.classes), np.full(len(counted), '', object)
+    groups[counted] = encoded.groups
+    if scaled:
+        mean, sd = targets.scaling(vectors, np.bincount(train, minlength=len(vectors)))
+        vectors = ((vectors - mean) / sd).astype(np.float32)
+    return {'groups': groups.astype(str), 'vectors': vectors}
+
+
+def class_names(dataset: Dataset, data: PreparedSet) -> list[str]:
+    """What the classes are called: the names that the dataset gives to its event codes, else the values themselves."""
+    names = {str(code): name for name, code in dataset.event_id}
+    return [names.get(c, c) for c in data.classes]
+
+
+def read(prepared: PreparedSet, rows: np.ndarray, clamp: float | None) -> np.ndarray:
+    """Windows of the given numbers, f32 [N, C, T]. Raises RequestError that names a damaged shard."""
+    return _read(prepared.shards(clamp), prepared.signal, rows)
+
+
+def _read(shards: Shards, signal: Signal, rows: np.ndarray) -> np.ndarray:
+    out = np.empty((len(rows), signal.n_chans, signal.n_times), np.float32)
+    shards.read(rows, out)
+    return out
+
+
+@dataclass(frozen=True)
+class View:
+    """Some windows of a prepared set, unclamped, read when they are asked for: `view[numbers]` is f32 [N, C, T]."""
+
+    prepared: PreparedSet
+    rows: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, numbers: Any) -> np.ndarray:
+        return _read(self._shards, self.prepared.signal, self.rows[numbers])
+
+    @functools.cached_property
+    def _shards(self) -> Shards:
+        return self.prepared.shards(None)

@@ -1,0 +1,125 @@
+"""Windows of a prepared set by number, read by grain from its array-record shards.
+
+Records are read one by one, and each is decoded while it is warm. Reading many at once, or by several threads, is
+slower: fresh memory has to be found for them, and the threads wait for the interpreter's lock.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from jbench.data.prepare import codec
+from jbench.data.prepare.signal import statistics
+from jbench.data.recording import BLOCK
+from jbench.spec.errors import RequestError
+
+OTHER_FILES = 256  # that a process has open besides shards
+READERS = 3  # that may have all shards open at once: train, valid, test
+UNREADABLE = (OSError, RuntimeError, ValueError, IndexError)  # what array_record and the decoder say of damage
+
+
+class _Shard(NamedTuple):
+    """A shard as grain takes it, so that it opens the file when something is read from it, and not to count."""
+
+    filename: str
+    skip: int
+    take: int
+    examples_in_shard: int
+
+
+class Scale(NamedTuple):
+    """Centre and spread of each recording and channel, f32 [R, C, 1]; 0 and 1 for a channel that it lacks."""
+
+    centre: np.ndarray
+    spread: np.ndarray
+
+
+class Shards:
+    """Windows of a prepared set by number, f32 [C, T] on the union of its channels: less the centre and divided by the
+    spread of their recording if `scale` is given, then clamped to ±`clamp` if that is."""
+
+    def __init__(self, folder: Path, manifest: dict[str, Any], clamp: float | None, scale: Scale | None = None) -> None:
+        import grain
+
+        recordings, union = manifest['recordings'], manifest['ch_names']
+        _allow_open_files(len(recordings))
+        self._paths = [folder / r['shard'] for r in recordings]
+        counts = [r['n_windows'] for r in recordings]
+        self._source = grain.sources.ArrayRecordDataSource(
+            [_Shard(str(p), 0, n, n) for p, n in zip(self._paths, counts, strict=True)]
+        )
+        self._ends = np.cumsum(counts)
+        place = {c: i for i, c in enumerate(union)}
+        self._channels = [
+            np.array([place[c] for c in r['ch_names']]) if r['ch_names'] not in (None, union) else None
+            for r in recordings
+        ]
+        self._clamp, self._scale = clamp, scale
+
+    def read(self, numbers: np.ndarray, out: np.ndarray) -> None:
+        """Read windows `numbers` [N] into out f32 [N, C, T]. Raises RequestError that names a damaged shard."""
+        shards = np.searchsorted(self._ends, numbers, 'right')
+        for i in np.argsort(numbers, kind='stable').tolist():  # in the order in which they lie on the disk
+            shard = int(shards[i])
+            try:
+                record = self._source[int(numbers[i])]
+                codec.decode_into(record, self._channels[shard], None if self._scale else self._clamp, out[i])
+            except UNREADABLE as error:
+                if os.strerror(errno.EMFILE) in str(error):
+                    raise RequestError(f'{self._paths[shard]}: {error}; allow more open files (ulimit -n)') from error
+                raise RequestError(
+                    f'{self._paths[shard]}: damaged ({error}); remove the folder {self._paths[shard].parent} and run '
+                    'the same command again: it is prepared anew'
+                ) from error
+            if self._scale is not None:
+                out[i] -= self._scale.centre[shard]
+                out[i] /= self._scale.spread[shard]
+                if self._clamp is not None:
+                    np.clip(out[i], -self._clamp, self._clamp, out=out[i])
+
+
+def scale_by_training_part(folder: Path, manifest: dict[str, Any], split: np.ndarray, n_times: int) -> Scale:
+    """Median and 25-75 % range of each recording and channel, over the recording's windows that train, or over all of
+    them where none does. No label and, where some train, no other window is looked at.
+
+    Args:
+        folder, manifest: of the prepared set.
+        split: [N] part of each window.
+        n_times: samples of a window.
+    """
+    shards, n_chans = Shards(folder, manifest, None), len(manifest['ch_names'])
+    scale = Scale(*np.zeros((2, len(manifest['recordings']), n_chans, 1), np.float32))
+    window, first = np.empty((1, n_chans, n_times), np.float32), 0
+    for r, recording in enumerate(manifest['recordings']):
+        every = np.arange(first, first := first + recording['n_windows'])
+        trained = every[split[every] == 'train']
+        rows = trained if len(trained) else every
+        step = max(1, BLOCK // (8 * len(rows) * n_times))
+        for block in (slice(c, c + step) for c in range(0, n_chans, step)):
+            x = np.empty((len(window[0, block]), len(rows), n_times))
+            for k in range(len(rows)):
+                shards.read(rows[k : k + 1], window)
+                x[:, k] = window[0, block]
+            scale.centre[r, block], scale.spread[r, block] = statistics(x.reshape(len(x), -1), 'robust')
+    return scale
+
+
+def _allow_open_files(n: int) -> None:
+    """grain keeps shards open: raise the limit of this process. Raises RequestError where the system forbids that."""
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = READERS * n + OTHER_FILES
+    if soft == resource.RLIM_INFINITY or soft >= wanted:
+        return
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    except (ValueError, OSError) as error:
+        raise RequestError(
+            f'{n} recordings need {wanted} open files, the system allows {hard}; raise it (ulimit -Hn {wanted})'
+        ) from error

@@ -1,0 +1,1 @@
+"""Embeddings of images, texts, sounds and films."""

@@ -1,0 +1,1 @@
+"""Every score of a task."""

@@ -1,0 +1,242 @@
+"""Layers shared by the networks.
+
+They work on any float type, so the tests can run them in float64. Axis letters: b batch, c channel, f feature, t time,
+k tap.
+
+Devices: where `axis_name` is given, batch statistics are sums and counts added over that mapped axis, so that N devices
+compute what one device computes on the whole batch. The transpose of `psum` is `psum`: the gradient is right when every
+device returns its share of one global loss (local losses ADD up to it) and the gradients are added, not averaged.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from functools import reduce
+from typing import Any, NamedTuple
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+# Statistics of long signals lose too much in the shortened products that GPU and TPU use by default; free on CPU.
+PRECISION = lax.Precision.HIGHEST
+
+
+class Moments(NamedTuple):
+    """What one batch says about each feature."""
+
+    mean: jax.Array  # [f]
+    var: jax.Array  # [f], biased
+    n: jax.Array  # scalar: values per feature, over all devices
+
+
+def add_devices(value: Any, axis_name: str | None) -> Any:
+    """Sum of a pytree over the mapped axis; the pytree itself where there is none."""
+    return value if axis_name is None else lax.psum(value, axis_name)
+
+
+def split(key: jax.Array | None, n: int) -> Sequence[jax.Array | None]:
+    """n keys of one; n times None of None (no dropout)."""
+    return [None] * n if key is None else list(jax.random.split(key, n))
+
+
+def dropout(
+    x: jax.Array,
+    rate: float,
+    key: jax.Array | None,
+    axis_name: str | None = None,
+    *,
+    batch_axis: int = 1,
+    channels: bool = False,
+) -> jax.Array:
+    """Zeroes each value of x [f, b, ...] with probability `rate` and scales the others by 1/(1-rate).
+
+    The mask is drawn for the rows of all devices and each takes its own, so it is the same however they are split. Key
+    None leaves x alone. `batch_axis` says where b is; with `channels` the last axis lives or dies as one (torch's
+    Dropout1d and Dropout2d).
+    """
+    if key is None or rate == 0:
+        return x
+    shape = x.shape[:-1] + (1,) if channels else x.shape
+    return jnp.where(kept(key, rate, shape, axis_name, batch_axis), x / (1 - rate), 0)
+
+
+def kept(key: jax.Array, rate: float, shape: tuple[int, ...], axis_name: str | None, batch_axis: int) -> jax.Array:
+    """What a dropout of x [shape] keeps: each value is true with probability 1 - rate; see `dropout`."""
+    n, here = (1, 0) if axis_name is None else (lax.axis_size(axis_name), lax.axis_index(axis_name))
+    b = shape[batch_axis]
+    every = _bernoulli(key, rate, (*shape[:batch_axis], n * b, *shape[batch_axis + 1 :]))
+    return every if n == 1 else lax.dynamic_slice_in_dim(every, here * b, b, axis=batch_axis)
+
+
+def _bernoulli(key: jax.Array, rate: float, shape: tuple[int, ...]) -> jax.Array:
+    """True with probability 1 - rate. Random bits are dear: rates of 1/2, 1/4, ... take as few as they need."""
+    needed = next((k for k in (1, 2, 4, 8) if (rate * 2**k).is_integer()), None)
+    if needed is None:
+        return jax.random.bernoulli(key, 1 - rate, shape)
+    n, each = math.prod(shape), 32 // needed
+    words = jax.random.bits(key, (-(-n // each),), jnp.uint32)
+    numbers = words >> needed * jnp.arange(each, dtype=jnp.uint32)[:, None] & 2**needed - 1
+    return (numbers.reshape(-1)[:n] >= int(rate * 2**needed)).reshape(shape)
+
+
+def max_norm(weight: jax.Array, limit: float) -> jax.Array:
+    """Weight [f, ...] with every slice along axis 0 of L2 norm > limit scaled by limit/(norm + 1e-7).
+
+    This is `torch.renorm` as a parametrisation: the raw weight stays unconstrained, the scaling is part of every
+    forward pass, and the gradient flows through it (so a slice beyond the limit feels no pull along its direction).
+    """
+    squares = jnp.sum(weight**2, axis=tuple(range(1, weight.ndim)), keepdims=True)
+    active = squares > limit**2
+    norm = jnp.sqrt(jnp.where(active, squares, limit**2))  # a zero slice must not put 1/0 in the gradient
+    return weight * jnp.where(active, limit / (norm + 1e-7), 1.0)
+
+
+def uniform(bound: float) -> Callable[..., jax.Array]:
+    """Initialiser U(-bound, bound), of the form flax expects: init(key, shape)."""
+
+    def init(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
+        return jax.random.uniform(key, shape, jnp.float32, -bound, bound)
+
+    return init
+
+
+def xavier(fan_in: int, fan_out: int) -> Callable[..., jax.Array]:
+    """Initialiser of Glorot & Bengio (2010): uniform with variance 2 / (fan_in + fan_out)."""
+    return uniform(math.sqrt(6 / (fan_in + fan_out)))
+
+
+def average_pool(x: jax.Array, width: int, stride: int | None = None, *, axis: int = -1) -> jax.Array:
+    """Means of `width` neighbouring samples every `stride` along `axis` (None: side by side; else a divisor of width).
+
+    Samples at the end that fill no window are dropped. Overlapping windows share the sums of their blocks.
+    """
+    axis, overlap = axis % x.ndim, width // (stride or width)
+    sums = _cut(x, stride or width, axis).sum(axis + 1)
+    last = sums.shape[axis] - overlap + 1
+    parts = [lax.slice_in_dim(sums, i, last + i, axis=axis) for i in range(overlap)]
+    return reduce(jnp.add, parts) / width
+
+
+def max_pool(x: jax.Array, width: int, *, axis: int = -1) -> jax.Array:
+    """Largest of neighbouring `width` samples along `axis`, t -> t // width; the rest at the end is dropped.
+
+    The gradient goes to the first of equal samples, as in torch (that of `max` would be shared among them).
+    """
+    axis %= x.ndim
+    cut = _cut(x, width, axis)
+    parts = [lax.index_in_dim(cut, i, axis + 1, keepdims=False) for i in range(width)]
+    return reduce(lambda a, b: jnp.where(b > a, b, a), parts)
+
+
+def _cut(x: jax.Array, width: int, axis: int) -> jax.Array:
+    """x with an axis in blocks, [..., t, ...] -> [..., t // width, width, ...]; the rest at the end is dropped."""
+    n = x.shape[axis] // width
+    x = lax.slice_in_dim(x, 0, n * width, axis=axis)
+    return x.reshape(*x.shape[:axis], n, width, *x.shape[axis + 1 :])
+
+
+def batch_moments(x: jax.Array, mask: jax.Array, axis_name: str | None = None, *, last: bool = False) -> Moments:
+    """Mean and biased variance of x [f, b, t] over the rows b where mask [b] is true (and over all devices).
+
+    With `last` x is [b, t, f].
+    """
+    time, letters = (1, 'bf,b->f') if last else (2, 'fb,b->f')
+    valid = mask.astype(x.dtype)
+
+    def total(value: jax.Array) -> jax.Array:  # over times first: a factor for each value would be written out
+        return add_devices(jnp.einsum(letters, value.sum(time), valid, precision=PRECISION), axis_name)
+
+    n = add_devices(valid.sum(), axis_name) * x.shape[time]
+    mean = total(x) / jnp.maximum(n, 1)
+    # Centred second pass. The variance does not change to first order with the centre, so no gradient is lost here.
+    centre = jnp.expand_dims(lax.stop_gradient(mean), (0, 1) if last else (1, 2))
+    return Moments(mean, total((x - centre) ** 2) / jnp.maximum(n, 1), n)
+
+
+class BatchNorm(nn.Module):
+    """Batch normalisation over axes (b, t) with the conventions of `torch.nn.BatchNorm`.
+
+    running <- (1 - momentum) * running + momentum * batch, where the running variance takes the unbiased batch variance
+    and the normalisation the biased one. A batch without a single valid row leaves the running values alone.
+    """
+
+    features: int
+    momentum: float = 0.1
+    eps: float = 1e-5
+    axis_name: str | None = None
+    last: bool = False  # features are the last axis of what is normalised: [b, t, f]
+
+    def setup(self) -> None:
+        self.scale = self.param('scale', nn.initializers.ones, (self.features,))
+        self.bias = self.param('bias', nn.initializers.zeros, (self.features,))
+        self.mean = self.variable('batch_stats', 'mean', jnp.zeros, (self.features,))
+        self.var = self.variable('batch_stats', 'var', jnp.ones, (self.features,))
+
+    def fold(self, moments: Moments | None) -> tuple[jax.Array, jax.Array]:
+        """Gain and offset [f] such that the normalised value is gain * x + offset; moments None: evaluation."""
+        mean, gain = self._centre_and_gain(moments)
+        return gain, self.bias - mean * gain
+
+    def __call__(self, x: jax.Array, mask: jax.Array, *, train: bool, bias: jax.Array | None = None) -> jax.Array:
+        """Normalised x [f, b, t]; in training by the statistics of the rows where mask [b] is true.
+
+        A `bias` [f] of the layer before, not added to x yet, costs no pass over x, and does nothing in training but
+        move the running mean.
+        """
+        bias = jnp.zeros(self.features, x.dtype) if bias is None else bias
+        moments = batch_moments(x, mask, self.axis_name, last=self.last) if train else None
+        mean, gain = self._centre_and_gain(moments and moments._replace(mean=moments.mean + bias))
+        centre = mean - bias if moments is None else moments.mean
+        shape = (1, 1, -1) if self.last else (-1, 1, 1)
+        return (x - centre.reshape(shape)) * gain.reshape(shape) + self.bias.reshape(shape)
+
+    def _centre_and_gain(self, moments: Moments | None) -> tuple[jax.Array, jax.Array]:
+        if moments is None:
+            return self.mean.value, self.scale * lax.rsqrt(self.var.value + self.eps)
+        if not self.is_initializing():
+            step = jnp.where(moments.n > 0, self.momentum, 0.0)
+            unbiased = moments.var * (moments.n / jnp.maximum(moments.n - 1, 1))
+            # Running values are for evaluation: nothing is differentiated through them.
+            mean, unbiased = lax.stop_gradient((moments.mean, unbiased))
+            self.mean.value = (self.mean.value * (1 - step) + mean * step).astype(self.mean.value.dtype)
+            self.var.value = (self.var.value * (1 - step) + unbiased * step).astype(self.var.value.dtype)
+        return moments.mean, self.scale * lax.rsqrt(moments.var + self.eps)
+
+
+def gelu(x: jax.Array) -> jax.Array:
+    """x times the normal distribution function of x (`jax.nn.gelu` goes by erfc, at twice the time)."""
+    return x * (0.5 + 0.5 * lax.erf(x / math.sqrt(2)))
+
+
+class Linear(nn.Module):
+    """x [..., n_in] @ weight.T + bias, weight [n_out, n_in] as torch keeps and draws it."""
+
+    n_in: int
+    n_out: int
+
+    def setup(self) -> None:
+        bound = uniform(1 / math.sqrt(self.n_in))
+        self.weight = self.param('weight', bound, (self.n_out, self.n_in))
+        self.bias = self.param('bias', bound, (self.n_out,))
+
+    def __call__(self, x: jax.Array) -> jax.Array:
+        # One product for all rows: XLA's products over several axes are slower on CPUs.
+        flat = jnp.matmul(x.reshape(-1, self.n_in), self.weight.T, precision=PRECISION) + self.bias
+        return flat.reshape(*x.shape[:-1], self.n_out)
+
+
+class LayerNorm(nn.Module):
+    """Normalisation of each row of x [..., d] by its own mean and biased variance, then gain and offset."""
+
+    features: int
+    eps: float = 1e-5
+
+    @nn.compact
+    def __call__(self, x: jax.Array) -> jax.Array:
+        scale = self.param('scale', nn.initializers.ones, (self.features,))
+        bias = self.param('bias', nn.initializers.zeros, (self.features,))
+        centred = x - x.mean(-1, keepdims=True)
+        return centred * lax.rsqrt((centred**2).mean(-1, keepdims=True) + self.eps) * scale + bias

@@ -1,0 +1,138 @@
+"""From what the user typed to a list of cells: registries by file name, the selection grammar, overrides."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable
+from operator import attrgetter
+from pathlib import Path
+from typing import NamedTuple
+
+from jbench.plan import select
+from jbench.plan.select import Pick
+from jbench.spec.cell import Cell
+from jbench.spec.dataset import Dataset
+from jbench.spec.errors import RequestError, unknown
+from jbench.spec.overrides import Override, override, paths
+from jbench.spec.task import Task
+from jbench.spec.validate import check
+
+SETTABLE = ('window', 'target', 'signal', 'split', 'recipe', 'metric')  # parts of a task that `--set` may change
+
+
+class Choice(NamedTuple):
+    """One task on one dataset, and whether the user named the dataset."""
+
+    task: Task
+    dataset: Dataset
+    named: bool
+    reason: str = ''  # why a simulation stands in
+
+
+class UnfitError(RequestError):
+    """A named model cannot do a task: it predicts other kinds of target, or needs longer windows."""
+
+
+def _fits(pick: Pick, task: Task) -> bool:
+    """Whether a model runs on a task: one that is named on any paradigm, one of a group where it belongs.
+
+    Raises: UnfitError for a named model that cannot.
+    """
+    from jbench.data.windows import n_samples
+
+    model, kind, n_times = pick.spec, task.target.kind, n_samples(task.window.duration, task.signal.sfreq)
+    reason = ''
+    if n_times < model.least_times:
+        reason = f'model {model.name!r} needs windows of at least {model.least_times} samples; those of task '
+        reason += f'{task.full_name!r} have {n_times}'
+    if model.targets and kind not in model.targets:
+        reason = f'model {model.name!r} predicts targets of kind {", ".join(model.targets)}; that of task '
+        reason += f'{task.full_name!r} is {kind!r}'
+    if reason and pick.named:
+        raise UnfitError(f'{reason}; a group leaves out what does not fit, as in --model={model.family}')
+    return not reason and (pick.named or not model.paradigms or task.paradigm in model.paradigms)
+
+
+def choose_dataset(task: Task, named: Dataset | None, data_dir: Path | None, workdir: Path, simulated: str) -> Choice:
+    """The dataset of a cell: the named one; else Core if it is on the machine; else the embedded simulation.
+
+    Raises: RequestError where a named dataset is absent (it is never replaced), or nothing can stand in.
+    """
+    from jbench.data.discover import find_recordings
+    from jbench.data.prepare.build_set import locate
+
+    core = named or select.find_dataset(task.datasets[0])
+    stand_in = select.datasets().get(task.simulated or '')
+    if named is None and simulated == 'yes':
+        if stand_in is None:
+            raise RequestError(f'task {task.full_name!r} has no embedded simulation; run it without --simulated=yes')
+        return Choice(task, stand_in, False, 'asked for by --simulated=yes')
+    folder, _ = locate(apply(task, core, ()), core, data_dir, workdir)
+    if folder is not None:
+        return Choice(task, core, named is not None)
+    absent = f'{data_dir or "<data_dir>"}/{core.name} holds no recording'
+    others = [] if named or not data_dir else task.datasets[1:]
+    with contextlib.suppress(RequestError):  # of a dataset that nobody asked for
+        if there := [d for d in others if find_recordings(select.find_dataset(d), data_dir)]:
+            absent += f'; --task={task.full_name}/{there[0]} reads what is there'
+    if named is not None or simulated == 'no' or stand_in is None:
+        hint = '' if data_dir else '; name the folder by --data_dir=DIR or JBENCH_DATA'
+        raise RequestError(f'task {task.full_name!r}: {absent}; put there: {core.layout} (from {core.host}){hint}')
+    return Choice(task, stand_in, False, absent)
+
+
+def simulated(choices: Iterable[Choice]) -> str:
+    """Which tasks run on generated recordings, and why, in words; '' if none does."""
+    made = [c for c in choices if c.dataset.simulated]
+    names = ', '.join(f'{c.task.full_name} ({c.reason})' if c.reason else c.task.full_name for c in made)
+    return f'simulated: generated recordings, not measured ones, serve {names}' if made else ''
+
+
+def apply(task: Task, dataset: Dataset, user: tuple[Override, ...]) -> Task:
+    """The task as it runs on a dataset: the task's overrides for it, then the dataset's recipe, then the user's own."""
+    for path, value in (*dict(task.overrides).get(dataset.name, ()), *dataset.recipe):
+        try:
+            task = override(task, path, value)
+        except KeyError:  # of a file of one's own
+            raise unknown(f'field in the overrides of task {task.name!r}', path, options(task)) from None
+    for path, value in user:
+        known = options(task)
+        if path not in known:
+            raise unknown('option', path, known)
+        task = override(task, path, value)
+    check(task)
+    return task
+
+
+def options(task: Task) -> list[str]:
+    """The paths that `--set` takes: what is asked and how it is learnt, but not what a task is called or made of."""
+    return [path for path in paths(task) if path.partition('.')[0] in SETTABLE]
+
+
+def parse_overrides(items: Iterable[str]) -> tuple[Override, ...]:
+    """`--set a.b=c` items as (path, text), in canonical order. Raises RequestError without a '='."""
+    pairs = []
+    for item in items:
+        path, eq, value = item.partition('=')
+        if not eq or not path:
+            raise RequestError(f'--set {item}: expected a field and a value, as in --set recipe.max_epochs=5')
+        pairs.append((path.strip(), value.strip()))
+    return tuple(sorted(dict(pairs).items()))
+
+
+def make_cells(
+    choices: list[Choice], models: list[Pick], user: tuple[Override, ...], debug: bool = False
+) -> list[Cell]:
+    """Every choice with every model that fits it, in order; what was asked twice comes once. Raises RequestError."""
+    asked = (*user, ('recipe.max_epochs', 2)) if debug else user
+    cells = []
+    for c in choices:
+        plain, own = apply(c.task, c.dataset, ()), apply(c.task, c.dataset, user)
+        changed = tuple((p, v) for p, v in user if p not in paths(plain) or attrgetter(p)(plain) != attrgetter(p)(own))
+        task = apply(c.task, c.dataset, asked)
+        cells += [
+            Cell(task=task, dataset=c.dataset, spec=m.spec, overrides=changed, debug=debug)
+            for m in models
+            if _fits(m, task)
+        ]
+    return list({c.key: c for c in cells}.values())

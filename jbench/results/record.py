@@ -1,0 +1,104 @@
+"""What a result says apart from its scores: which windows, which protocol, which machine, which versions."""
+
+from __future__ import annotations
+
+import resource
+import sys
+from typing import Any
+
+from jbench import processes
+from jbench.data.load import splits
+from jbench.data.load.prepared_set import PreparedSet, class_names
+from jbench.metrics import score
+from jbench.results import result_file
+from jbench.spec.cell import Cell
+from jbench.spec.dataset import Dataset
+from jbench.spec.task import Task
+from jbench.tasks.suites import SUITES
+
+
+def describe(cell: Cell, data: PreparedSet, seed: int, digest: str, outcome: dict[str, Any]) -> dict[str, Any]:
+    """Everything that a result says, apart from its scores."""
+    test, fitted_on = data.rows('test'), data.rows('train', 'valid')
+    baseline = score.dummy(data.kind, data.y[fitted_on], len(test), n_out=data.n_out, vectors=data.vectors)
+    floor, *_ = score.level_score(data.kind, cell.task.metric, data.predictions(test, baseline), cell.task.level)
+    protocol = _protocol(cell, data)
+    counts = {name: int((data.split == name).sum()) for name in ('train', 'valid', 'test')}
+    scale = 1 / 1024 if sys.platform != 'darwin' else 1 / 1024**2
+    return {
+        'task': cell.task.full_name,
+        'task_version': cell.task.version,
+        'dataset': cell.dataset.name,
+        'model': cell.model,
+        'seed': seed,
+        'status': 'failed' if 'failed' in outcome else 'debug' if cell.debug else 'done',
+        'simulated': cell.dataset.simulated,
+        'protocol': protocol,
+        'dummy': floor,
+        'n_records': {
+            'declared': None,
+            'prepared': data.manifest['n_windows'],
+            **counts,
+            'evaluated': 0 if 'failed' in outcome else counts['test'],
+        },
+        'subjects': {name: list(dict.fromkeys(data.subjects[data.split == name].tolist())) for name in counts},
+        'split_hash': splits.split_hash({name: data.ids[data.split == name] for name in counts}),
+        'prepared_hash': digest,
+        'key': cell.key,
+        'config': {'task': cell.task, 'dataset': cell.dataset},
+        'versions': result_file.versions(),
+        'devices': processes.devices(),
+        'classes': [] if data.kind == 'embedding' else class_names(cell.dataset, data),  # stimuli may be many
+        'memory': {'peak_rss_mb': resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * scale},
+        'warnings': [*_marks(cell, protocol), *data.warnings, *([outcome['failed']] if 'failed' in outcome else [])],
+        'n_parameters': outcome.get('n_parameters', {'total': None, 'trainable': None}),
+        'history': outcome.get('history', []),
+        'resumes': outcome.get('resumes', 0),
+        'timings': {'prepare': 0.0, **outcome.get('timings', dict.fromkeys(('compile', 'fit', 'test', 'total'), 0.0))},
+    }
+
+
+def _protocol(cell: Cell, data: PreparedSet) -> dict[str, Any]:
+    """Which published protocol a result follows, and how it departs from it.
+
+    A suite is named where all of its choices were made: its version of the task on a dataset of its own, the whole of
+    it, under its recipe, nothing changed.
+    """
+    pinned = (cell.task.full_name, cell.task.version)
+    served, published = cell.task.datasets, cell.task.recipe.published
+    suites = [
+        s
+        for s, (names, full, choice) in SUITES.items()
+        if pinned in names and choice == published and cell.dataset.name in (served if full else served[:1])
+    ]
+    custom = [f'{p}={v}' for p, v in cell.overrides]
+    partial = _partial(cell.task, cell.dataset, data)
+    return {
+        'suite': None if custom or cell.debug or partial or not suites else suites[0],
+        'custom': custom,
+        'partial': partial,
+        'debug': cell.debug,
+    }
+
+
+def _marks(cell: Cell, protocol: dict[str, Any]) -> list[str]:
+    """What sets a result apart from one of the published protocol on measured recordings, in words."""
+    marks = ['simulated: the recordings were generated, not measured'] if cell.dataset.simulated else []
+    marks += ['debug: a try on few windows, not a score'] if cell.debug else []
+    marks += [f'custom: {c}' for c in protocol['custom']] + [f'partial: {p}' for p in protocol['partial']]
+    return marks
+
+
+def _partial(task: Task, dataset: Dataset, data: PreparedSet) -> list[str]:
+    """What of the declared dataset is not here, in words."""
+    if dataset.simulated:
+        return []
+    manifest = data.manifest
+    left_out = {e.subject for e in task.exclude if e.dataset == dataset.name and not e.after_split}
+    found = [s for s in manifest['found'] if s not in left_out]
+    n_subjects = dataset.n_subjects - len(left_out)
+    n_recordings = dataset.n_recordings * n_subjects // dataset.n_subjects
+    reasons = [n.removeprefix('partial: ') for n in manifest['notes'] if n.startswith('partial: ')]
+    if len(found) < n_recordings or len(set(found)) < n_subjects:
+        reasons.append(f'{len(found)} of {n_recordings} recordings ({len(set(found))} of {n_subjects} subjects)')
+    return reasons

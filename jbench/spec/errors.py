@@ -1,0 +1,31 @@
+"""The error of a wrong request, in one message."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class RequestError(ValueError):
+    """The request or its data are wrong: shown to the user as one message, exit status 2."""
+
+
+class MissingExtraError(RequestError):
+    """An optional package is not installed: one line with the pip command."""
+
+    def __init__(self, package: str, extra: str, purpose: str) -> None:
+        super().__init__(
+            f"{purpose} needs {package}, which is not installed: pip install -e '.[{extra}]' (in jbench's folder)"
+        )
+
+
+def unknown(what: str, name: str, known: Iterable[str]) -> RequestError:
+    """The error for a name that does not exist: did-you-mean, then what there is."""
+    names = sorted(set(known))
+    lower = {n.lower(): n for n in names}
+    near = [lower[n] for n in lower if len(name) > 2 and n.startswith(name.lower())][:2]
+    near += [lower[n] for n in difflib.get_close_matches(name.lower(), list(lower), n=2, cutoff=0.6)]
+    near = list(dict.fromkeys(near)) or [lower[n] for n in lower if len(name) > 2 and name.lower() in n][:2]
+    hint = f'; did you mean {" or ".join(map(repr, near))}?' if near else ''
+    shown = ', '.join(names[:40]) + (', ...' if len(names) > 40 else '')
+    return RequestError(f'unknown {what} {name!r}{hint}\n  available: {shown}')

@@ -1,0 +1,49 @@
+"""Who answers: a line in the table of models, and the signal that a model is built for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from jbench.spec.overrides import Override
+from jbench.spec.task import PARADIGMS
+
+CLASSES = ('classes', 'state')
+ONE_ANSWER = (*CLASSES, 'labels', 'value', 'embedding')  # a window; keystrokes ask for one a frame
+SERIES = tuple(p for p in PARADIGMS if p != 'fmri')  # what a network of electrodes fits: all but volumes
+OVER_TIME = tuple(p for p in SERIES if p not in ('', 'fnirs'))
+
+Position = tuple[float, float, float]  # of a channel: each axis from 0 to 1 over the channels of a set
+NO_POSITION: Position = (-0.1, -0.1, -0.1)  # of a channel whose place is not known
+
+
+@dataclass(frozen=True, kw_only=True)
+class Signal:
+    """What a model is built for: the shape and meaning of one window."""
+
+    n_chans: int
+    n_times: int
+    sfreq: float  # Hz
+    ch_names: tuple[str, ...] = ()
+    positions: tuple[Position, ...] = ()  # of the channels, for networks that ask; one montage for all recordings
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelSpec:
+    """A line in the table of models."""
+
+    name: str
+    title: str
+    family: str  # 'classic' | 'foundation' | 'baselines' | 'user'
+    target: str  # 'module:factory'
+    kind: str = 'network'  # 'network': init/apply, trained by fit.py; 'estimator': fitted once
+    trained: bool = True  # False: one batch sets its batch statistics, no weight is changed (chance)
+    published: tuple[Override, ...] = ()  # options of the factory under recipe.published
+    targets: tuple[str, ...] = ()  # kinds of target that it fits; (): all
+    paradigms: tuple[str, ...] = ()  # paradigms that it fits; (): all
+    least_times: int = 1  # samples of a window
+    positions: bool = False  # asks for Signal.positions
+    accelerator: bool = False  # far too slow on a CPU: a group holds it only with --device=gpu or tpu
+    citation: str = ''
+    needs: tuple[str, ...] = ()  # packages beyond the core ones, and the extra that brings them
+    extra: str = ''
+    n_parameters: int | None = None  # without the head, at 22 channels x 256 samples, 4 classes (training.md)

@@ -1,0 +1,91 @@
+"""Fields of a spec by dotted path: which there are, and copies with one of them replaced (`--set`, configs)."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import types
+import typing
+from collections.abc import Iterator
+from typing import Any, TypeVar
+
+from jbench.spec.errors import RequestError
+
+Spec = TypeVar('Spec')
+Override = tuple[str, Any]  # ('window.start', 2.0)
+
+
+def paths(spec: Any, prefix: str = '') -> Iterator[str]:
+    """Every dotted path that `override` can set; a part that may be absent counts as a field of its own too."""
+    hints = typing.get_type_hints(type(spec))
+    for f in dataclasses.fields(spec):
+        if f.name == 'kind':
+            continue
+        value = getattr(spec, f.name)
+        if not dataclasses.is_dataclass(value) or type(None) in typing.get_args(hints[f.name]):
+            yield prefix + f.name
+        if dataclasses.is_dataclass(value):
+            yield from paths(value, f'{prefix}{f.name}.')
+
+
+def override(spec: Spec, path: str, value: Any, full: str = '') -> Spec:
+    """A copy of `spec` with the field at a dotted path replaced; the value is checked against the field's type.
+
+    `full` is the path that messages name. Raises: KeyError for an unknown path; RequestError for a value of the wrong
+    type.
+    """
+    head, _, rest = path.partition('.')
+    hints = typing.get_type_hints(type(spec))
+    if head not in hints or head == 'kind':
+        raise KeyError(path)
+    if rest:
+        inner = getattr(spec, head)
+        if not dataclasses.is_dataclass(inner):
+            raise KeyError(path)
+        new = override(inner, rest, value, full or path)
+    else:
+        new = coerce(value, hints[head], full or path)
+    return dataclasses.replace(spec, **{head: new})  # type: ignore[type-var]
+
+
+def coerce(value: Any, kind: Any, path: str) -> Any:
+    """`value` as the type `kind`; text (from the command line) is parsed. Raises RequestError."""
+    origin, args = typing.get_origin(kind), typing.get_args(kind)
+    if dataclasses.is_dataclass(value) and type(value) in (kind, *args):
+        return value
+    if origin is typing.Literal:
+        if value in args:
+            return value
+        raise RequestError(f'--set {path}: {value!r} is not one of {", ".join(args)}')
+    if origin in (typing.Union, types.UnionType):
+        empty = value is None or (isinstance(value, str) and value.lower() in ('none', 'null'))
+        if empty and type(None) in args:
+            return None
+        rest = [a for a in args if a is not type(None)]
+        if len(rest) == 1:
+            return coerce(value, rest[0], path)
+    plain = not any(dataclasses.is_dataclass(k) or typing.get_origin(k) is tuple for k in args or (kind,))
+    if not plain and not (origin is tuple and isinstance(value, list | tuple)):
+        raise RequestError(f'--set {path}: got {value!r}; only a task or a --config file can give it, as a whole')
+    if origin is tuple:
+        items = (
+            value if isinstance(value, list | tuple) else [v for v in str(value).strip('()[]').split(',') if v.strip()]
+        )
+        inner = [args[0]] * len(items) if args[-1] is Ellipsis else list(args)
+        if len(items) == len(inner):
+            return tuple(
+                coerce(v.strip() if isinstance(v, str) else v, k, path) for v, k in zip(items, inner, strict=True)
+            )
+    try:
+        if kind is bool and str(value).lower() in ('true', 'false', '1', '0', 'yes', 'no'):
+            return str(value).lower() in ('true', '1', 'yes')
+        if kind is int and float(value).is_integer():
+            return int(float(value))
+        if kind is float and math.isfinite(float(value)):
+            return float(value)
+        if kind is str and isinstance(value, str):
+            return value
+    except (TypeError, ValueError):
+        pass
+    expected = getattr(kind, '__name__', str(kind).replace('typing.', ''))
+    raise RequestError(f'--set {path}: {value!r} is not a valid {expected}')

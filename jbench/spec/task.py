@@ -1,0 +1,273 @@
+"""What is asked of recordings: a task and its parts, as frozen plain values."""
+
+from __future__ import annotations
+
+import typing
+from dataclasses import dataclass
+
+from jbench.spec.errors import RequestError
+from jbench.spec.overrides import Override
+
+
+@dataclass(frozen=True, kw_only=True)
+class Crop:
+    """The part of a recording that is read at all (s): from `start` on, the length less `skip`, at most `longest`."""
+
+    start: float = 60.0
+    skip: float = 60.0
+    longest: float = 120.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Where:
+    """Events whose `field` has one of the `values` (none named: any value), and is at least `least`."""
+
+    field: str
+    values: tuple[str, ...] = ()
+    least: float | None = None
+    keep: bool = True  # False: all others instead
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trim:
+    """Long stretches of one value of `field` at the edges of a recording, as wake before and after a night: what is
+    more than `longest` s before the first event of another value, or after the last one, is left out. As published
+    (not `both`), only the one event just before the first is shortened."""
+
+    field: str = 'stage'
+    value: str = 'W'
+    longest: float = 1800.0
+    both: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class SignalSpec:
+    """How a continuous recording becomes the signal that windows are cut from (protocol.md section 2)."""
+
+    picks: tuple[str, ...] = ('eeg',)  # MNE channel types, or names
+    sfreq: float = 120.0  # Hz, after resampling
+    band: tuple[float, float] | None = (0.1, 75.0)  # Hz, zero-phase FIR
+    notch: tuple[float, ...] = (50.0, 60.0)  # Hz, with all harmonics
+    # by recording and channel: median and IQR | mean and sd; 'micro': times 1e6 alone, which keeps what levels tell
+    # 'train': as robust, by the windows of the training part alone (a recording without one: by all of its own)
+    scaler: typing.Literal['robust', 'standard', 'micro', 'train', 'none'] = 'robust'
+    baseline: tuple[float, float] | None = None  # s from the window's start, mean subtracted
+    clamp: float | None = 20.0  # applied when windows are loaded; handcrafted baselines skip it
+    crop: Crop | None = None  # None: the whole recording is read
+
+
+@dataclass(frozen=True, kw_only=True)
+class Window:
+    """Which events make windows, and where a window lies relative to the TRUE onset of its event (s)."""
+
+    trigger: str = 'Stimulus'  # event type
+    start: float = 0.0
+    duration: float = 1.0
+    stride: float | None = None  # None: one window an event; else windows every `stride` s over the event
+    keep_incomplete: bool = False  # with a stride: keep windows that overhang the end of the event
+    where: tuple[Where, ...] = ()  # only events that fit all of these make windows
+    last: float | None = None  # only the last so many s of an event make windows
+    trim: Trim | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Classes:
+    """One class a window: sorted unique values of an event field -> 0..K-1, or as `mapping` says."""
+
+    field: str = 'code'
+    mapping: tuple[tuple[str, int], ...] = ()
+    prefix: str = ''  # use only events whose label starts so (others trigger no window)
+    kind: typing.Literal['classes'] = 'classes'
+
+
+@dataclass(frozen=True, kw_only=True)
+class StateClasses:
+    """The state that overlaps the window; no such event: the last class (seizure, sleep_arousal)."""
+
+    event: str = 'Seizure'
+    field: str = 'state'
+    kind: typing.Literal['state'] = 'state'
+
+
+@dataclass(frozen=True, kw_only=True)
+class Labels:
+    """Any number of labels a window: those of all events of type `event` that overlap it."""
+
+    event: str = 'Artifact'
+    field: str = 'state'
+    kind: typing.Literal['labels'] = 'labels'
+
+
+@dataclass(frozen=True, kw_only=True)
+class Embedding:
+    """A vector a window, made of its stimulus by an encoder (data/stimuli/encoders.py); answered by retrieval.
+
+    Windows of one `group` have the same stimulus. An encoder of sound is given the file and when the window begins.
+    """
+
+    encoder: str = 'dinov2_giant'
+    field: str = 'filepath'  # what the encoder is given: a file, or a text
+    event: str = ''  # type of the overlapping event that has the field; '': the trigger
+    group: str = 'filepath'
+    scaled: bool = False  # each dimension centred and scaled by the training part
+    kind: typing.Literal['embedding'] = 'embedding'
+
+
+@dataclass(frozen=True, kw_only=True)
+class Value:
+    """A number a window: a field of the trigger, optionally as clip(field - window stop, *clip) (sleep_onset)."""
+
+    field: str = 'age'
+    until: bool = False  # the field is a time: predict the seconds left at the window's end
+    clip: tuple[float, float] | None = None
+    scaled: bool = False  # learnt centred and scaled by the training part; scores are in the field's unit
+    kind: typing.Literal['value'] = 'value'
+
+
+@dataclass(frozen=True, kw_only=True)
+class Keystrokes:
+    """The keys pressed inside the core of the window, in time order; networks answer blank + 1 outputs a frame."""
+
+    event: str = 'Keystroke'
+    field: str = 'key'
+    core: tuple[float, float] = (0.9, 4.9)  # s from the window's start
+    blank: int = 98
+    length: int = 128
+    kind: typing.Literal['keystrokes'] = 'keystrokes'
+
+
+Target = Classes | StateClasses | Labels | Embedding | Value | Keystrokes
+
+
+@dataclass(frozen=True, kw_only=True)
+class ByGroup:
+    """Random groups (scikit-learn's train_test_split, twice): all rows of one group share a split."""
+
+    by: str = 'subject'  # a column of the event table, or '_index': every event its own group
+    stratify: str | None = None
+    valid: float = 0.2
+    test: float = 0.2
+    seed: int = 33
+    fold: str = ''  # 'k/n': groups dealt into n folds, fold k tests, the next validates; replaces shares and seed
+    kind: typing.Literal['by_group'] = 'by_group'
+
+    def fold_numbers(self) -> tuple[int, int]:
+        """k and n of `fold`. Raises: RequestError unless it is k/n with 1 <= k <= n and n >= 3."""
+        k, _, n = self.fold.partition('/')
+        if not (k.isdecimal() and n.isdecimal() and 1 <= int(k) <= int(n) >= 3):
+            raise RequestError(
+                f'--set split.fold: {self.fold!r} must be k/n, as 1/5: fold k, from 1 to n, of n folds, at least 3 '
+                '(one each to train, validate and test)'
+            )
+        return int(k), int(n)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Predefined:
+    """The test part is given: rows whose `field` is one of `test`; valid: a share of the other groups of `valid_by`."""
+
+    field: str = 'session'
+    test: tuple[str, ...] = ()
+    valid_by: str = 'subject'
+    valid: float = 0.2
+    seed: int = 33
+    kind: typing.Literal['predefined'] = 'predefined'
+
+
+@dataclass(frozen=True, kw_only=True)
+class BySimilarity:
+    """Groups are clusters of similar sentences (TF-IDF, complete linkage), then as ByGroup (typing)."""
+
+    by: str = 'text'
+    threshold: float = 0.7  # cosine distance at which the tree is cut
+    valid: float = 0.2
+    test: float = 0.2
+    seed: int = 33
+    kind: typing.Literal['by_similarity'] = 'by_similarity'
+
+
+@dataclass(frozen=True, kw_only=True)
+class ByBlock:
+    """Contiguous blocks of each recording, so that windows of different parts do not overlap: `n` blocks are dealt
+    into the parts at random, and events within `gap` s of a border of parts are left out."""
+
+    n: int = 10
+    gap: float = 1.0  # s
+    valid: float = 0.2
+    test: float = 0.2
+    seed: int = 33
+    kind: typing.Literal['by_block'] = 'by_block'
+
+
+SplitSpec = ByGroup | Predefined | BySimilarity | ByBlock
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """How a network learns (training.md): AdamW, one-cycle with cycling beta1, clipping, early stopping."""
+
+    lr: float = 1e-4  # highest learning rate of the cycle
+    weight_decay: float = 0.05
+    batch_size: int = 64
+    max_epochs: int = 40
+    patience: int = 5  # epochs without a strictly better monitor
+    grad_clip: float = 1.0  # global L2 norm
+    label_smoothing: float = 0.1
+    class_weights: bool = False
+    loss: typing.Literal['cross_entropy', 'binary_cross_entropy', 'squared_error', 'clip', 'clip_distinct', 'ctc'] = (
+        'cross_entropy'
+    )
+    loss_scale: float = 1.0
+    sampler: typing.Literal['shuffle', 'balanced', 'bins'] = 'shuffle'  # drawn with replacement: classes | bins of y
+    warmup: float = 0.1  # share of the cycle in which the rate rises
+    start_div: float = 25.0  # lr / start_div at the first step
+    end_div: float = 1e4  # lr / start_div / end_div at the last step
+    published: bool = False  # the reference's choices where ours differ: first batch statistics, fits on train + valid
+
+
+# what a task is called by, so that baselines know whether they fit; '': none of these
+PARADIGMS = ('', 'imagery', 'ssvep', 'cvep', 'p300', 'erp', 'rstate', 'sleep', 'emg', 'fnirs', 'fmri')
+
+
+@dataclass(frozen=True)
+class Exclusion:
+    """A subject that a task leaves out, and why."""
+
+    dataset: str
+    subject: str
+    reason: str
+    after_split: bool = False  # drawn into a split first (which moves the others), then dropped
+
+
+def full_name(device: str, name: str) -> str:
+    """What `--task` calls a task: a bare name means EEG, as p3; others name their device, as meg/typing."""
+    return name if device == 'eeg' else f'{device}/{name}'
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task:
+    """What is asked of a recording. A correction is a new version; old versions stay runnable."""
+
+    name: str
+    version: int = 1
+    device: str = 'eeg'
+    category: str
+    paradigm: str = ''  # one of PARADIGMS, MOABB's words and ours: which baselines fit
+    title: str
+    datasets: tuple[str, ...]  # the first is the Core dataset
+    simulated: str | None = None  # the embedded stand-in
+    window: Window
+    target: Target = Classes()
+    signal: SignalSpec = SignalSpec()
+    split: SplitSpec = ByGroup()
+    recipe: Recipe = Recipe()
+    metric: str = 'bal_acc'  # headline on the test part; of windows, the monitor on the validation part
+    overrides: tuple[tuple[str, tuple[Override, ...]], ...] = ()  # (dataset, ((path, value), ...))
+    exclude: tuple[Exclusion, ...] = ()
+    drop: tuple[Where, ...] = ()  # windows of these events are left out once the split is drawn
+    level: typing.Literal['window', 'recording', 'subject'] = 'window'  # outputs are averaged over it for the headline
+
+    @property
+    def full_name(self) -> str:
+        """What `--task` calls it."""
+        return full_name(self.device, self.name)

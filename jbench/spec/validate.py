@@ -1,0 +1,105 @@
+"""Values of a task that have the right type and no meaning, refused before anything is prepared."""
+
+from __future__ import annotations
+
+import math
+from operator import attrgetter
+
+from jbench.spec.errors import RequestError, unknown
+from jbench.spec.overrides import paths
+from jbench.spec.task import PARADIGMS, ByGroup, Predefined, Task
+
+TINY = 1e-9  # stands for 'above 0'
+_SCORES = ('bal_acc', 'acc', 'f1_macro', 'auroc', 'auprc')
+METRICS = {  # scores of each kind of target; the first is the published headline
+    'classes': _SCORES,
+    'state': _SCORES,
+    'labels': ('f1_score_macro', 'hamming', 'exact_match'),
+    'value': ('pearsonr', 'rmse', 'mae', 'r2', 'normalized_rmse', 'bmae'),
+    'embedding': (
+        *('top5_acc', 'top5_acc_250', 'window_top5_acc', 'window_top5_acc_250', 'instance_top5_acc'),
+        *('instance_top5_acc_250', 'subject_top5_acc', 'subject_top5_acc_250', 'batch_top5_acc'),
+    ),
+    'keystrokes': ('cer',),
+}
+LOSSES = {
+    'classes': ('cross_entropy',),
+    'state': ('cross_entropy',),
+    'labels': ('binary_cross_entropy',),
+    'value': ('squared_error',),
+    'embedding': ('clip', 'clip_distinct'),
+    'keystrokes': ('ctc',),
+}
+SAMPLED = {'balanced': ('classes', 'state'), 'bins': ('value',)}  # kinds of target that a sampler is for
+AVERAGED = ('classes', 'state', 'value')  # kinds of target whose outputs are averaged over a recording or a subject
+RANGES = (  # (path, least, greatest) of numbers that mean something
+    ('window.duration', TINY, 86_400),
+    ('window.stride', TINY, math.inf),
+    ('window.last', TINY, math.inf),
+    ('window.trim.longest', 0, math.inf),
+    ('signal.sfreq', TINY, 100_000),
+    ('signal.clamp', TINY, math.inf),
+    ('signal.crop.start', 0, math.inf),
+    ('signal.crop.skip', 0, math.inf),
+    ('signal.crop.longest', TINY, math.inf),
+    ('split.valid', TINY, 1 - TINY),
+    ('split.test', TINY, 1 - TINY),
+    ('split.seed', 0, 2**32 - 1),
+    ('split.n', 3, math.inf),
+    ('split.gap', 0, math.inf),
+    ('split.threshold', 0, 1),
+    ('target.length', 1, math.inf),
+    ('target.blank', 1, math.inf),
+    ('recipe.lr', 0, math.inf),
+    ('recipe.weight_decay', 0, math.inf),
+    ('recipe.batch_size', 1, math.inf),
+    ('recipe.max_epochs', 1, math.inf),
+    ('recipe.patience', 1, math.inf),
+    ('recipe.grad_clip', TINY, math.inf),
+    ('recipe.label_smoothing', 0, 1),
+    ('recipe.loss_scale', TINY, math.inf),
+    ('recipe.warmup', 0, 1 - TINY),
+    ('recipe.start_div', 1, math.inf),
+    ('recipe.end_div', 1, math.inf),
+)
+
+
+def check(task: Task) -> None:
+    """Refuse values that have the right type and no meaning, before anything is prepared. Raises RequestError."""
+    for path, low, high in RANGES:
+        value = attrgetter(path)(task) if path in paths(task) else None
+        if isinstance(value, int | float) and not low <= value <= high:
+            least = 'above 0' if low == TINY else f'at least {low:g}'
+            at_most = '' if high == math.inf else ' and below 1' if high < 1 else f' and at most {high:g}'
+            raise RequestError(f'--set {path}: {value!r} must be {least}{at_most}')
+    if any(f <= 0 for f in task.signal.notch):
+        raise RequestError(f'--set signal.notch: {task.signal.notch!r} must be above 0')
+    if not isinstance(task.split, Predefined) and task.split.valid + task.split.test >= 1:
+        raise RequestError(
+            f'--set split.valid, split.test: {task.split.valid!r} and {task.split.test!r} leave no rest to train on'
+        )
+    if isinstance(task.split, ByGroup) and task.split.fold:
+        task.split.fold_numbers()
+        if unused := [n for n in ('valid', 'test', 'seed') if getattr(task.split, n) != getattr(ByGroup(), n)]:
+            raise RequestError(
+                f'--set split.{unused[0]}: unused, because split.fold={task.split.fold} deals the groups'
+            )
+    for path in ('signal.band', 'signal.baseline', 'target.core', 'target.clip'):
+        pair = attrgetter(path)(task) if path in paths(task) else None
+        if pair is not None and pair[0] >= pair[1]:
+            raise RequestError(f'--set {path}: {pair!r} must be two ascending numbers')
+    if task.paradigm not in PARADIGMS:
+        raise unknown('paradigm', task.paradigm, PARADIGMS[1:])
+    kind = task.target.kind
+    if kind in METRICS and task.metric not in METRICS[kind]:
+        raise unknown(f'metric of {kind}', task.metric, METRICS[kind])
+    if kind in LOSSES and task.recipe.loss not in LOSSES[kind]:
+        learnt = ' or '.join(map(repr, LOSSES[kind]))
+        raise RequestError(f'--set recipe.loss: {task.recipe.loss!r} does not fit {kind}, learnt by {learnt}')
+    if kind not in SAMPLED.get(task.recipe.sampler, (kind,)):
+        fitting = ', '.join(SAMPLED[task.recipe.sampler])
+        raise RequestError(f'--set recipe.sampler: {task.recipe.sampler!r} is for {fitting}, not for {kind}')
+    if task.level != 'window' and kind not in AVERAGED:
+        raise RequestError(
+            f'--set level: targets of kind {kind!r} are not averaged over a {task.level}; only {", ".join(AVERAGED)}'
+        )

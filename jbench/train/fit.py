@@ -1,0 +1,195 @@
+"""The loop: epochs of compiled chunks, selection of the best epoch, early stopping, interruption and resumption."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from jbench import processes
+from jbench.data.load.loader import Loader, n_batches
+from jbench.data.load.sampling import class_weights
+from jbench.metrics import score
+from jbench.progress import Interrupted
+from jbench.spec.errors import RequestError
+from jbench.spec.task import Recipe, Task
+from jbench.train import checkpoint
+from jbench.train.parallel import Programs, copy, predict, shard
+from jbench.train.step import State
+
+SAVE_EVERY = 60.0  # s between checkpoints; a save costs more than an epoch on a small set
+
+
+class NonFinite(Exception):
+    """The loss is no longer a number; the seed has failed."""
+
+
+class Fitted(NamedTuple):
+    """A trained model and how it came about."""
+
+    variables: dict[str, Any]
+    history: list[dict[str, float]]  # an entry per epoch: epoch, train_loss, monitor
+    best_epoch: int
+    seconds: float
+    resumes: int
+
+
+@dataclass
+class Course:
+    """Where a fit stands, apart from its arrays: plain values that a checkpoint carries as JSON."""
+
+    epoch: int = 0
+    chunk: int = 0  # chunks of this epoch that are done
+    loss: float = 0.0  # sum over the batches of this epoch
+    grad_norm: float = 0.0  # the same of the gradient's norm
+    best: float = -math.inf
+    best_epoch: int = -1
+    wait: int = 0  # epochs without a better monitor
+    seconds: float = 0.0
+    resumes: int = 0
+    history: list[dict[str, float]] = field(default_factory=list)
+    machine: dict[str, Any] = field(default_factory=dict)
+
+    def close_epoch(self, value: float | None, sign: float, n_batches: int, patience: int) -> bool:
+        """Record an epoch whose monitor is `value`; True if it is the best so far (the first of equals is kept)."""
+        self.history.append(
+            {
+                'epoch': self.epoch,
+                'train_loss': self.loss / n_batches,
+                'grad_norm': self.grad_norm / n_batches,  # before clipping
+                'monitor': math.nan if value is None else value,
+            }
+        )
+        better = value is not None and sign * value > self.best
+        if value is not None and better:
+            self.best, self.best_epoch, self.wait = sign * value, self.epoch, 0
+        else:
+            self.wait = patience if value is None else self.wait + 1  # an undefined monitor ends the run
+        self.epoch, self.chunk, self.loss, self.grad_norm = self.epoch + 1, 0, 0.0, 0.0
+        return better
+
+
+@dataclass(frozen=True)
+class Watch:
+    """How the loop talks to the outside: progress, a question whether to stop, and where to save."""
+
+    progress: Callable[[dict[str, Any]], None] = lambda facts: None
+    say: Callable[[str], None] = lambda text: None
+    stop: Callable[[], bool] = lambda: False
+    folder: Path | None = None  # of checkpoints; None: nothing is saved
+    machine: dict[str, Any] = field(default_factory=dict)  # bits are equal only where these are
+
+
+def monitor_of(task: Task) -> str:
+    """The score on the validation part that selects the epoch: the headline, or what the reference looks at."""
+    return 'batch_top5_acc' if task.recipe.published and task.metric == 'top5_acc' else task.metric
+
+
+def loss_weights(recipe: Recipe, train: Loader) -> np.ndarray:
+    """Weights of the classes in the loss, f32 [n_out]."""
+    n_out = train.prepared.n_out
+    if not recipe.class_weights:
+        return np.ones(n_out, np.float32)
+    kind = 'labels' if recipe.loss == 'binary_cross_entropy' else 'classes'
+    return class_weights(train.y, kind, n_out=n_out)
+
+
+def fit(
+    programs: Programs, start: State, train: Loader, valid: Loader, recipe: Recipe, metric: str, watch: Watch
+) -> Fitted:
+    """Train until the monitor has not improved for `patience` epochs, or `max_epochs`.
+
+    Args:
+        programs: compiled for these shapes.
+        start: the state before the first step (its optimiser holds the length of the schedule).
+        train, valid: loaders.
+        recipe: epochs and patience.
+        metric: monitor on the validation part; the first of equal bests is kept.
+        watch: where to report and save.
+
+    Raises: Interrupted after a save; NonFinite if the loss, or the outputs of every epoch, are no numbers.
+    """
+    began = time.monotonic()
+    train.carry(programs.precompute)
+    course, state, best = _begin(start, watch)
+    before, saved = course.seconds, began
+    sign = 1.0 if score.BETTER[metric] == 'higher' else -1.0
+
+    def save_if(due: bool) -> None:
+        nonlocal saved
+        if watch.folder is not None and (due or time.monotonic() - saved > SAVE_EVERY):
+            course.seconds, saved = before + time.monotonic() - began, time.monotonic()
+            if processes.first():
+                checkpoint.save(watch.folder, int(state['step']), {'now': copy(state), 'best': best}, course.__dict__)
+
+    def guard() -> None:
+        if watch.stop():
+            save_if(True)
+            raise Interrupted
+
+    while course.epoch < recipe.max_epochs and course.wait < recipe.patience:
+        for chunk in train.chunks(course.epoch, course.chunk):
+            guard()
+            state, sums = programs.train(state, shard(chunk), np.int32(chunk.n))
+            course.loss += float(sums['loss'])
+            course.grad_norm += float(sums['grad_norm'])
+            if not math.isfinite(course.loss):
+                raise NonFinite(f'the loss is not finite in epoch {course.epoch} (step {int(state["step"])})')
+            course.chunk += 1
+            save_if(False)
+        guard()
+        variables = {'params': state['params'], 'batch_stats': state['batch_stats']}
+        outputs = predict(programs, variables, valid, guard)
+        value = monitor(valid, outputs, metric)
+        if course.close_epoch(value, sign, n_batches(len(train), recipe.batch_size), recipe.patience):
+            best = copy(variables)
+        watch.progress({**course.history[-1], 'best': sign * course.best})
+    if course.best_epoch < 0:
+        raise NonFinite(f'{metric} on the validation part was never defined')
+    return Fitted(best, course.history, course.best_epoch, before + time.monotonic() - began, course.resumes)
+
+
+def monitor(valid: Loader, outputs: np.ndarray, metric: str) -> float | None:
+    """The score that selects the epoch; None where outputs are no numbers, or it is not defined."""
+    if not np.isfinite(outputs).all():
+        return None
+    data = valid.prepared
+    return score.headline(score.evaluate(data.kind, outputs, valid.y, data.about(valid.rows)), metric)
+
+
+def _begin(start: State, watch: Watch) -> tuple[Course, State, dict[str, Any]]:
+    """The first state, or that of the last checkpoint of the same machine kind."""
+    best = {'params': start['params'], 'batch_stats': start['batch_stats']}
+    if watch.folder is not None:
+        like = {'now': start, 'best': best}
+        found = checkpoint.restore(watch.folder, like, partial(_same_machine, watch), watch.say)
+        step = -1 if found is None else int(found[0]['now']['step'])
+        if processes.anywhere(step != int(processes.agreed(np.array(step)))):
+            raise RequestError(f'{watch.folder}: not every process can go on from there; give all the same NPROC')
+        if found is not None:
+            course = Course(**found[1])
+            course.resumes += 1
+            return course, found[0]['now'], found[0]['best']
+    return Course(machine=watch.machine), copy(start), copy(best)
+
+
+def _same_machine(watch: Watch, facts: dict[str, Any]) -> bool:
+    """Whether a checkpoint was made where the same bits come out; says so where it was not."""
+    theirs = {k: v for k, v in facts.get('machine', {}).items() if watch.machine.get(k) != v}
+    if theirs:
+        watch.say(f'a checkpoint made with {theirs} is not used here, bits would differ: the seed starts again')
+    return not theirs
+
+
+def warm_batch_stats(programs: Programs, start: State, train: Loader) -> dict[str, Any]:
+    """An untrained model whose batch statistics have seen one batch (NeuralBench's `chance`)."""
+    train.carry(programs.precompute)
+    chunk = next(train.chunks(0))
+    state, _ = programs.train(copy(start), shard(chunk), np.int32(1))
+    return {'params': start['params'], 'batch_stats': state['batch_stats']}

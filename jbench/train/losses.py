@@ -1,0 +1,95 @@
+"""Losses: one number a row of a batch, and its weight. They know a mapped axis, but no device."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import jax
+import jax.numpy as jnp
+import optax
+
+AXIS = 'data'  # the mapped axis over which batches are split
+Batch = Mapping[str, jax.Array]  # {'x' [B, C, T], 'y' [B, ...], 'mask' bool[B], ...}
+PerRow = tuple[jax.Array, jax.Array]  # loss [B], weight [B]: the mean over rows is sum(loss) / sum(weight)
+
+
+def cross_entropy(logits: jax.Array, batch: Batch, weights: jax.Array, smoothing: float) -> PerRow:
+    """Weighted cross-entropy with label smoothing, PyTorch's definition.
+
+    logits [B, K], y int [B], weights [K]. Smoothing spreads over all classes, each with its own weight.
+    """
+    logp, y = jax.nn.log_softmax(logits), batch['y']
+    weight = weights[y]
+    nll = -jnp.take_along_axis(logp, y[:, None], axis=1)[:, 0] * weight
+    smooth = -(logp * weights).mean(1)
+    return (1 - smoothing) * nll + smoothing * smooth, weight
+
+
+def binary_cross_entropy(logits: jax.Array, batch: Batch, weights: jax.Array, smoothing: float) -> PerRow:
+    """Binary cross-entropy of several labels y [B, K] with positive weights [K], the mean over labels."""
+    y = batch['y']
+    loss = -(weights * y * jax.nn.log_sigmoid(logits) + (1 - y) * jax.nn.log_sigmoid(-logits))
+    return loss.mean(1), jnp.ones(len(y), logits.dtype)
+
+
+def squared_error(outputs: jax.Array, batch: Batch, weights: jax.Array, smoothing: float) -> PerRow:
+    """Squared error of values y [B, K], the mean over values."""
+    return jnp.square(outputs - batch['y']).mean(1), jnp.ones(len(outputs), outputs.dtype)
+
+
+def clip(outputs: jax.Array, batch: Batch, weights: jax.Array, smoothing: float) -> PerRow:
+    """Which row's target belongs to an output? Cross-entropy of logits x_i . y_j / (||y_j|| + 1e-15) to j = i.
+
+    outputs and y [B, D]. Candidates are the rows of the batch on ALL devices; those of padding are none. Equal targets
+    count as different ones (as published). After Radford et al. (2021), with one side normalised and no temperature.
+    """
+    return _clip(outputs, batch, distinct=False)
+
+
+def clip_distinct(outputs: jax.Array, batch: Batch, weights: jax.Array, smoothing: float) -> PerRow:
+    """As `clip`, and another row with the same target is no candidate: what was shown twice is no wrong answer."""
+    return _clip(outputs, batch, distinct=True)
+
+
+def _clip(outputs: jax.Array, batch: Batch, distinct: bool) -> PerRow:
+    y, mask = (jax.lax.all_gather(batch[name], AXIS, tiled=True) for name in ('y', 'mask'))
+    unit = y / (jnp.linalg.norm(y, axis=1, keepdims=True) + 1e-15)
+    logits = jnp.where(mask, jnp.matmul(outputs, unit.T, precision=jax.lax.Precision.HIGHEST), -jnp.inf)
+    own = jax.lax.axis_index(AXIS) * len(outputs) + jnp.arange(len(outputs))
+    if distinct:
+        twin = (batch['y'][:, None] == y).all(-1) & (own[:, None] != jnp.arange(len(y)))
+        logits = jnp.where(twin, -jnp.inf, logits)
+    logits = jnp.where(batch['mask'][:, None], logits, 0)  # of rows that do not count: no inf, so no nan
+    logp = jax.nn.log_softmax(logits)
+    return -jnp.take_along_axis(logp, own[:, None], axis=1)[:, 0], jnp.ones(len(outputs), outputs.dtype)
+
+
+def ctc(logits: jax.Array, batch: Batch, weights: jax.Array, smoothing: float) -> PerRow:
+    """Connectionist temporal classification (Graves et al. 2006), the last output being the blank.
+
+    logits [B, frames, K], y int [B, length], padded with -1. As torch's mean: a row's loss is divided by its number
+    of keys (1 for none); a row whose keys do not fit its frames costs 0 (zero_infinity).
+    """
+    y = batch['y']
+    padding = y < 0
+    loss = optax.ctc_loss(
+        logits,
+        jnp.zeros(logits.shape[:2]),
+        jnp.maximum(y, 0),
+        padding.astype(jnp.float32),
+        blank_id=logits.shape[-1] - 1,
+    )
+    n = (~padding).sum(1)
+    twice = ((y[:, 1:] == y[:, :-1]) & ~padding[:, 1:]).sum(1)  # a blank must stand between equal keys
+    loss = jnp.where(n + twice <= logits.shape[1], loss, 0) / jnp.maximum(n, 1)
+    return loss, jnp.ones(len(y), logits.dtype)
+
+
+LOSSES = {
+    'cross_entropy': cross_entropy,
+    'binary_cross_entropy': binary_cross_entropy,
+    'squared_error': squared_error,
+    'clip': clip,
+    'clip_distinct': clip_distinct,
+    'ctc': ctc,
+}

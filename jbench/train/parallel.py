@@ -1,0 +1,138 @@
+"""The only place that knows devices and processes: chunks of batches split over them with pmap, state kept whole.
+
+Several processes (`--distributed`) run the same command on one work folder and take the same decisions at the same
+moments: the first one takes those that could differ, works on files, and speaks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+
+from jbench.data.load.loader import Chunk, Loader, chunk_batches
+from jbench.metrics import keystrokes
+from jbench.models.model import Model
+from jbench.spec.errors import RequestError
+from jbench.spec.model import Signal
+from jbench.spec.task import Recipe
+from jbench.train.losses import AXIS
+from jbench.train.step import State, predict_step, train_step
+
+
+class Programs(NamedTuple):
+    """The compiled programs of one model under one recipe; shapes do not depend on the number of windows."""
+
+    draw: Callable[..., Any]  # (u32 seed) -> first weights and statistics, and the key of dropout
+    precompute: Callable[..., Any]  # (x [B, C, T]) -> what training needs of each window alone
+    train: Callable[..., Any]  # (state, chunk arrays, n) -> (state, metrics summed over batches)
+    predict: Callable[..., Any]  # (variables, chunk arrays, n) -> outputs [K, B, (frames,) n_out]
+
+
+def shard(chunk: Chunk) -> dict[str, np.ndarray]:
+    """A chunk [K, B, ...] as arrays [devices, K, B / devices, ...], the devices of this process alone."""
+    d, here = jax.local_device_count(), jax.process_index()
+
+    def split(a: np.ndarray) -> np.ndarray:
+        rows = a.reshape(len(a), jax.device_count(), -1, *a.shape[2:])
+        return rows[:, here * d : (here + 1) * d].swapaxes(0, 1)
+
+    return {k: split(a) for k, a in {'x': chunk.x, 'y': chunk.y, 'mask': chunk.mask, **chunk.extra}.items()}
+
+
+def compile_programs(
+    model: Model, tx: optax.GradientTransformation, recipe: Recipe, signal: Signal, n_out: int, length: int = 0
+) -> Programs:
+    """Compile all programs from shapes alone, before any data are there (several processes: at the first call).
+
+    `length` is that of a sequence of keys.
+
+    Raises: RequestError if the batch cannot be split over the devices.
+    """
+    d = jax.device_count()
+    if recipe.batch_size % d:
+        raise RequestError(f'recipe.batch_size: {recipe.batch_size} cannot be split over {d} devices')
+    shape, count, window = jax.ShapeDtypeStruct, jax.ShapeDtypeStruct((), jnp.int32), (signal.n_chans, signal.n_times)
+    draw = jax.jit(partial(init_state, model)).lower(shape((), jnp.uint32)).compile()
+    precompute = jax.jit(model.precompute).lower(shape((recipe.batch_size, *window), jnp.float32)).compile()
+    step = partial(train_step, model=model, tx=tx, recipe=recipe)
+    train = jax.pmap(
+        partial(_train_chunk, step=step), axis_name=AXIS, in_axes=(None, 0, None), out_axes=None, donate_argnums=0
+    )
+    predict = jax.pmap(partial(_predict_chunk, model=model), axis_name=AXIS, in_axes=(None, 0, None), out_axes=None)
+    if jax.process_count() > 1:  # what the other processes hold cannot be said by a shape
+        return Programs(draw, precompute, train, predict)
+    rows = (d, chunk_batches(signal, recipe.batch_size), recipe.batch_size // d)
+    y = shape((*rows, n_out), jnp.float32)
+    if recipe.loss in ('cross_entropy', 'ctc'):
+        y = shape((*rows, length) if recipe.loss == 'ctc' else rows, jnp.int32)
+    chunk = {'x': shape((*rows, *window), jnp.float32), 'y': y, 'mask': shape(rows, jnp.bool_)}
+    extra = {k: shape((*rows, *a.shape[1:]), a.dtype) for k, a in precompute.out_info.items()}
+    state = jax.eval_shape(lambda: new_state(init_state(model, 0), tx, jnp.ones(n_out)))
+    variables = {name: state[name] for name in ('params', 'batch_stats')}
+    return Programs(
+        draw,
+        precompute,
+        train.lower(state, chunk | extra, count).compile(),
+        predict.lower(variables, chunk, count).compile(),
+    )
+
+
+def _train_chunk(state: State, chunk: dict[str, jax.Array], n: jax.Array, *, step: Callable) -> tuple[State, Any]:
+    """n training steps without Python between them."""
+
+    def body(i: jax.Array, carry: tuple[State, Any]) -> tuple[State, Any]:
+        new, metrics = step(carry[0], {k: v[i] for k, v in chunk.items()})
+        return new, jax.tree.map(jnp.add, carry[1], metrics)
+
+    return jax.lax.fori_loop(0, n, body, (state, {'loss': jnp.zeros(()), 'grad_norm': jnp.zeros(())}))
+
+
+def _predict_chunk(variables: Any, chunk: dict[str, jax.Array], n: jax.Array, *, model: Model) -> jax.Array:
+    """Outputs of n batches [K, B, (frames,) n_out], the rows of all devices; later ones stay zero."""
+
+    def look(i: jax.typing.ArrayLike) -> jax.Array:
+        return predict_step(variables, {k: v[i] for k, v in chunk.items()}, model=model)
+
+    def body(i: jax.Array, out: jax.Array) -> jax.Array:
+        return out.at[i].set(look(i))
+
+    one = jax.eval_shape(look, 0)
+    own = jax.lax.fori_loop(0, n, body, jnp.zeros((len(chunk['mask']), *one.shape)))
+    return jax.lax.all_gather(own, AXIS, axis=1, tiled=True)
+
+
+def init_state(model: Model, seed: int | jax.Array) -> State:
+    """What chance decides of the state before the first step: variables, and the key of dropout."""
+    init, dropout = jax.random.split(jax.random.key(seed, impl='threefry2x32'))
+    return {**model.init(init), 'key': jax.random.key_data(dropout)}
+
+
+def new_state(drawn: State, tx: optax.GradientTransformation, loss_weights: jax.typing.ArrayLike) -> State:
+    """The state before the first step."""
+    rest = {'opt': tx.init(drawn['params']), 'step': np.zeros((), np.int32), 'loss_weights': loss_weights}
+    return {**drawn, **rest}
+
+
+def copy(tree: Any) -> Any:
+    """Arrays on the host that no later step overwrites (a step takes the memory of the state that it is given)."""
+    return jax.tree.map(np.array, tree)
+
+
+def predict(programs: Programs, variables: Any, loader: Loader, check: Callable[[], None] = lambda: None) -> np.ndarray:
+    """Outputs f32 [N, n_out] for every window of a loader, in the unit of its targets, each exactly once, in canonical
+    order; of keystrokes the best path f32 [N, frames] (metrics/keystrokes.py)."""
+    parts = []
+    for chunk in loader.chunks():
+        check()
+        out = np.asarray(programs.predict(variables, shard(chunk), np.int32(chunk.n)))
+        out = out.reshape(-1, *out.shape[2:])
+        parts.append(keystrokes.path(out) if out.ndim == 3 else out)
+    if not parts:
+        return np.zeros((0, loader.prepared.n_out), np.float32)
+    return loader.prepared.unscaled(np.concatenate(parts)[: len(loader)])  # what fills the last batch lies at the end

@@ -1,0 +1,151 @@
+"""Networks of the table as compiled programs, those foreseen in the background while data are prepared."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+import gc
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import jax
+
+from jbench.data.windows import n_samples
+from jbench.models import factory, user_model, validate
+from jbench.models.model import Model
+from jbench.spec.cell import Cell
+from jbench.spec.model import ModelSpec, Signal
+from jbench.spec.task import Classes, Recipe
+from jbench.train import optim, parallel
+
+KEPT = 20  # programs: each takes up to 2,000 memory maps, of which Linux gives a process 65,530
+AHEAD = 6  # of them that no cell has asked for yet
+
+
+class Compiler:
+    """Compiled programs by what they depend on; those foreseen compile in one background thread.
+
+    At most KEPT are held: before another is compiled, those that were asked for are forgotten.
+    """
+
+    def __init__(self, seal: Callable[[], None] = lambda: None) -> None:
+        self._seal = seal  # called after each compilation: see xla_cache
+        self._made: dict[Any, parallel.Programs] = {}
+        self._used: set[Any] = set()  # keys of those that a cell asked for
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._closed = False
+
+    def get(
+        self,
+        model: ModelSpec,
+        signal: Signal,
+        n_out: int,
+        recipe: Recipe,
+        length: int = 0,
+        foreseen: bool = False,
+    ) -> parallel.Programs:
+        """The programs, compiled now if they were not foreseen; `length` is that of a sequence of keys."""
+        signal = dataclasses.replace(_placed(model, signal), ch_names=())  # names do not change a program
+        default = Recipe()  # these are not in the program but in the state that it carries, or outside of it
+        free = {f: getattr(default, f) for f in ('lr', 'warmup', 'max_epochs', 'patience', 'class_weights', 'sampler')}
+        key = (model.target, signal, n_out, length, dataclasses.replace(recipe, **free))
+        with self._lock:
+            if len(self._made) >= KEPT and not foreseen:  # between cells, when nothing runs
+                self._forget(self._used - {key})
+            if key not in self._made:
+                self._made[key] = parallel.compile_programs(
+                    build(model, signal, n_out, recipe.published, length > 0),
+                    optim.adamw(recipe, 1),
+                    recipe,
+                    signal,
+                    n_out,
+                    length,
+                )
+                self._seal()
+            if not foreseen:
+                self._used.add(key)
+            return self._made[key]
+
+    def _has_room(self) -> bool:
+        return len(self._made) < KEPT and len(self._made) - len(self._used) < AHEAD
+
+    def _forget(self, keys: set[Any]) -> None:
+        for key in keys:
+            del self._made[key]
+        self._used -= keys
+        jax.clear_caches()  # which hold the small programs around them
+        gc.collect()
+
+    def foresee(self, cells: list[Cell]) -> None:
+        """Start compiling what the specs alone let one expect, while the data are prepared."""
+        wanted = [
+            (c.spec, _expected_signal(c), len(c.dataset.event_id), c.task.recipe)
+            for c in cells
+            if c.spec.kind == 'network' and _foreseeable(c)
+        ]
+        for c in cells:
+            if c.spec.family == 'user':  # refused before anything is prepared
+                factory(c.spec)
+        for model, signal, n_out, _ in wanted:
+            if model.family == 'user':  # tried, too
+                build(model, signal, n_out)
+
+        def work() -> None:
+            for args in wanted:
+                while not self._closed and not self._has_room():
+                    time.sleep(0.1)
+                if self._closed:
+                    return
+                with contextlib.suppress(Exception):  # the cell itself will raise it, in its place
+                    self.get(*args, foreseen=True)
+
+        self._thread = threading.Thread(target=work, daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Wait for the program that compiles now: a process that ends under it would crash."""
+        self._closed = True
+        if self._thread is not None:
+            self._thread.join()
+
+
+def _placed(model: ModelSpec, signal: Signal) -> Signal:
+    """The signal with the positions of its channels where a network asks for them; MNE is imported only then."""
+    if not model.positions:
+        return signal
+    from jbench.data.electrodes import positions
+
+    return dataclasses.replace(signal, positions=positions(signal.ch_names))
+
+
+def _foreseeable(cell: Cell) -> bool:
+    """Whether channels and classes are known before the data: all electrodes, one class for each code of an event."""
+    codes = cell.task.target == Classes(field='code') and bool(cell.dataset.event_id)
+    return codes and cell.task.signal.picks == ('eeg',) and not cell.spec.positions  # names come with the data
+
+
+def _expected_signal(cell: Cell) -> Signal:
+    signal, window = cell.task.signal, cell.task.window
+    return Signal(n_chans=cell.dataset.n_chans, n_times=n_samples(window.duration, signal.sfreq), sfreq=signal.sfreq)
+
+
+def build(model: ModelSpec, signal: Signal, n_out: int, published: bool = False, frames: bool = False) -> Model:
+    """A network, its batch statistics synchronised over devices; `published`: as the reference builds it; `frames`: it
+    answers each frame of a window."""
+    if model.family == 'user':
+        _try(model, signal, n_out, frames)
+    options = dict(model.published) if published else {}
+    return factory(model)(signal, n_out, axis_name=parallel.AXIS, **options)
+
+
+@functools.cache
+def _try(model: ModelSpec, signal: Signal, n_out: int, frames: bool) -> None:
+    """One's own network keeps the contract, or a RequestError says how it does not; once for each shape."""
+    with user_model.explained(f'model {model.name}', user_model.file_of(model)):
+        make = functools.partial(factory(model), signal, n_out, axis_name=parallel.AXIS)
+        several = jax.device_count() > 1
+        validate.check(make, model.name, signal, n_out, parallel.AXIS, several=several, frames=frames)

@@ -1,0 +1,150 @@
+"""The seeds of a cell: a network trained for each, or an estimator fitted once for all."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from jbench import processes
+from jbench.context import Context
+from jbench.data.load import loader, prepared_set, sampling
+from jbench.models import factory
+from jbench.models.baselines.estimator import Labelled, Training
+from jbench.spec.cell import Cell
+from jbench.spec.errors import RequestError
+from jbench.train import fit, optim, parallel
+from jbench.train.programs import Compiler
+from jbench.version import __version__
+
+DEBUG_WINDOWS = 256  # of each split, with --debug
+
+
+def few_windows(data: prepared_set.PreparedSet) -> prepared_set.PreparedSet:
+    """Some windows of each split, for --debug: drawn, since every n-th one may always be of the same class."""
+    split = np.full_like(data.split, '')
+    for name in ('train', 'valid', 'test'):
+        split[np.random.default_rng(0).permutation(data.rows(name))[:DEBUG_WINDOWS]] = name
+    return dataclasses.replace(data, split=split)
+
+
+def checkpoint_folder(cell: Cell, seed: int, context: Context) -> Path:
+    return context.workdir / 'checkpoints' / cell.key / f'seed{seed}'
+
+
+def train_network(
+    cell: Cell, data: prepared_set.PreparedSet, seeds: list[int], compiler: Compiler, context: Context
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield (seed, outcome) of each trained seed."""
+    recipe, name = cell.task.recipe, cell.title
+    valid, test = (loader.Loader(data, (s,), recipe.batch_size) for s in ('valid', 'test'))
+    train = loader.Loader(data, ('train',), recipe.batch_size, weigh=sampling.SAMPLERS[recipe.sampler])
+    began = time.monotonic()
+    programs = compiler.get(cell.spec, data.signal, data.n_out, recipe, data.length)
+    compiled = time.monotonic() - began
+    steps = loader.n_batches(len(train), recipe.batch_size) * recipe.max_epochs
+    tx = optim.adamw(recipe, steps)
+    for seed in seeds:
+        start = parallel.new_state(programs.draw(np.uint32(seed)), tx, fit.loss_weights(recipe, train))
+        watch = _watch(cell, data, seed, name, context)
+        began = time.monotonic()
+        try:
+            if cell.spec.trained:
+                fitted = fit.fit(programs, start, train, valid, recipe, fit.monitor_of(cell.task), watch)
+            else:
+                fitted = fit.Fitted(fit.warm_batch_stats(programs, start, train), [], -1, time.monotonic() - began, 0)
+        except fit.NonFinite as error:
+            yield seed, {'failed': str(error)}
+            continue
+        context.progress.finish(
+            f'{name} seed {seed}',
+            f'stopped after {len(fitted.history)} epochs, the best was {fitted.best_epoch + 1}',
+        )
+        tested = time.monotonic()
+        outputs = parallel.predict(programs, fitted.variables, test, context.guard_all)
+        if not np.isfinite(outputs).all():
+            yield seed, {'failed': 'outputs on the test part are not finite'}
+            continue
+        total = sum(a.size for a in jax.tree.leaves(start['params']))
+        yield (
+            seed,
+            {
+                'predictions': data.predictions(test.rows, outputs) | {'y': test.y},
+                'history': fitted.history,
+                'resumes': fitted.resumes,
+                'n_parameters': {'total': total, 'trainable': total},
+                'timings': {
+                    'compile': compiled,
+                    'fit': fitted.seconds,
+                    'test': time.monotonic() - tested,
+                    'total': compiled + fitted.seconds + time.monotonic() - tested,
+                },
+            },
+        )
+        compiled = 0.0
+
+
+def _watch(cell: Cell, data: prepared_set.PreparedSet, seed: int, name: str, context: Context) -> fit.Watch:
+    """Progress, stop signal and checkpoints of one seed."""
+    metric, total = fit.monitor_of(cell.task), cell.task.recipe.max_epochs
+
+    def progress(facts: dict[str, Any]) -> None:
+        context.progress.update(
+            f'{name} seed {seed}',
+            int(facts['epoch']) + 1,
+            total,
+            f'loss {facts["train_loss"]:.3f} valid {metric} {facts["monitor"]:.3f} (best {facts["best"]:.3f})',
+        )
+
+    versions = {'jax': jax.__version__, 'jbench': __version__}
+    machine = processes.devices() | {'prepared': data.folder.name} | versions
+    return fit.Watch(progress, context.progress.say, context.asked, checkpoint_folder(cell, seed, context), machine)
+
+
+def fit_estimator(
+    cell: Cell, data: prepared_set.PreparedSet, seeds: list[int], context: Context
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield (seed, outcome) of an estimator: fitted once, the same for every seed."""
+    rows = {'train': data.rows('train'), 'valid': data.rows('valid'), 'both': data.rows('train', 'valid')}
+    test_rows = data.rows('test')
+    given = Training(
+        **{k: Labelled(prepared_set.View(data, r), data.y[r], data.about(r)) for k, r in rows.items()},
+        kind=data.kind,
+        n_out=data.n_out,
+        signal=data.signal,
+        metric=cell.task.metric,
+        published=cell.task.recipe.published,
+        classes=tuple(prepared_set.class_names(cell.dataset, data)),
+    )
+    what = cell.title
+    context.progress.update(what, 0, 1)
+    began = time.monotonic()
+    predict = factory(cell.spec)(given)
+    fitted = time.monotonic()
+    context.guard()
+    outputs, shape = np.asarray(predict(prepared_set.View(data, test_rows))), (len(test_rows), data.n_out)
+    if data.kind == 'keystrokes' and outputs.ndim == 2:  # a path of any number of frames
+        shape = (len(test_rows), outputs.shape[1])
+    if outputs.shape != shape or outputs.dtype.kind not in 'biuf' or not np.isfinite(outputs).all():
+        raise RequestError(
+            f'model {cell.model}: expected finite numbers {list(shape)} ([windows, n_out]) as its outputs on the test '
+            f'part, got {outputs.dtype} {list(outputs.shape)}' + ', not all finite' * (outputs.shape == shape)
+        )
+    tested = time.monotonic()
+    context.progress.update(what, 1, 1)
+    predictions = data.predictions(test_rows, outputs)
+    for seed in seeds:
+        context.guard()
+        yield (
+            seed,
+            {
+                'predictions': predictions,
+                'timings': {'compile': 0.0, 'fit': fitted - began, 'test': tested - fitted, 'total': tested - began},
+            },
+        )
+        began = fitted = tested  # the other seeds took no time

@@ -1,0 +1,32 @@
+"""A small prepared set for tests of loading and training: five simulated subjects of the P3 task."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+from jbench.data.load import prepared_set
+from jbench.data.prepare import build_set
+from jbench.models import MODELS
+from jbench.plan import select
+from jbench.spec.cell import Cell
+from jbench.spec.overrides import override
+
+N_SUBJECTS = 5
+
+
+def cell(**recipe: object) -> Cell:
+    """The P3 task on its simulation, with a short recipe."""
+    task, dataset = select.tasks()['p3'][-1], select.datasets()['SimulatedP3']
+    for name, value in {'max_epochs': 3, 'patience': 3, 'lr': 1e-2, **recipe}.items():
+        task = override(task, f'recipe.{name}', value)
+    return Cell(task=task, dataset=dataset, spec=MODELS['eegnet'])
+
+
+def prepared(root: Path) -> prepared_set.PreparedSet:
+    """Windows of the first subjects, made once in `root`."""
+    c = cell()
+    refs = build_set.find_recordings(c.dataset, None)[:N_SUBJECTS]
+    folder = root / 'small'
+    build_set.prepare(c.task, dataclasses.replace(c.dataset, n_subjects=N_SUBJECTS), folder, refs, lambda *facts: None)
+    return prepared_set.open_set(folder, c.task)

@@ -1,0 +1,43 @@
+"""BDTCN: its convolution against the plain one, and what it drops. Equality with braindecode: test_networks.py."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jbench.models.classic import bdtcn
+from jbench.models.layers import filters
+
+F, G, T, B = 3, 2, 64, 5
+
+
+@pytest.mark.parametrize('dilation', [1, 2, 4])
+def test_blocked_convolution_is_the_plain_one(dilation: int) -> None:
+    with jax.enable_x64(True):
+        rng = np.random.default_rng(dilation)
+        x, taps = jnp.asarray(rng.standard_normal((F, T, B))), jnp.asarray(rng.standard_normal((G, F, 5)))
+
+        def blocked(x: jax.Array, taps: jax.Array) -> jax.Array:
+            out = bdtcn.blocked_conv(bdtcn.to_blocks(x, dilation), taps, dilation * B)
+            return bdtcn.from_blocks(out, dilation, B)
+
+        def plain(x: jax.Array, taps: jax.Array) -> jax.Array:
+            return filters.conv(x.swapaxes(1, 2), taps, dilation=dilation).swapaxes(1, 2)
+
+        found, pull = jax.vjp(blocked, x, taps)
+        expected, pull_plain = jax.vjp(plain, x, taps)
+        assert found.shape == (G, T - 4 * dilation, B)
+        back = jnp.asarray(rng.standard_normal(found.shape))
+        for a, b in zip((found, *pull(back)), (expected, *pull_plain(back)), strict=True):
+            np.testing.assert_allclose(a, b, rtol=0, atol=1e-12)
+
+
+def test_dropout_takes_whole_feature_maps() -> None:
+    x = jnp.arange(1.0, 1 + 30 * 4 * 7 * 64).reshape(30, 4, 7 * 64)
+    factor = (bdtcn.feature_dropout(x, 64, jax.random.key(0), None) / x).reshape(30, 4 * 7, 64)
+    np.testing.assert_array_equal(factor, jnp.broadcast_to(factor[:, :1], factor.shape))
+    assert set(np.unique(factor)) == {0.0, 2.0}
+    assert abs(float(factor.mean()) - 1) < 0.1
+    assert bdtcn.feature_dropout(x, 64, None, None) is x

@@ -1,0 +1,572 @@
+"""From text to cells: the grammar of selections, overrides and their order, identity."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from jbench import run
+from jbench.cli import arguments
+from jbench.models import MODELS
+from jbench.plan import select, user_files
+from jbench.plan.cells import Choice, apply, check, make_cells, options, parse_overrides
+from jbench.spec.cell import Cell
+from jbench.spec.errors import RequestError
+from jbench.spec.identity import canonical
+from jbench.spec.overrides import override, paths
+from jbench.spec.task import Classes, Crop, Exclusion, Recipe, Task, Trim, Value, Where, Window
+from jbench.tasks.suites import CORE_TASKS, SUITES, Suite
+
+BCI = ['cvep', 'mental_imagery', 'motor_execution', 'motor_imagery', 'p3', 'ssvep']
+NEWEST = [f'{t}@{select.tasks()[t][-1].version}' for t in BCI]
+BASELINES = [m.name for m in MODELS.values() if m.family == 'baselines']
+EVERY = [t for versions in select.tasks().values() for t in versions]
+P3, SIMULATED = select.tasks()['p3'][0], select.datasets()['SimulatedP3']
+
+
+def names(text: str) -> list[str]:
+    """A selection as name@version/dataset."""
+    return [f'{t.name}@{t.version}' + (f'/{d.name}' if d else '') for t, d in select.select_tasks(text)]
+
+
+# ---- selection ----
+
+
+@pytest.mark.parametrize(
+    ('text', 'expected'),
+    [
+        ('p3', ['p3@2']),
+        ('p3@1', ['p3@1']),
+        ('eeg/p3', ['p3@2']),
+        ('eeg/p3@1/simulatedp3', ['p3@1/SimulatedP3']),
+        ('p3/SimulatedP3', ['p3@2/SimulatedP3']),
+        ('ssvep/Kalunga2016Online', ['ssvep@1/Kalunga2016Online']),
+        ('ssvep/KALUNGA2016', ['ssvep@1/Kalunga2016Online']),
+        ('ssvep@1/kalunga2016', ['ssvep@1/Kalunga2016Online']),
+        ('motor_imagery/physionetmi', ['motor_imagery@2/Schalk2004Bci2000']),
+        ('mental_arithmetic/eegmat', ['mental_arithmetic@1/Zyma2019Electroencephalograms']),
+        ('internal_state', ['emotion@1', 'mental_arithmetic@1', 'mental_workload@1']),
+        ('meg', ['image@2', 'typing@2']),
+        ('emg/typing', ['typing@1']),
+        ('bci', NEWEST),
+        ('eeg/bci', NEWEST),
+        ('all', [f'{v[-1].name}@{v[-1].version}' for v in select.tasks().values()]),
+        ('ssvep,p3', ['ssvep@1', 'p3@2']),
+        (' ssvep , p3 ,', ['ssvep@1', 'p3@2']),
+        ('p3,bci,p3', ['p3@2', *[t for t in NEWEST if t != 'p3@2']]),
+        ('eeg-core-1.0/p3', ['p3@1']),
+        ('eeg-core-1.0/p3/SimulatedP3', ['p3@1/SimulatedP3']),
+        ('eeg-core-1.0/mental_arithmetic/eegmat', ['mental_arithmetic@1/Zyma2019Electroencephalograms']),
+        ('p3,eeg-core-1.0/p3,ssvep', ['p3@2', 'p3@1', 'ssvep@1']),
+        ('eeg-core-1.0', [f'{t}@1' for t in CORE_TASKS]),
+        ('jbench-core/p3', ['p3@2']),
+        ('meg-1.0', ['image@1', 'typing@1']),
+        ('meg-1.0/meg/typing', ['typing@1']),
+    ],
+)
+def test_the_grammar_of_task(text, expected):
+    assert names(text) == expected
+
+
+@pytest.mark.parametrize(
+    ('text', 'says'),
+    [
+        ('p33', "unknown task 'p33'; did you mean 'p3'"),
+        ('Kalunga2016', 'is a dataset: name the task before it, as in --task=kalunga_ssvep/Kalunga2016'),
+        ('motor_imagry', "did you mean 'motor_imagery'"),
+        ('', "unknown task ''"),
+        (',', "unknown task ','"),
+        ('eeg', "unknown task 'eeg'"),
+        ('meg/p3', "unknown task 'meg/p3'"),
+        ('eeg/nothing', "unknown task 'eeg/nothing'"),
+        ('p3@3', "task 'p3' has no version '3'; it has 1, 2"),
+        ('p3@', "task 'p3' has no version ''; it has 1, 2"),
+        ('p3@one', "task 'p3' has no version 'one'"),
+        ('p3/SimulatedP4', "unknown dataset 'SimulatedP4'; did you mean 'SimulatedP3'"),
+        ('p3/Kalunga2016Online', 'dataset Kalunga2016Online does not serve task p3; it is served by: Schreuder2010New'),
+        ('eeg-core-1.1', "did you mean 'eeg-core-1.0'"),
+        ('eeg-core-1.0/sleep_onset', "unknown task of suite 'eeg-core-1.0' 'sleep_onset'"),
+        ('eeg-core-1.0/p', "unknown task of suite 'eeg-core-1.0' 'p'"),
+        ('eeg-core-1.0/motor_imagry', "did you mean 'motor_imagery'"),
+        ('eeg-core-1.0/p3/Kalunga2016Online', 'dataset Kalunga2016Online does not serve task p3'),
+    ],
+)
+def test_a_wrong_task_says_what_there_is(text, says):
+    with pytest.raises(RequestError) as error:
+        select.select_tasks(text)
+    assert says in str(error.value)
+
+
+def test_a_suite_makes_the_published_choices_and_they_are_no_change_of_the_user(more_tasks):
+    for text in ('old-1.0', 'old-1.0/p3', 'eeg-core-1.0/ssvep/Kalunga2016Online'):
+        assert all(t.recipe.published for t, _ in select.select_tasks(text))
+    ((plain, _),), ((pinned, _),) = select.select_tasks('p3@1'), select.select_tasks('old-1.0/p3')
+    assert not plain.recipe.published and pinned == override(plain, 'recipe.published', True)
+    models = select.select_models('dummy')
+    user = parse_overrides(['recipe.published=true'])
+    by_suite, by_hand, undone = (
+        make_cells([Choice(task, SIMULATED, False)], models, changes)[0]
+        for task, changes in ((pinned, ()), (plain, user), (pinned, parse_overrides(['recipe.published=no'])))
+    )
+    assert by_suite.overrides == () and by_suite.key == by_hand.key
+    assert by_hand.overrides == (('recipe.published', 'true'),) and undone.overrides == (('recipe.published', 'no'),)
+
+
+@pytest.fixture()
+def more_tasks(monkeypatch):
+    """A second version of p3 on another channel set, a MEG task of an EEG task's name, and a suite that is whole."""
+    newer = dataclasses.replace(P3, version=2, title='corrected')
+    meg = dataclasses.replace(P3, device='meg', category='meg')
+    known = {**select.tasks(), 'p3': (P3, newer), 'meg/p3': (meg,)}
+    monkeypatch.setattr(select, 'tasks', lambda: known)
+    monkeypatch.setitem(SUITES, 'old-1.0', Suite((('p3', 1), ('ssvep', 1))))
+    return newer, meg
+
+
+def test_versions_devices_and_suites(more_tasks):
+    newer, meg = more_tasks
+    assert select.select_tasks('p3') == [(newer, None)]
+    assert names('p3@1,p3@2') == ['p3@1', 'p3@2']
+    assert names('p3@1/SimulatedP3') == ['p3@1/SimulatedP3']
+    assert names('old-1.0') == ['p3@1', 'ssvep@1']  # the suite pins what was new then
+    assert select.select_tasks('meg/p3') == [(meg, None)] and (meg, None) in select.select_tasks('meg')
+    assert select.select_tasks('meg/p3@1/SimulatedP3') == [(meg, SIMULATED)]
+    assert (newer, None) in select.select_tasks('bci') and (P3, None) not in select.select_tasks('bci')
+    assert {(newer, None), (meg, None)} <= set(select.select_tasks('all'))
+
+
+@pytest.mark.parametrize(
+    ('text', 'expected'),
+    [
+        ('eegnet', ['eegnet']),
+        ('EEGNet', ['eegnet']),
+        ('dummy, eegnet', ['dummy', 'eegnet']),
+        ('eegnet,eegnet,dummy', ['eegnet', 'dummy']),
+        ('all', [m.name for m in MODELS.values() if not m.accelerator]),
+        ('trca,baselines,eegnet', ['trca', *[b for b in BASELINES if b != 'trca'], 'eegnet']),
+        *[
+            (g, [m.name for m in MODELS.values() if m.family == g and not m.accelerator])
+            for g in select.GROUPS
+            if g != 'foundation'
+        ],
+    ],
+)
+def test_the_grammar_of_model(text, expected):
+    assert [m.spec.name for m in select.select_models(text)] == expected
+
+
+def test_what_needs_an_accelerator_is_named_or_has_one():
+    assert [m.spec.name for m in select.select_models('all', 'gpu')] == list(MODELS)
+    assert 'simpleconv_time_agg' in [m.spec.name for m in select.select_models('classic,simpleconv_time_agg', 'cpu')]
+    assert 'simpleconv_time_agg' not in [m.spec.name for m in select.select_models('classic', 'cpu')]
+
+
+@pytest.mark.parametrize(
+    ('text', 'says'),
+    [
+        ('egnet', "did you mean 'eegnet'"),
+        ('', "unknown model ''"),
+        ('foundation', '--model=foundation: no model of this family'),
+    ],
+)
+def test_a_wrong_model_says_what_there_is(text, says):
+    with pytest.raises(RequestError) as error:
+        select.select_models(text)
+    assert says in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ('task', 'expected'),
+    [
+        ('ssvep', ['cov_ts_lr', 'ts_lr', 'cospectra_log_lr', 'fbcca', 'trca']),
+        ('cvep', ['cov_ts_lr', 'ts_lr', 'trca']),
+        ('motor_imagery', ['cov_ts_lr', 'ts_lr', 'csp_lda', 'fgmdm']),
+        ('p3', ['cov_ts_lr', 'ts_lr', 'xdawn_ts_lr', 'xdawn_cov_lr', 'xdawn_lda', 'erp_lr']),
+        ('mental_arithmetic', ['cov_ts_lr', 'ts_lr', 'band_power_lr']),
+    ],
+)
+def test_a_group_runs_the_models_that_fit(task, expected):
+    choice = Choice(select.tasks()[task][0], SIMULATED, False)
+    cells = make_cells([choice], select.select_models('baselines'), ())
+    assert [c.model for c in cells] == [*expected, 'dummy', 'chance']
+    named = make_cells([choice], select.select_models('band_power_lr,csp_lda,baselines'), ())
+    assert {'band_power_lr', 'csp_lda'} <= {c.model for c in named}, 'what is named runs on every paradigm'
+
+
+def test_a_model_that_is_named_and_cannot_predict_the_target_is_refused():
+    age = Task(
+        name='age', category='x', paradigm='rstate', title='', datasets=('D',), window=Window(), target=Value(),
+        metric='pearsonr', recipe=Recipe(loss='squared_error'),
+    )  # fmt: skip
+    choice = Choice(age, dataclasses.replace(SIMULATED, recipe=()), True)
+    cells = make_cells([choice], select.select_models('baselines'), ())
+    assert [c.model for c in cells] == ['cov_ts_ridge', 'ridge', 'dummy', 'chance']
+    for text in ('cov_ts_lr', 'eegnet,cov_ts_lr', 'baselines,cov_ts_lr'):
+        with pytest.raises(RequestError) as error:
+            make_cells([choice], select.select_models(text), ())
+        assert str(error.value) == (
+            "model 'cov_ts_lr' predicts targets of kind classes, state, labels; that of task 'age' is 'value'; "
+            'a group leaves out what does not fit, as in --model=baselines'
+        )
+
+
+# ---- overrides ----
+
+DIFFERENT = {  # for every path of a task that `--set` takes: (text, value)
+    'metric': ('f1_macro', 'f1_macro'),
+    'window.trigger': ('Action', 'Action'),
+    'window.start': ('0.25', 0.25),
+    'window.duration': ('2', 2.0),
+    'window.stride': ('1e-1', 0.1),
+    'window.keep_incomplete': ('yes', True),
+    'window.last': ('30', 30.0),
+    'target.field': ('label', 'label'),
+    'target.prefix': ('imagery_', 'imagery_'),
+    'signal.picks': ('Cz, Pz', ('Cz', 'Pz')),
+    'signal.sfreq': ('128', 128.0),
+    'signal.band': ('1,40', (1.0, 40.0)),
+    'signal.notch': ('(50,)', (50.0,)),
+    'signal.scaler': ('standard', 'standard'),
+    'signal.baseline': ('none', None),
+    'signal.clamp': ('None', None),
+    'split.by': ('session', 'session'),
+    'split.stratify': ('code', 'code'),
+    'split.valid': ('.25', 0.25),
+    'split.test': ('0.1', 0.1),
+    'split.seed': ('7', 7),
+    'split.fold': ('2/5', '2/5'),
+    'recipe.lr': ('3e-4', 3e-4),
+    'recipe.weight_decay': ('0', 0.0),
+    'recipe.batch_size': ('32', 32),
+    'recipe.max_epochs': ('5.0', 5),
+    'recipe.patience': ('3', 3),
+    'recipe.grad_clip': ('2', 2.0),
+    'recipe.label_smoothing': ('0', 0.0),
+    'recipe.class_weights': ('False', False),
+    'recipe.loss': ('cross_entropy', 'cross_entropy'),
+    'recipe.loss_scale': ('1e-4', 1e-4),
+    'recipe.sampler': ('balanced', 'balanced'),
+    'recipe.warmup': ('.4', 0.4),
+    'recipe.start_div': ('1e5', 1e5),
+    'recipe.end_div': ('1000', 1000.0),
+    'recipe.published': ('true', True),
+}
+WHOLE = {  # what a task or a config file sets as a whole, and the command line does not
+    'signal.crop': Crop(start=0.0),
+    'window.where': (Where(field='task', values=('rest',)),),
+    'window.trim': Trim(),
+    'target.mapping': (('Target', 1), ('NonTarget', 0)),
+}
+
+
+def get(spec: Any, path: str) -> Any:
+    """The value at a dotted path."""
+    for name in path.split('.'):
+        spec = getattr(spec, name)
+    return spec
+
+
+def test_every_option_is_in_the_table():
+    assert sorted([*DIFFERENT, *WHOLE]) == sorted(options(P3))
+
+
+@pytest.mark.parametrize('path', DIFFERENT)
+def test_text_becomes_the_type_of_the_field(path):
+    text, value = DIFFERENT[path]
+    new = get(apply(P3, SIMULATED, ((path, text),)), path)
+    assert new == value and type(new) is type(value)
+    assert get(apply(P3, SIMULATED, ((path, value),)), path) == value
+
+
+@pytest.mark.parametrize('path', WHOLE)
+def test_what_has_no_text_is_given_as_a_whole(path):
+    assert get(apply(P3, SIMULATED, ((path, WHOLE[path]),)), path) == WHOLE[path]
+    for text in ('x', ''):
+        with pytest.raises(RequestError) as error:
+            apply(P3, SIMULATED, ((path, text),))
+        assert str(error.value) == f'--set {path}: got {text!r}; only a task or a --config file can give it, as a whole'
+    with pytest.raises(RequestError, match=rf'--set {path}: '):
+        apply(P3, SIMULATED, ((path, Window()),))
+
+
+def test_the_fields_of_a_part_that_is_there_are_options_and_so_is_its_absence():
+    task = dataclasses.replace(P3, signal=dataclasses.replace(P3.signal, crop=Crop(start=0.0)))
+    for path, text, value in (('start', '60', 60.0), ('skip', '1e1', 10.0), ('longest', '30', 30.0)):
+        assert get(apply(task, SIMULATED, ((f'signal.crop.{path}', text),)), f'signal.crop.{path}') == value
+    assert apply(task, SIMULATED, (('signal.crop', 'none'),)).signal == P3.signal
+    assert apply(P3, SIMULATED, (('signal.crop', 'none'),)) == apply(P3, SIMULATED, ())
+    for asked, path, says in (
+        (task, 'signal.crop.strat', "unknown option 'signal.crop.strat'; did you mean 'signal.crop.start'"),
+        (P3, 'signal.crop.start', "unknown option 'signal.crop.start'; did you mean 'signal.crop'"),
+    ):
+        with pytest.raises(RequestError) as error:
+            apply(asked, SIMULATED, ((path, '1'),))
+        assert says in str(error.value)
+    with pytest.raises(RequestError, match=r"--set signal\.crop\.start: 'x' is not a valid float"):
+        apply(task, SIMULATED, (('signal.crop.start', 'x'),))
+    both = (('signal.crop', Crop()), ('signal.crop.longest', '30'))  # of a config file and the command line
+    (made,) = make_cells([Choice(P3, SIMULATED, False)], select.select_models('eegnet'), both)
+    assert made.task.signal.crop == Crop(longest=30.0) and made.overrides == both
+
+
+@pytest.mark.parametrize(
+    ('path', 'text', 'says'),
+    [
+        ('recipe.epochs', '5', "unknown option 'recipe.epochs'; did you mean 'recipe.max_epochs'"),
+        ('lr', '5', "unknown option 'lr'"),
+        ('name', 'other', "unknown option 'name'"),
+        ('version', '2', "unknown option 'version'"),
+        ('datasets', 'a', "unknown option 'datasets'"),
+        ('exclude', '', "unknown option 'exclude'"),
+        ('target', 'x', "unknown option 'target'; did you mean 'target.field'"),
+        ('target.kind', 'value', "unknown option 'target.kind'"),
+        ('recipe', 'x', "unknown option 'recipe'"),
+        ('recipe.lr.x', '1', "unknown option 'recipe.lr.x'"),
+        ('recipe.lr', 'fast', "--set recipe.lr: 'fast' is not a valid float"),
+        ('recipe.lr', 'nan', "--set recipe.lr: 'nan' is not a valid float"),
+        ('recipe.lr', 'inf', "--set recipe.lr: 'inf' is not a valid float"),
+        ('recipe.lr', 'none', "--set recipe.lr: 'none' is not a valid float"),
+        ('recipe.lr', '-1', '--set recipe.lr: -1.0 must be at least 0'),
+        ('recipe.max_epochs', '2.5', "--set recipe.max_epochs: '2.5' is not a valid int"),
+        ('recipe.max_epochs', 'inf', "--set recipe.max_epochs: 'inf' is not a valid int"),
+        ('recipe.max_epochs', '0', '--set recipe.max_epochs: 0 must be at least 1'),
+        ('recipe.batch_size', '0', '--set recipe.batch_size: 0 must be at least 1'),
+        ('recipe.label_smoothing', '1.5', 'must be at least 0 and at most 1'),
+        ('recipe.class_weights', 'maybe', "--set recipe.class_weights: 'maybe' is not a valid bool"),
+        ('recipe.loss', 'foo', "--set recipe.loss: 'foo' is not one of cross_entropy, binary_cross_entropy"),
+        ('recipe.loss', 'squared_error', "'squared_error' does not fit classes"),
+        ('metric', 'foo', "unknown metric of classes 'foo'"),
+        ('metric', 'pearsonr', "unknown metric of classes 'pearsonr'"),
+        ('signal.scaler', 'foo', "--set signal.scaler: 'foo' is not one of robust, standard, micro, train, none"),
+        ('signal.band', '1', "--set signal.band: '1' is not a valid"),
+        ('signal.band', '40,1', 'must be two ascending numbers'),
+        ('signal.baseline', '0.2,0.2', 'must be two ascending numbers'),
+        ('signal.notch', '0', 'must be above 0'),
+        ('signal.sfreq', '0', '--set signal.sfreq: 0.0 must be above 0'),
+        ('window.duration', '-1', 'must be above 0'),
+        ('window.stride', '0', 'must be above 0'),
+        ('window.last', 'x', "--set window.last: 'x' is not a valid float"),
+        ('split.test', '0.8', 'leave no rest to train on'),
+        ('split.valid', '0', 'must be above 0'),
+        ('split.seed', '-1', 'must be at least 0'),
+    ],
+)
+def test_a_wrong_value_is_refused_in_words(path, text, says):
+    with pytest.raises(RequestError) as error:
+        apply(P3, SIMULATED, ((path, text),))
+    assert says in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ('task', 'path', 'text', 'says'),
+    [
+        ('p3', 'window.last', '0', 'must be above 0'),
+        ('age', 'signal.crop.start', '-1', 'must be at least 0'),
+        ('age', 'signal.crop.skip', '-1', 'must be at least 0'),
+        ('age', 'signal.crop.longest', '0', 'must be above 0'),
+        ('sleep_stage', 'window.trim.longest', '-1', 'must be at least 0'),
+        ('audiovisual_stimulus', 'split.n', '2', 'must be at least 3'),
+        ('audiovisual_stimulus', 'split.gap', '-1', 'must be at least 0'),
+        ('typing', 'split.threshold', '2', 'must be at least 0 and at most 1'),
+        ('emg/typing', 'target.length', '0', 'must be at least 1'),
+        ('emg/typing', 'target.blank', '0', 'must be at least 1'),
+        ('emg/typing', 'target.core', '2,1', 'must be two ascending numbers'),
+        ('sleep_onset', 'target.clip', '2,1', 'must be two ascending numbers'),
+    ],
+)
+def test_fields_of_other_tasks_have_their_ranges_too(task, path, text, says):
+    with pytest.raises(RequestError) as error:
+        apply(select.tasks()[task][-1], dataclasses.replace(SIMULATED, recipe=()), ((path, text),))
+    assert f'--set {path}: ' in str(error.value) and says in str(error.value)
+
+
+def test_metrics_fit_their_targets():
+    import numpy as np
+
+    from jbench.metrics import score
+    from jbench.spec import validate
+    from jbench.train.losses import LOSSES
+
+    y = {'labels': np.eye(3, dtype=int), 'value': np.arange(3.0)[:, None], 'keystrokes': np.zeros((3, 2), int)}
+    outputs = {'value': y['value'], 'keystrokes': np.zeros((3, 4))}
+    names = np.array(list('abc'))
+    about = {'vectors': np.eye(3), 'group': names, 'subject': names}
+    for kind, known in validate.METRICS.items():
+        kind = 'classes' if kind == 'state' else kind
+        found = score.evaluate(kind, outputs.get(kind, np.eye(3)), y.get(kind, np.arange(3)), about)
+        assert set(known) == set(found)
+    assert {loss for losses in validate.LOSSES.values() for loss in losses} == set(LOSSES)
+
+
+def test_a_task_of_values_takes_other_metrics():
+    age = Task(
+        name='age',
+        category='x',
+        title='',
+        datasets=('D',),
+        window=Window(),
+        target=Value(),
+        metric='pearsonr',
+        recipe=Recipe(loss='squared_error'),
+    )
+    check(age)
+    with pytest.raises(RequestError, match='bal_acc'):
+        check(dataclasses.replace(age, metric='bal_acc'))
+
+
+@pytest.mark.parametrize('task', EVERY, ids=lambda t: f'{t.device}-{t.name}-{t.version}')
+def test_values_have_the_type_of_their_field(task):
+    """So that a value given as text, equal to the one that is there, leaves the key as it is."""
+    for path in options(task):
+        value = get(task, path)
+        text = ','.join(map(str, value)) if isinstance(value, tuple) else str(value)
+        text = value if path in WHOLE else text
+        assert canonical(override(task, path, text)) == canonical(task), path
+
+
+def test_the_order_of_overrides_task_dataset_config_user(tmp_path, monkeypatch):
+    task = dataclasses.replace(
+        P3, overrides=(('SimulatedP3', (('recipe.lr', 1.0), ('recipe.patience', 1), ('window.start', 0.5))),)
+    )
+    dataset = dataclasses.replace(
+        SIMULATED, recipe=(('recipe.lr', 2.0), ('recipe.patience', 2), ('recipe.grad_clip', 2.0))
+    )
+    config = tmp_path / 'c.py'
+    config.write_text("def get():\n    return {'recipe.lr': 3.0, 'recipe.patience': 3, 'recipe.batch_size': 3}\n")
+    monkeypatch.setattr(select, 'tasks', lambda: {'p3': (task,)})
+    known = {**select.datasets(), 'SimulatedP3': dataset}
+    monkeypatch.setattr(select, 'datasets', lambda: known)
+    args = arguments.parse(['--task=p3', f'--config={config}', '--set', 'recipe.lr=4', f'--workdir={tmp_path}'])
+    cells, _, _ = run._plan(args)
+    made = cells[0].task
+    assert (made.window.start, made.recipe.grad_clip, made.recipe.patience, made.recipe.lr) == (0.5, 2.0, 3, 4.0)
+    assert made.recipe.batch_size == 3 and made.recipe.max_epochs == P3.recipe.max_epochs
+    assert dict(cells[0].overrides) == {'recipe.batch_size': 3, 'recipe.lr': '4', 'recipe.patience': 3}
+
+
+@pytest.mark.parametrize(
+    ('text', 'says'),
+    [
+        ('x = 1', 'expected a function get()'),
+        ('def get():\n    return 1', 'expected a function get()'),
+        ('def get(:', 'SyntaxError'),
+        ('def get():\n    return {}["x"]', 'KeyError'),
+    ],
+)
+def test_a_wrong_config_is_one_message(tmp_path, text, says):
+    (tmp_path / 'c.py').write_text(text)
+    with pytest.raises(RequestError) as error:
+        user_files.config_overrides(str(tmp_path / 'c.py'))
+    assert says in str(error.value) and str(tmp_path / 'c.py') in str(error.value)
+
+
+@pytest.mark.parametrize('text', ['recipe.lr', '=3', ''])
+def test_an_override_needs_a_field_and_a_value(text):
+    with pytest.raises(RequestError, match='expected a field and a value'):
+        parse_overrides([text])
+
+
+def test_the_last_of_two_overrides_counts_and_their_order_does_not():
+    assert parse_overrides(['b=1', 'a=2', 'b=3']) == (('a', '2'), ('b', '3'))
+
+
+def test_paths_leave_out_the_tag():
+    assert not [p for p in paths(P3) if p.endswith('kind')]
+
+
+# ---- identity ----
+
+
+def cell(**changes: Any) -> Cell:
+    """A cell of p3."""
+    return dataclasses.replace(Cell(task=P3, dataset=SIMULATED, spec=MODELS['eegnet']), **changes)
+
+
+def leaves(spec: Any, prefix: str = '') -> Iterator[str]:
+    """Every dotted path, `kind` included."""
+    for f in dataclasses.fields(spec):
+        value = getattr(spec, f.name)
+        yield from leaves(value, f'{prefix}{f.name}.') if dataclasses.is_dataclass(value) else [prefix + f.name]
+
+
+def changed(spec: Any, path: str) -> Any:
+    """A copy that differs in one field."""
+    head, _, rest = path.partition('.')
+    old = getattr(spec, head)
+    if rest:
+        return dataclasses.replace(spec, **{head: changed(old, rest)})
+    new = {
+        bool: lambda v: not v,
+        int: lambda v: v + 1,
+        float: lambda v: v + 1,
+        str: lambda v: v + 'x',
+        tuple: lambda v: (*v, 'x'),
+        type(None): lambda v: 'x',
+    }[type(old)](old)
+    return dataclasses.replace(spec, **{head: new})
+
+
+WORDS = (
+    'category',
+    'paradigm',
+    'title',
+    'datasets',
+    'simulated',
+    'overrides',
+    'exclude',
+)  # in the key only as far as they act
+
+
+@pytest.mark.parametrize('path', [p for p in leaves(P3) if p not in WORDS])
+def test_every_field_of_a_task_counts_in_the_key(path):
+    assert cell(task=changed(P3, path)).key != cell().key
+
+
+def test_dataset_model_and_debug_count_in_the_key():
+    other = dataclasses.replace(SIMULATED, name='Other')
+    made = [cell(), cell(dataset=other), cell(spec=MODELS['dummy']), cell(debug=True)]
+    assert len({c.key for c in made}) == len(made)
+
+
+def test_words_about_a_task_do_not_count_in_the_key():
+    other = dataclasses.replace(
+        P3, title='other words', paradigm='erp', datasets=(*P3.datasets, 'One2026More'), category='misc'
+    )
+    assert cell(task=other).key == cell().key
+    elsewhere = dataclasses.replace(P3, exclude=(Exclusion('Other', 'S01', 'why'),))
+    here = dataclasses.replace(P3, exclude=(Exclusion('SimulatedP3', 'S01', 'why'),))
+    assert cell(task=elsewhere).key == cell().key != cell(task=here).key
+
+
+def test_the_key_says_what_is_asked_not_how_it_was_typed():
+    one = apply(P3, SIMULATED, (('recipe.lr', '1e-2'),))
+    two = apply(P3, SIMULATED, (('recipe.lr', '0.010'),))
+    assert cell(task=one, overrides=(('recipe.lr', '1e-2'),)).key == cell(task=two).key
+    assert cell(dataset=dataclasses.replace(SIMULATED, title='another title')).key == cell().key
+
+
+def test_canonical_json_does_not_move():
+    """The text that every key is a hash of: if this changes, every finished result is computed again."""
+    spec = Classes(field='code', prefix='imagery_')
+    assert canonical(spec) == '{"field":"code","kind":"classes","mapping":[],"prefix":"imagery_"}'
+    assert canonical({'b': (1, 2.0), 'a': None, 'c': {'y': True, 'x': 1e-4}}) == (
+        '{"a":null,"b":[1,2.0],"c":{"x":0.0001,"y":true}}'
+    )
+    assert canonical(Window()) == (
+        '{"duration":1.0,"keep_incomplete":false,"last":null,"start":0.0,"stride":null,"trigger":"Stimulus",'
+        '"trim":null,"where":[]}'
+    )
+    with pytest.raises(ValueError):
+        canonical({'x': float('nan')})
+
+
+def test_cells_come_in_order_and_once():
+    choices = [Choice(P3, SIMULATED, False), Choice(P3, SIMULATED, True)]
+    models = select.select_models('eegnet,dummy')
+    cells = make_cells(choices, models, ())
+    assert [c.model for c in cells] == ['eegnet', 'dummy']
+    tried = make_cells(choices, models, (), debug=True)
+    assert all(c.debug and c.task.recipe.max_epochs == 2 and c.overrides == () for c in tried)

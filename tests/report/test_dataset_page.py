@@ -1,0 +1,128 @@
+"""`--stage=check`: the numbers it prints are those of the data, and its pictures show what is known to be there."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import io
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+from small import N_SUBJECTS, cell
+
+from jbench import run
+from jbench.data.load import prepared_set
+from jbench.data.prepare import build_set
+from jbench.plan import select
+from jbench.report.dataset import facts as dataset_facts
+from jbench.report.dataset import figures
+from jbench.spec.cell import Cell
+from jbench.spec.errors import MissingExtraError
+
+ASK = ('--task=p3', '--simulated=yes', '--stage=check')
+
+
+@pytest.fixture(scope='module')
+def few() -> Iterator[Cell]:
+    """The cell of p3 on five simulated subjects, for the command too."""
+    known, p3 = select.datasets(), cell()
+    small = dataclasses.replace(p3.dataset, n_subjects=N_SUBJECTS, n_recordings=N_SUBJECTS + 2)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv('JBENCH_DATA', raising=False)
+        patch.setattr(select, 'datasets', lambda: {**known, small.name: small})
+        yield dataclasses.replace(p3, dataset=small)
+
+
+@pytest.fixture(scope='module')
+def work(few, tmp_path_factory) -> Path:
+    """A work folder in which the command has prepared the set; what it printed lies there too."""
+    folder, out = tmp_path_factory.mktemp('work'), io.StringIO()
+    with contextlib.redirect_stdout(out):
+        assert run.main([*ASK, f'--workdir={folder}']) == 0
+    (folder / 'printed').write_text(out.getvalue())
+    return folder
+
+
+@pytest.fixture(scope='module')
+def data(few, work) -> prepared_set.PreparedSet:
+    folder, _ = build_set.locate(few.task, few.dataset, None, work)
+    assert folder is not None
+    return prepared_set.open_set(folder, few.task)
+
+
+def test_what_is_printed_is_what_is_there(few, work, data):
+    out = re.sub(' +', ' ', (work / 'printed').read_text())
+    assert 'SIMULATED: generated recordings' in out and f'recordings {N_SUBJECTS} present, {N_SUBJECTS + 2} exp' in out
+    for k, name in enumerate(('Target', 'NonTarget')):
+        counts = [(data.y[data.rows(part)] == k).sum() for part in ('train', 'valid', 'test')]
+        assert f'class {name} {" ".join(map(str, counts))}\n' in out
+    spread = float(re.search(r'robust sd, median over channels: (\S+) to', out)[1])
+    assert 1e-6 < spread < 1e-4  # V
+    page = Path(re.search(r'page: (.*)\n', out)[1])
+    assert page == work / 'check' / f'p3@{few.task.version}' / few.dataset.name / 'index.html'
+    shown = re.findall('src="(.*?)"', page.read_text())
+    assert len(shown) == 6 and 'SIMULATED' in page.read_text()
+    assert all((page.parent / name).read_bytes().startswith(b'\x89PNG') for name in shown)
+
+
+def test_json_holds_the_same(work, capsys):
+    assert run.main([*ASK, f'--workdir={work}', '--format=json']) == 0
+    (facts,) = json.loads(capsys.readouterr().out)
+    assert facts['windows']['class Target']['train'] > 0 and facts['findings'] == [] and Path(facts['page']).exists()
+
+
+def test_each_version_of_a_task_is_shown(work, capsys):
+    ask = ['--task=p3@1,p3@2', *ASK[1:], f'--workdir={work}', '--format=json']
+    assert run.main(ask) == 0
+    assert [facts['task'] for facts in json.loads(capsys.readouterr().out)] == ['p3@1', 'p3@2']
+
+
+def test_the_response_to_targets_is_seen(few, data):
+    figure = Figure()
+    figures.of_windows(few, data)['evoked'][1](figure)
+    for ax in figure.axes:
+        assert ax.get_title() in ('Pz', 'CPz', 'Cz', 'P3', 'P4', 'POz')
+        late = {line.get_label().split()[0]: line.get_ydata()[line.get_xdata() > 0.3].mean() for line in ax.lines}
+        assert late['Target'] > late['NonTarget'] + 0.1
+
+
+@pytest.mark.parametrize('kind', ['value', 'labels', 'embedding', 'keystrokes'])
+def test_every_kind_of_target_is_counted_and_drawn(kind, few, data):
+    rng, n = np.random.default_rng(0), len(data.y)
+    stimuli = np.arange(n) // 9
+    y, more, name, expected = {
+        'value': (rng.normal(size=(n, 1)), {}, 'median', lambda y: f'{np.median(y):.4g}'),
+        'labels': ((rng.random((n, 3)) > 0.5) * 1.0, {'classes': ('a', 'b', 'c')}, 'class b', lambda y: y[:, 1].sum()),
+        'embedding': (stimuli, {'vectors': rng.normal(size=(n, 8))}, 'stimuli', lambda y: len(set(y))),
+        'keystrokes': (rng.integers(-1, 2, (n, 4)), {'classes': ('a', 'b', '')}, 'keys', lambda y: (y >= 0).sum()),
+    }[kind]
+    other = dataclasses.replace(data, kind=kind, y=y, **more)
+    counts, train = dataset_facts._counts(few.dataset, other), other.rows('train')
+    assert counts[name]['train'] == expected(y[train]) and counts['windows']['train'] == len(train)
+    left = dataset_facts._counts(
+        few.dataset, dataclasses.replace(other, split=np.where(np.arange(n) < 7, '', data.split))
+    )
+    assert left['windows']['in no part'] == 7 and left[name]['in no part'] == '-'
+    if kind == 'labels':  # of which no window has one
+        assert set(figures._groups(few.dataset, dataclasses.replace(other, y=0 * y), train)) == {'all windows'}
+    for _, draw in figures.of_windows(few, other).values():
+        assert figures.png(draw, '').startswith(b'\x89PNG')
+
+
+def test_without_matplotlib_nothing_is_done_and_the_way_to_it_is_said(few, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(dataset_facts, 'find_spec', lambda name: None)
+    with pytest.raises(MissingExtraError):
+        dataset_facts.require()
+    assert run.main([*ASK, f'--workdir={tmp_path}']) == 2
+    assert "needs matplotlib, which is not installed: pip install -e '.[report]'" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_check_goes_without_training(tmp_path, capsys):
+    assert run.main(['--task=p3', '--stage=check,train', f'--workdir={tmp_path}']) == 2
+    assert 'check shows the data alone' in capsys.readouterr().err

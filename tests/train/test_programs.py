@@ -1,0 +1,59 @@
+"""Compiled programs: those foreseen are there when a cell asks, and only so many are held."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import small
+
+from jbench.spec.model import Signal
+from jbench.spec.task import Recipe
+from jbench.train import programs as train_programs
+
+
+def asked(n_times: int) -> tuple:
+    signal = Signal(n_chans=2, n_times=n_times, sfreq=120.0)
+    return small.cell().spec, signal, 2, Recipe(batch_size=2)
+
+
+@pytest.mark.skipif(sys.platform != 'linux', reason='/proc is of Linux')
+def test_programs_that_were_used_are_forgotten_so_that_memory_maps_never_run_out(monkeypatch):
+    monkeypatch.setattr(train_programs, 'KEPT', 1)
+    held, maps = train_programs.Compiler(), []
+    for n_times in (64, 72, 80):
+        programs = held.get(*asked(n_times))
+        programs.draw(np.uint32(33))
+        maps.append(len(Path('/proc/self/maps').read_text().splitlines()))
+        assert len(held._made) == 1
+    assert maps[2] < maps[1] + 300, maps  # one alone takes some 700
+    assert held.get(*asked(80)) is programs
+
+
+def test_only_so_many_are_foreseen_and_the_next_when_one_is_used(monkeypatch):
+    cells = [
+        dataclasses.replace(c, task=dataclasses.replace(c.task, window=dataclasses.replace(c.task.window, duration=d)))
+        for c, d in ((small.cell(), 0.5), (small.cell(), 0.6), (small.cell(), 0.7))
+    ]
+    compiled, done = [], []
+    monkeypatch.setattr(train_programs, 'AHEAD', 1)
+    monkeypatch.setattr(train_programs.parallel, 'compile_programs', lambda *args: compiled.append(args[3].n_times))
+    held = train_programs.Compiler(lambda: done.append(1))
+    held.foresee(cells)
+    for k, c in enumerate(cells, 1):
+        wait_for(lambda k=k: len(done) == k)
+        time.sleep(0.3)
+        assert len(compiled) == k, 'one ahead'
+        held.get(c.spec, train_programs._expected_signal(c), len(c.dataset.event_id), c.task.recipe)
+    held.close()
+    assert compiled == [60, 72, 84]
+
+
+def wait_for(come) -> None:
+    end = time.monotonic() + 60
+    while not come() and time.monotonic() < end:
+        time.sleep(0.01)
