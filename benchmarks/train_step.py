@@ -167,7 +167,7 @@ def theirs(name: str, x: np.ndarray, y: np.ndarray, places: np.ndarray) -> tuple
     torch.set_num_threads(THREADS)
     torch.manual_seed(0)
     n_out, n_steps = int(y.max()) + 1, steps_of(name)
-    net = neuraltrain(x, n_out, places) if MODELS[name].positions else braindecode(name, x, n_out)
+    net = neuraltrain(x, n_out, places) if 'positions' in MODELS[name].asks else braindecode(name, x, n_out)
     weights = {k: v.numpy().copy() for k, v in net.state_dict().items()}
     inputs, labels = torch.tensor(x), torch.tensor(y)
     found = {'eval': {'logits': _without_grad(net, inputs)}, 'train': _one_pass(net, inputs, labels)}

@@ -231,11 +231,11 @@ def attempt(what: str, cell: Cell, work: Callable[[], Line]) -> Line:
     try:
         return work()
     except RequestError as error:  # it does not fit these windows
-        return Line(what, cell.model, said=' '.join(str(error).split('\n')[:2]))
+        return Line(what, cell.model.name, said=' '.join(str(error).split('\n')[:2]))
     except Interrupted:
         raise
     except Exception as error:  # ours: seen, and not in the way of the others
-        return Line(what, cell.model, said=f'FAILED: {type(error).__name__}: {error}'.partition('\n')[0], bad=True)
+        return Line(what, cell.model.name, said=f'FAILED: {type(error).__name__}: {error}'.partition('\n')[0], bad=True)
 
 
 def on_folds(bench: Bench, check: Check, task: Task, cell: Cell) -> Line:
@@ -243,15 +243,15 @@ def on_folds(bench: Bench, check: Check, task: Task, cell: Cell) -> Line:
     from jbench import stages
 
     folder, _ = stages.prepare(cell, bench.context)
-    pooled = pool(bench, folds(task, check, folder), select.Pick(cell.spec, True))
+    pooled = pool(bench, folds(task, check, folder), select.Pick(cell.model, True))
     value, groups = score(check, pooled)
     if check.floor is None:
         each = np.unique(pooled.subject, return_index=True)[1]  # a label of each subject, where no group has a score
         sd = spread(check.metric, pooled.y[each])
-        return control(f'{check.task} {check.name}', cell.model, value, groups, check.chance, sd)
+        return control(f'{check.task} {check.name}', cell.model.name, value, groups, check.chance, sd)
     said = 'met' if round(value, 3) >= check.floor else 'below'
     what, shown = f'{check.task} {check.name}', uncertainty.interval(groups)
-    return Line(what, cell.model, value, shown, check.chance, check.floor, f'{said} ({len(groups)} groups)')
+    return Line(what, cell.model.name, value, shown, check.chance, check.floor, f'{said} ({len(groups)} groups)')
 
 
 def control(what: str, model: str, value: float, groups: dict[str, float], chance: float, sd: float) -> Line:
@@ -279,12 +279,12 @@ def on_split(bench: Bench, check: Check | None, cell: Cell) -> Line:
     head, own, n = found['headline'], found['per_subject'], found['n_records']['evaluated']
     if check is not None:
         sd = spread(head['name'], _answers(bench, cell)['y'])
-        return control(f'{check.task} {check.name}', cell.model, head['value'], own, check.chance, sd)
+        return control(f'{check.task} {check.name}', cell.model.name, head['value'], own, check.chance, sd)
     asked = (cell.task.full_name, head['name'])
     floors = [c.floor for c in CHECKS if (c.task, c.metric) == asked and not c.among and not c.changes]
     said = f'{head["name"]}, {n} windows, {len(own)} subjects'
     floor = floors[0] if floors else None
-    return Line(cell.task.full_name, cell.model, head['value'], head['interval'], found['chance'], floor, said)
+    return Line(cell.task.full_name, cell.model.name, head['value'], head['interval'], found['chance'], floor, said)
 
 
 def on_shuffled(bench: Bench, cell: Cell) -> Line:
@@ -292,7 +292,7 @@ def on_shuffled(bench: Bench, cell: Cell) -> Line:
     with shuffled_labels():
         found = result(bench, cell)
     head, sd = found['headline'], spread(found['headline']['name'], _answers(bench, cell)['y'])
-    return control(f'{cell.task.full_name} shuffled', cell.model, head['value'], {}, found['chance'], sd)
+    return control(f'{cell.task.full_name} shuffled', cell.model.name, head['value'], {}, found['chance'], sd)
 
 
 def _answers(bench: Bench, cell: Cell) -> dict[str, np.ndarray]:
@@ -310,13 +310,13 @@ def check_floors(bench: Bench, checks: list[Check], models: list[Any]) -> list[L
         task = task_of(check.task, *check.changes, 'recipe.published=true')
         mine = []
         for cell in cells_of(task, models):
-            if cell.spec.kind == 'estimator' and cell.model != 'dummy':
+            if cell.model.kind == 'estimator' and cell.model.name != 'dummy':
                 mine.append(attempt(check.task, cell, partial(on_folds, bench, check, task, cell)))
         if check.floor is not None and mine and not any(line.said.startswith('met') for line in mine):
             mine.append(Line(f'{check.task} {check.name}', 'all', floor=check.floor, said='FLOOR MISSED', bad=True))
         if check.floor is None:
             for cell in cells_of(task_of(check.task, f'split.by={check.by}', SHORT), models):
-                if cell.spec.kind == 'network':
+                if cell.model.kind == 'network':
                     mine.append(attempt(check.task, cell, partial(on_split, bench, check, cell)))
         lines += mine
     return lines

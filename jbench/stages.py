@@ -76,7 +76,7 @@ def _train(
         data = prepared_set.open_set(folder, cell.task)
         if cell.debug:
             data = few_windows(data)
-        if cell.spec.kind == 'network':
+        if cell.model.kind == 'network':
             outcomes = train_network(cell, data, todo, compiler, context)
         else:
             outcomes = fit_estimator(cell, data, todo, context) if processes.first() else iter(())

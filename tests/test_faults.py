@@ -450,7 +450,7 @@ def test_a_result_stays_in_the_work_folder(task, dataset, model):
     cell = Cell(
         task=dataclasses.replace(plain.task, name=task),
         dataset=dataclasses.replace(plain.dataset, name=dataset),
-        spec=dataclasses.replace(plain.spec, name=model),
+        model=dataclasses.replace(plain.model, name=model),
     )
     path = result_file.result_dir('/work', cell)
     assert Path(os.path.normpath(path)) == path and len(path.parts) == 7 and path.parts[:3] == ('/', 'work', 'results')

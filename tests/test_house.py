@@ -94,7 +94,7 @@ def test_every_model_can_be_made(model):
 
         frames = 'keystrokes' in model.targets  # answers each of several, and needs long windows
         c, t = (6, 2064) if frames else (5, 128)
-        positions = ((0.1, 0.2, 0.3),) * c if model.positions else ()
+        positions = ((0.1, 0.2, 0.3),) * c if ('positions' in model.asks) else ()
         made = make(Signal(n_chans=c, n_times=t, sfreq=120.0, positions=positions), 3)
         variables = jax.eval_shape(made.init, jax.random.key(0))
         batch = {'x': jnp.zeros((2, c, t)), 'y': jnp.zeros(2, int), 'mask': jnp.ones(2, bool)}

@@ -118,7 +118,7 @@ def zyma(data, subjects):
     task = select.tasks()['mental_arithmetic'][-1]
     dataset = select.datasets()[task.datasets[0]]
     manifest = {**data.manifest, 'found': [s for s in subjects for _ in range(2)], 'notes': []}
-    return Cell(task=task, dataset=dataset, spec=MODELS['dummy']), dataclasses.replace(data, manifest=manifest)
+    return Cell(task=task, dataset=dataset, model=MODELS['dummy']), dataclasses.replace(data, manifest=manifest)
 
 
 @pytest.mark.parametrize(

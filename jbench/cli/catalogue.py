@@ -207,7 +207,7 @@ def _plan_cell(cell: Cell, args: argparse.Namespace) -> Facts:
     folder, refs = build_set.locate(cell.task, cell.dataset, args.data_dir, args.workdir)
     split = {k: v for k, v in to_json(cell.task.split).items() if v is not None}
     facts: Facts = {
-        'cell': f'{cell.task.full_name}@{cell.task.version}/{cell.dataset.name} {cell.model}',
+        'cell': f'{cell.task.full_name}@{cell.task.version}/{cell.dataset.name} {cell.model.name}',
         'data': 'simulated' if cell.dataset.simulated else 'real',
         'split': f'{split.pop("kind")}: {shown(split)}',
         'recordings': len(refs),

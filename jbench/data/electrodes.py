@@ -1,4 +1,4 @@
-"""Where channels lie on the head, from their names; for networks that ask (`ModelSpec.positions`)."""
+"""Where channels lie on the head, from their names; for networks that ask (`ModelSpec.asks`)."""
 
 from __future__ import annotations
 

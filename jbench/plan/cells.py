@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 from collections.abc import Iterable
 from operator import attrgetter
 from pathlib import Path
@@ -13,6 +14,7 @@ from jbench.plan.select import Pick
 from jbench.spec.cell import Cell
 from jbench.spec.dataset import Dataset
 from jbench.spec.errors import RequestError, unknown
+from jbench.spec.model import ModelSpec
 from jbench.spec.overrides import Override, override, paths
 from jbench.spec.task import Task
 from jbench.spec.validate import check
@@ -88,20 +90,26 @@ def simulated(choices: Iterable[Choice]) -> str:
     return f'simulated: generated recordings, not measured ones, serve {names}' if made else ''
 
 
-def apply(task: Task, dataset: Dataset, user: tuple[Override, ...]) -> Task:
-    """The task as it runs on a dataset: the task's overrides for it, then the dataset's recipe, then the user's own."""
-    for path, value in (*dict(task.overrides).get(dataset.name, ()), *dataset.recipe):
-        try:
-            task = override(task, path, value)
-        except KeyError:  # of a file of one's own
-            raise unknown(f'field in the overrides of task {task.name!r}', path, options(task)) from None
+def apply(task: Task, dataset: Dataset, user: tuple[Override, ...], model: ModelSpec | None = None) -> Task:
+    """The task as it runs on a dataset with a model: the task's overrides for the dataset, then the dataset's recipe,
+    then what the model wants otherwise, then the user's own."""
+    for owner, wanted in (
+        (f'task {task.name!r}', dict(task.overrides).get(dataset.name, ())),
+        (f'dataset {dataset.name!r}', dataset.recipe),
+        (f'model {model.name!r}' if model else '', model.overrides if model else ()),
+    ):
+        for path, value in wanted:
+            try:
+                task = override(task, path, value)
+            except KeyError:  # of a file of one's own
+                raise unknown(f'field in the overrides of {owner}', path, options(task)) from None
     for path, value in user:
         known = options(task)
         if path not in known:
             raise unknown('option', path, known)
         task = override(task, path, value)
     check(task)
-    return task
+    return dataclasses.replace(task, overrides=())  # which are applied
 
 
 def options(task: Task) -> list[str]:
@@ -127,12 +135,11 @@ def make_cells(
     asked = (*user, ('recipe.max_epochs', 2)) if debug else user
     cells = []
     for c in choices:
-        plain, own = apply(c.task, c.dataset, ()), apply(c.task, c.dataset, user)
-        changed = tuple((p, v) for p, v in user if p not in paths(plain) or attrgetter(p)(plain) != attrgetter(p)(own))
-        task = apply(c.task, c.dataset, asked)
-        cells += [
-            Cell(task=task, dataset=c.dataset, spec=m.spec, overrides=changed, debug=debug)
-            for m in models
-            if _fits(m, task)
-        ]
+        for m in models:
+            plain, own, task = (apply(c.task, c.dataset, some, m.spec) for some in ((), user, asked))
+            if _fits(m, task):
+                changed = tuple(
+                    (p, v) for p, v in user if p not in paths(plain) or attrgetter(p)(plain) != attrgetter(p)(own)
+                )
+                cells.append(Cell(task=task, dataset=c.dataset, model=m.spec, overrides=changed, debug=debug))
     return list({c.key: c for c in cells}.values())

@@ -29,7 +29,7 @@ def describe(cell: Cell, data: PreparedSet, seed: int, digest: str, outcome: dic
         'task': cell.task.full_name,
         'task_version': cell.task.version,
         'dataset': cell.dataset.name,
-        'model': cell.model,
+        'model': cell.model.name,
         'seed': seed,
         'status': 'failed' if 'failed' in outcome else 'debug' if cell.debug else 'done',
         'simulated': cell.dataset.simulated,
@@ -45,7 +45,7 @@ def describe(cell: Cell, data: PreparedSet, seed: int, digest: str, outcome: dic
         'split_hash': splits.split_hash({name: data.ids[data.split == name] for name in counts}),
         'prepared_hash': digest,
         'key': cell.key,
-        'config': {'task': cell.task, 'dataset': cell.dataset},
+        'config': cell,
         'versions': result_file.versions(),
         'devices': processes.devices(),
         'classes': [] if data.kind == 'embedding' else class_names(cell.dataset, data),  # stimuli may be many

@@ -39,7 +39,7 @@ REMEDY = 'remove it and run the same command again'
 def result_dir(workdir: str | Path, cell: Cell) -> Path:
     """Where the seeds of a cell lie: <workdir>/results/<task>@<version>/<dataset>/<model>/<key>."""
     task = f'{cell.task.full_name}@{cell.task.version}'
-    return Path(workdir, 'results', _slug(task), _slug(cell.dataset.name), _slug(cell.model), cell.key)
+    return Path(workdir, 'results', _slug(task), _slug(cell.dataset.name), _slug(cell.model.name), cell.key)
 
 
 def write(folder: str | Path, result: Mapping[str, Any], predictions: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -163,7 +163,7 @@ def verify(path: str | Path) -> list[str]:
             'task_version': task['version'],
             'dataset': dataset['name'],
             'simulated': dataset['simulated'],
-            'key': cell_key(task, dataset['name'], result['model'], result['protocol']['debug']),
+            'key': cell_key(result['config']),
             'n_records': {**result['n_records'], 'test': len(arrays['id']), 'evaluated': len(arrays['id'])},
             'subjects': {**result['subjects'], 'test': list(dict.fromkeys(arrays['subject'].tolist()))},
         }

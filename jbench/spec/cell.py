@@ -11,26 +11,23 @@ from jbench.spec.model import ModelSpec
 from jbench.spec.overrides import Override
 from jbench.spec.task import Task
 
+WORDS = ('category', 'paradigm', 'title', 'datasets', 'simulated', 'doi', 'revision', 'supersedes')  # about a task
+
 
 @dataclass(frozen=True, kw_only=True)
 class Cell:
     """One line of the table: (task@version, dataset, model, recipe); seeds run inside it."""
 
-    task: Task  # with every override applied
+    task: Task  # with every override applied, those of the model among them
     dataset: Dataset
-    spec: ModelSpec
+    model: ModelSpec
     overrides: tuple[Override, ...] = ()  # the user's own, in canonical order
     debug: bool = False
 
     @property
-    def model(self) -> str:
-        """Name of the model."""
-        return self.spec.name
-
-    @property
     def title(self) -> str:
         """What messages call it."""
-        return f'{self.task.full_name}/{self.dataset.name} {self.model}'
+        return f'{self.task.full_name}/{self.dataset.name} {self.model.name}'
 
     @property
     def source(self) -> str:
@@ -41,12 +38,20 @@ class Cell:
     @property
     def key(self) -> str:
         """Identity of the cell: hash of what was asked, never of words about it, machine, paths or device count."""
-        return cell_key(to_json(self.task), self.dataset.name, self.model, self.debug)
+        return cell_key(to_json(self))
 
 
-def cell_key(task: dict[str, Any], dataset: str, model: str, debug: bool) -> str:
-    """The key of a cell from the JSON of its task."""
-    asked = {k: v for k, v in task.items() if k not in ('category', 'paradigm', 'title', 'datasets', 'simulated')}
+def cell_key(cell: dict[str, Any]) -> str:
+    """The key of a cell from its JSON: the task, which data, and which model (its version and weights included)."""
+    task, dataset, model = cell['task'], cell['dataset'], cell['model']
+    asked = {k: v for k, v in task.items() if k not in WORDS}
     asked['overrides'] = []  # applied already, those of this dataset
-    asked['exclude'] = [[e['subject'], e['after_split']] for e in task['exclude'] if e['dataset'] == dataset]
-    return spec_hash({'task': asked, 'dataset': dataset, 'model': model, 'debug': debug})
+    asked['exclude'] = [[e['subject'], e['after_split']] for e in task['exclude'] if e['dataset'] == dataset['name']]
+    return spec_hash(
+        {
+            'task': asked,
+            'dataset': [dataset['name'], dataset['revision']],
+            'model': [model['name'], model['version'], model['weights']],
+            'debug': cell['debug'],
+        }
+    )

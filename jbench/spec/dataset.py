@@ -46,6 +46,9 @@ class Dataset:
     layout: str  # what lies under <data_dir>/<name>/
     access: str = 'open'  # anything else: its host asks for an agreement, which jbench never gives for the user
     download: Download | None = None  # None: fetched by hand
+    doi: str = ''  # of the data; else of their publication
+    revision: str = ''  # the release at the host that the facts here are of
+    supersedes: tuple[str, str] | None = None  # the revision that this one corrects, and why
     aliases: tuple[str, ...] = ()
     simulated: bool = False
     recipe: tuple[Override, ...] = ()  # simulated sets carry their own

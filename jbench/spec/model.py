@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import typing
 from dataclasses import dataclass
 
 from jbench.spec.overrides import Override
@@ -32,6 +33,7 @@ class ModelSpec:
     """A line in the table of models."""
 
     name: str
+    version: int = 1  # raise when a mended network answers otherwise: no older result counts for it
     title: str
     family: str  # 'classic' | 'foundation' | 'baselines' | 'user'
     target: str  # 'module:factory'
@@ -41,7 +43,10 @@ class ModelSpec:
     targets: tuple[str, ...] = ()  # kinds of target that it fits; (): all
     paradigms: tuple[str, ...] = ()  # paradigms that it fits; (): all
     least_times: int = 1  # samples of a window
-    positions: bool = False  # asks for Signal.positions
+    asks: tuple[typing.Literal['ch_names', 'positions', 'channel_mask'], ...] = ()  # of Signal, or of each batch
+    overrides: tuple[Override, ...] = ()  # fields of a task that it wants otherwise: ('signal.sfreq', 200.0)
+    weights: str = ''  # SHA-256 of the pretrained weights that it starts from
+    pretraining: tuple[str, ...] = ()  # names of the datasets that these were learnt on
     accelerator: bool = False  # far too slow on a CPU: a group holds it only with --device=gpu or tpu
     citation: str = ''
     needs: tuple[str, ...] = ()  # packages beyond the core ones, and the extra that brings them

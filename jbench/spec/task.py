@@ -54,6 +54,7 @@ class SignalSpec:
     baseline: tuple[float, float] | None = None  # s from the window's start, mean subtracted
     clamp: float | None = 20.0  # applied when windows are loaded; handcrafted baselines skip it
     crop: Crop | None = None  # None: the whole recording is read
+    factor: float = 1.0  # applied when windows are loaded, before the clamp: some models want their own unit
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -222,6 +223,8 @@ class Recipe:
     warmup: float = 0.1  # share of the cycle in which the rate rises
     start_div: float = 25.0  # lr / start_div at the first step
     end_div: float = 1e4  # lr / start_div / end_div at the last step
+    # (pattern of the path of a parameter, factor of its rate), the first that fits; 0: it stays as it is
+    trainable: tuple[tuple[str, float], ...] = ()
     published: bool = False  # the reference's choices where ours differ: first batch statistics, fits on train + valid
 
 
@@ -266,6 +269,9 @@ class Task:
     exclude: tuple[Exclusion, ...] = ()
     drop: tuple[Where, ...] = ()  # windows of these events are left out once the split is drawn
     level: typing.Literal['window', 'recording', 'subject'] = 'window'  # outputs are averaged over it for the headline
+    doi: str = ''  # of the publication of the protocol
+    revision: str = ''  # commit of the reference's code that the protocol was read from
+    supersedes: tuple[int, str] | None = None  # the version that this one corrects, and why
 
     @property
     def full_name(self) -> str:

@@ -83,13 +83,13 @@ class Compiler:
     def foresee(self, cells: list[Cell]) -> None:
         """Start compiling what the specs alone let one expect, while the data are prepared."""
         wanted = [
-            (c.spec, _expected_signal(c), len(c.dataset.event_id), c.task.recipe)
+            (c.model, _expected_signal(c), len(c.dataset.event_id), c.task.recipe)
             for c in cells
-            if c.spec.kind == 'network' and _foreseeable(c)
+            if c.model.kind == 'network' and _foreseeable(c)
         ]
         for c in cells:
-            if c.spec.family == 'user':  # refused before anything is prepared
-                factory(c.spec)
+            if c.model.family == 'user':  # refused before anything is prepared
+                factory(c.model)
         for model, signal, n_out, _ in wanted:
             if model.family == 'user':  # tried, too
                 build(model, signal, n_out)
@@ -115,7 +115,7 @@ class Compiler:
 
 def _placed(model: ModelSpec, signal: Signal) -> Signal:
     """The signal with the positions of its channels where a network asks for them; MNE is imported only then."""
-    if not model.positions:
+    if 'positions' not in model.asks:
         return signal
     from jbench.data.electrodes import positions
 
@@ -125,7 +125,8 @@ def _placed(model: ModelSpec, signal: Signal) -> Signal:
 def _foreseeable(cell: Cell) -> bool:
     """Whether channels and classes are known before the data: all electrodes, one class for each code of an event."""
     codes = cell.task.target == Classes(field='code') and bool(cell.dataset.event_id)
-    return codes and cell.task.signal.picks == ('eeg',) and not cell.spec.positions  # names come with the data
+    electrodes = cell.task.signal.picks == ('eeg',)
+    return codes and electrodes and not cell.model.asks  # names come with the data
 
 
 def _expected_signal(cell: Cell) -> Signal:

@@ -45,7 +45,7 @@ def train_network(
     valid, test = (loader.Loader(data, (s,), recipe.batch_size) for s in ('valid', 'test'))
     train = loader.Loader(data, ('train',), recipe.batch_size, weigh=sampling.SAMPLERS[recipe.sampler])
     began = time.monotonic()
-    programs = compiler.get(cell.spec, data.signal, data.n_out, recipe, data.length)
+    programs = compiler.get(cell.model, data.signal, data.n_out, recipe, data.length)
     compiled = time.monotonic() - began
     steps = loader.n_batches(len(train), recipe.batch_size) * recipe.max_epochs
     tx = optim.adamw(recipe, steps)
@@ -54,7 +54,7 @@ def train_network(
         watch = _watch(cell, data, seed, name, context)
         began = time.monotonic()
         try:
-            if cell.spec.trained:
+            if cell.model.trained:
                 fitted = fit.fit(programs, start, train, valid, recipe, fit.monitor_of(cell.task), watch)
             else:
                 fitted = fit.Fitted(fit.warm_batch_stats(programs, start, train), [], -1, time.monotonic() - began, 0)
@@ -124,7 +124,7 @@ def fit_estimator(
     what = cell.title
     context.progress.update(what, 0, 1)
     began = time.monotonic()
-    predict = factory(cell.spec)(given)
+    predict = factory(cell.model)(given)
     fitted = time.monotonic()
     context.guard()
     outputs, shape = np.asarray(predict(prepared_set.View(data, test_rows))), (len(test_rows), data.n_out)
@@ -132,8 +132,8 @@ def fit_estimator(
         shape = (len(test_rows), outputs.shape[1])
     if outputs.shape != shape or outputs.dtype.kind not in 'biuf' or not np.isfinite(outputs).all():
         raise RequestError(
-            f'model {cell.model}: expected finite numbers {list(shape)} ([windows, n_out]) as its outputs on the test '
-            f'part, got {outputs.dtype} {list(outputs.shape)}' + ', not all finite' * (outputs.shape == shape)
+            f'model {cell.model.name}: expected finite numbers {list(shape)} ([windows, n_out]) as its outputs on the '
+            f'test part, got {outputs.dtype} {list(outputs.shape)}' + ', not all finite' * (outputs.shape == shape)
         )
     tested = time.monotonic()
     context.progress.update(what, 1, 1)

@@ -136,4 +136,4 @@ def cell(name: str, model: str = '', **changes: Any) -> Cell:
         name='linear', title='-', family='user', target=f'answers:{"frames" if name == "keys" else "linear"}'
     )
     spec = MODELS[model] if model else dataclasses.replace(own, family='classic')
-    return Cell(task=task, dataset=DATASET, spec=spec)
+    return Cell(task=task, dataset=DATASET, model=spec)

@@ -20,7 +20,7 @@ def cell(**recipe: object) -> Cell:
     task, dataset = select.tasks()['p3'][-1], select.datasets()['SimulatedP3']
     for name, value in {'max_epochs': 3, 'patience': 3, 'lr': 1e-2, **recipe}.items():
         task = override(task, f'recipe.{name}', value)
-    return Cell(task=task, dataset=dataset, spec=MODELS['eegnet'])
+    return Cell(task=task, dataset=dataset, model=MODELS['eegnet'])
 
 
 def prepared(root: Path) -> prepared_set.PreparedSet:

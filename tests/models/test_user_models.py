@@ -335,7 +335,7 @@ def test_a_network_runs_and_its_results_are_those_of_its_file(ask, tmp_path):
     assert (status, found) == (0, [path]) and 'finished before, nothing to compute' in said
     edited = user_model.find(model_in(tmp_path, RIGHT.replace('0.25', '0.5')))
     ((task, dataset),) = select.select_tasks('p3/SimulatedP3')
-    keys = [Cell(task=task, dataset=dataset, spec=spec).key for spec in (before, edited)]
+    keys = [Cell(task=task, dataset=dataset, model=spec).key for spec in (before, edited)]
     assert edited.name != before.name and keys[0] != keys[1]
 
 
@@ -357,10 +357,10 @@ def test_only_what_the_facts_tell_is_tried_before_the_data(tmp_path):
     ((task, dataset),) = select.select_tasks('p3/SimulatedP3')
     picked = cells.apply(task, dataset, (('signal.picks', 'Cz,Pz'),))
     ahead = programs.Compiler()
-    ahead.foresee([Cell(task=picked, dataset=dataset, spec=spec)])
+    ahead.foresee([Cell(task=picked, dataset=dataset, model=spec)])
     ahead.close()
     with pytest.raises(RequestError, match='LookupError: 16'):
-        ahead.foresee([Cell(task=task, dataset=dataset, spec=spec)])
+        ahead.foresee([Cell(task=task, dataset=dataset, model=spec)])
 
 
 LINE = 'return lambda test: -np.linalg.norm(features(test)[:, None] - means, axis=-1)'

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,9 +14,11 @@ from jbench.cli import arguments
 from jbench.models import MODELS
 from jbench.plan import select, user_files
 from jbench.plan.cells import Choice, apply, check, make_cells, options, parse_overrides
+from jbench.spec import cell as cell_module
 from jbench.spec.cell import Cell
+from jbench.spec.dataset import Dataset
 from jbench.spec.errors import RequestError
-from jbench.spec.identity import canonical
+from jbench.spec.identity import canonical, from_json, to_json
 from jbench.spec.overrides import override, paths
 from jbench.spec.task import Classes, Crop, Exclusion, Recipe, Task, Trim, Value, Where, Window
 from jbench.tasks.suites import CORE_TASKS, SUITES, Suite
@@ -191,9 +194,9 @@ def test_a_wrong_model_says_what_there_is(text, says):
 def test_a_group_runs_the_models_that_fit(task, expected):
     choice = Choice(select.tasks()[task][0], SIMULATED, False)
     cells = make_cells([choice], select.select_models('baselines'), ())
-    assert [c.model for c in cells] == [*expected, 'dummy', 'chance']
+    assert [c.model.name for c in cells] == [*expected, 'dummy', 'chance']
     named = make_cells([choice], select.select_models('band_power_lr,csp_lda,baselines'), ())
-    assert {'band_power_lr', 'csp_lda'} <= {c.model for c in named}, 'what is named runs on every paradigm'
+    assert {'band_power_lr', 'csp_lda'} <= {c.model.name for c in named}, 'what is named runs on every paradigm'
 
 
 def test_a_model_that_is_named_and_cannot_predict_the_target_is_refused():
@@ -203,7 +206,7 @@ def test_a_model_that_is_named_and_cannot_predict_the_target_is_refused():
     )  # fmt: skip
     choice = Choice(age, dataclasses.replace(SIMULATED, recipe=()), True)
     cells = make_cells([choice], select.select_models('baselines'), ())
-    assert [c.model for c in cells] == ['cov_ts_ridge', 'ridge', 'dummy', 'chance']
+    assert [c.model.name for c in cells] == ['cov_ts_ridge', 'ridge', 'dummy', 'chance']
     for text in ('cov_ts_lr', 'eegnet,cov_ts_lr', 'baselines,cov_ts_lr'):
         with pytest.raises(RequestError) as error:
             make_cells([choice], select.select_models(text), ())
@@ -231,6 +234,7 @@ DIFFERENT = {  # for every path of a task that `--set` takes: (text, value)
     'signal.notch': ('(50,)', (50.0,)),
     'signal.scaler': ('standard', 'standard'),
     'signal.baseline': ('none', None),
+    'signal.factor': ('0.5', 0.5),
     'signal.clamp': ('None', None),
     'split.by': ('session', 'session'),
     'split.stratify': ('code', 'code'),
@@ -258,6 +262,7 @@ WHOLE = {  # what a task or a config file sets as a whole, and the command line 
     'signal.crop': Crop(start=0.0),
     'window.where': (Where(field='task', values=('rest',)),),
     'window.trim': Trim(),
+    'recipe.trainable': (('head', 1.0), ('*', 0.0)),
     'target.mapping': (('Target', 1), ('NonTarget', 0)),
 }
 
@@ -482,7 +487,7 @@ def test_paths_leave_out_the_tag():
 
 def cell(**changes: Any) -> Cell:
     """A cell of p3."""
-    return dataclasses.replace(Cell(task=P3, dataset=SIMULATED, spec=MODELS['eegnet']), **changes)
+    return dataclasses.replace(Cell(task=P3, dataset=SIMULATED, model=MODELS['eegnet']), **changes)
 
 
 def leaves(spec: Any, prefix: str = '') -> Iterator[str]:
@@ -509,15 +514,7 @@ def changed(spec: Any, path: str) -> Any:
     return dataclasses.replace(spec, **{head: new})
 
 
-WORDS = (
-    'category',
-    'paradigm',
-    'title',
-    'datasets',
-    'simulated',
-    'overrides',
-    'exclude',
-)  # in the key only as far as they act
+WORDS = (*cell_module.WORDS, 'overrides', 'exclude')  # in the key only as far as they act
 
 
 @pytest.mark.parametrize('path', [p for p in leaves(P3) if p not in WORDS])
@@ -527,7 +524,11 @@ def test_every_field_of_a_task_counts_in_the_key(path):
 
 def test_dataset_model_and_debug_count_in_the_key():
     other = dataclasses.replace(SIMULATED, name='Other')
-    made = [cell(), cell(dataset=other), cell(spec=MODELS['dummy']), cell(debug=True)]
+    newer = dataclasses.replace(SIMULATED, revision='2')
+    eegnet = MODELS['eegnet']
+    mended, pretrained = (dataclasses.replace(eegnet, **change) for change in ({'version': 2}, {'weights': 'ab12'}))
+    made = [cell(), cell(dataset=other), cell(dataset=newer), cell(model=MODELS['dummy']), cell(debug=True)]
+    made += [cell(model=mended), cell(model=pretrained)]
     assert len({c.key for c in made}) == len(made)
 
 
@@ -567,6 +568,51 @@ def test_cells_come_in_order_and_once():
     choices = [Choice(P3, SIMULATED, False), Choice(P3, SIMULATED, True)]
     models = select.select_models('eegnet,dummy')
     cells = make_cells(choices, models, ())
-    assert [c.model for c in cells] == ['eegnet', 'dummy']
+    assert [c.model.name for c in cells] == ['eegnet', 'dummy']
     tried = make_cells(choices, models, (), debug=True)
     assert all(c.debug and c.task.recipe.max_epochs == 2 and c.overrides == () for c in tried)
+
+
+@pytest.mark.parametrize('task', EVERY, ids=lambda t: f'{t.device}-{t.name}-{t.version}')
+def test_a_cell_comes_back_from_its_json(task):
+    for name in (*task.datasets, task.simulated):
+        if name in select.datasets():
+            dataset = select.datasets()[name]
+            asked = Cell(task=apply(task, dataset, ()), dataset=dataset, model=MODELS['simpleconv_time_agg'])
+            back = from_json(Cell, json.loads(json.dumps(to_json(asked))))
+            assert back == asked and back.key == asked.key
+
+
+@pytest.mark.parametrize(
+    ('change', 'words'),
+    [
+        ({'n_chans': '8'}, r"Dataset.n_chans: found '8', expected int"),
+        ({'n_chan': 8}, r"unknown field of Dataset 'n_chan'; did you mean 'n_chans'"),
+        ({'sfreq': [True]}, r'Dataset.sfreq\[0\]: found True, expected float'),
+        ({'download': {'url': 1}}, r'Dataset.download.url: found 1, expected str'),
+        ({'simulated': 1}, r'Dataset.simulated: found 1, expected bool'),
+    ],
+)
+def test_a_wrong_json_is_named(change, words):
+    with pytest.raises(RequestError, match=words):
+        from_json(Dataset, {**to_json(SIMULATED), **change})
+
+
+def test_an_unknown_kind_and_an_absent_field_are_named():
+    with pytest.raises(RequestError, match=r"unknown kind of Task.target 'class'; did you mean 'classes'"):
+        from_json(Task, {**to_json(P3), 'target': {'kind': 'class'}})
+    with pytest.raises(RequestError, match="Task: lacks the field 'window'"):
+        from_json(Task, {k: v for k, v in to_json(P3).items() if k != 'window'})
+    with pytest.raises(RequestError, match=r'Task: found \[\], expected an object with the fields of Task'):
+        from_json(Task, [])
+
+
+def test_a_model_has_its_say_between_dataset_and_user():
+    mine = dataclasses.replace(MODELS['eegnet'], overrides=(('signal.sfreq', 200.0), ('recipe.lr', 0.5)))
+    asked = apply(P3, SIMULATED, (), mine)
+    assert (asked.signal.sfreq, asked.recipe.lr) == (200.0, 0.5) != (P3.signal.sfreq, P3.recipe.lr)
+    assert apply(P3, SIMULATED, (('recipe.lr', 0.25),), mine).recipe.lr == 0.25
+    made = make_cells([Choice(P3, SIMULATED, True)], [select.Pick(mine, True), select.Pick(MODELS['eegnet'], True)], ())
+    assert len({c.source for c in made}) == len({c.key for c in made}) == 2 and not made[0].overrides
+    with pytest.raises(RequestError, match=r"unknown field in the overrides of model 'eegnet' 'signal.sfrequ'"):
+        apply(P3, SIMULATED, (), dataclasses.replace(mine, overrides=(('signal.sfrequ', 1.0),)))

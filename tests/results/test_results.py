@@ -38,7 +38,7 @@ def make_cell(kind: str = 'classes', model: str = 'eegnet') -> Cell:
     return Cell(
         task=task,
         dataset=Dataset(name='Toy2026', title='Toy', source=None, **facts, **text),
-        spec=ModelSpec(name=model, title=model, family='user', target='-'),
+        model=ModelSpec(name=model, title=model, family='user', target='-'),
     )
 
 
@@ -65,7 +65,7 @@ def make_result(kind: str = 'classes', seed: int = 33, **changes: Any) -> dict[s
         'task': cell.task.name,
         'task_version': cell.task.version,
         'dataset': cell.dataset.name,
-        'model': cell.model,
+        'model': cell.model.name,
         'seed': seed,
         'status': 'done',
         'simulated': True,

@@ -18,7 +18,7 @@ from jbench.train import programs as train_programs
 
 def asked(n_times: int) -> tuple:
     signal = Signal(n_chans=2, n_times=n_times, sfreq=120.0)
-    return small.cell().spec, signal, 2, Recipe(batch_size=2)
+    return small.cell().model, signal, 2, Recipe(batch_size=2)
 
 
 @pytest.mark.skipif(sys.platform != 'linux', reason='/proc is of Linux')
@@ -48,7 +48,7 @@ def test_only_so_many_are_foreseen_and_the_next_when_one_is_used(monkeypatch):
         wait_for(lambda k=k: len(done) == k)
         time.sleep(0.3)
         assert len(compiled) == k, 'one ahead'
-        held.get(c.spec, train_programs._expected_signal(c), len(c.dataset.event_id), c.task.recipe)
+        held.get(c.model, train_programs._expected_signal(c), len(c.dataset.event_id), c.task.recipe)
     held.close()
     assert compiled == [60, 72, 84]
 

@@ -36,6 +36,7 @@ from jbench.spec.task import Task
 PREPARATION = 2  # raise when parts.py, signal.py, windows.py or records.py change what is stored
 AT_LOAD = (  # fields that act when windows are loaded; so does signal.scaler='train', on a signal stored as by 'none'
     'signal.clamp',
+    'signal.factor',
     'target.mapping',
     'target.clip',
     'target.scaled',
