@@ -149,6 +149,7 @@ class ByGroup:
     valid: float = 0.2
     test: float = 0.2
     seed: int = 33
+    order: tuple[str, ...] = ()  # columns by whose text groups are ordered before they are dealt; (): as first seen
     fold: str = ''  # 'k/n': groups dealt into n folds, fold k tests, the next validates; replaces shares and seed
     kind: typing.Literal['by_group'] = 'by_group'
 

@@ -123,7 +123,7 @@ WORD = Task(
         trigger='Word', start=-0.5, duration=3.0, where=(Where(field='site', values=('GLAS', 'LOND'), keep=False),)
     ),
     target=Embedding(encoder='spacy_lg', field='text', group='text'),
-    split=ByGroup(by='sequence_id', valid=0.1, test=0.1),
+    split=ByGroup(by='sequence_id', valid=0.1, test=0.1, order=('subject',)),  # a query sorts people by name there
     recipe=RETRIEVAL,
     metric='top5_acc',
 )

@@ -241,6 +241,7 @@ DIFFERENT = {  # for every path of a task that `--set` takes: (text, value)
     'split.valid': ('.25', 0.25),
     'split.test': ('0.1', 0.1),
     'split.seed': ('7', 7),
+    'split.order': ('session, subject', ('session', 'subject')),
     'split.fold': ('2/5', '2/5'),
     'recipe.lr': ('3e-4', 3e-4),
     'recipe.weight_decay': ('0', 0.0),

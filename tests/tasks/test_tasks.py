@@ -130,11 +130,18 @@ LOSS_NAMES = {
     'CTCLoss': 'ctc',
 }
 SAMPLERS = {None: 'shuffle', 'ClassificationSampler': 'balanced', 'RegressionBinSampler': 'bins'}
+ORDERS = {  # published step that sorts recordings, and dataset whose reader gives another order -> columns that sort so
+    ('CropSleepRecordings', 'Kemp2000Analysis'): ('scorer', 'session', 'subject'),
+    ('query', 'Nieuwland2018Large'): ('subject',),
+}
 VOLUMES = {'Chang2019Bold5000': 2.0, 'Allen2022MassiveRaw': 1.6, 'Hebart2023ThingsBold': 1.5}  # s from one to the next
 
 
-def published_split(facts: dict[str, Any]) -> SplitSpec:
+def published_split(facts: dict[str, Any], dataset: str) -> SplitSpec:
     """A split of the published files in our words."""
+    sorting = {s['name'] for s in facts['steps']} | ({'query'} if facts['query'] else set())
+    (order,) = [columns for (step, name), columns in ORDERS.items() if name == dataset and step in sorting] or [()]
+    facts = facts['split']
     seed, valid = facts['valid_random_state'], facts['valid_split_ratio']
     if facts['name'] == 'PredefinedSplit':
         (field, test), by = SPLITS[facts['test_split_query']], facts['valid_split_by']
@@ -150,6 +157,7 @@ def published_split(facts: dict[str, Any]) -> SplitSpec:
         valid=valid,
         test=facts['test_split_ratio'],
         seed=seed,
+        order=order,
     )
 
 
@@ -290,7 +298,7 @@ def compare(task: Task, facts: dict[str, Any], dataset: str) -> None:
     """A task, as it runs on one dataset, against the facts of that dataset."""
     assert task.window == published_window(facts)
     assert sorted_mapping(task.target) == sorted_mapping(published_target(facts))
-    assert task.split == published_split(facts['split'])
+    assert task.split == published_split(facts, dataset)
     assert task.signal == published_signal(facts, dataset)
     assert task.recipe == published_recipe(facts)
     later = [s['query'] for s in facts['later_steps'] if s['name'] == 'QueryEvents' and s['query'] in DROPPED]
@@ -326,7 +334,6 @@ def test_version_1_is_the_published_protocol(name):
     assert task.version == 1 and list(task.datasets[:1]) == facts['datasets'][:1]
     assert set(task.datasets) == set(facts['datasets'])
     assert task.category == (CATEGORIES[facts['category']] if task.device == 'eeg' else task.device)
-    compare(task, facts, task.datasets[0])
     for dataset in task.datasets:
         own = replace(BARE, name=dataset)
         merged = {**facts, **facts['dataset_overrides'].get(dataset, {})}

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -28,12 +29,12 @@ def assign(events: Table, split: ByGroup | Predefined | BySimilarity) -> np.ndar
     Args:
         events: dict of equally long columns, [n] rows, in canonical order: recordings as first seen, then onset
             ascending, then duration descending. Missing: '' in text, nan in floats.
-        split: how. ByGroup: distinct values of `by` in first-seen order, split by scikit-learn's rule into test and
-            the rest, the rest into valid and train ('_index': each row is a group; with `stratify`, only rows that
-            have the stratum count); with `fold`, as `_fold` deals them. Predefined: rows whose `field` is in `test`
-            are test (`test` empty: the table's own column 'split' decides), valid is a share of the groups of
-            `valid_by` among the other rows.
-            BySimilarity: groups are clusters of similar texts.
+        split: how. ByGroup: distinct values of `by` in first-seen order (of rows sorted by `order`), split by
+            scikit-learn's rule into test and the rest, the rest into valid and train ('_index': each row is a group;
+            with `stratify`, only rows that have the stratum count); with `fold`, as `_fold` deals them. Predefined:
+            rows whose `field` is in `test` are test (`test` empty: the table's own column 'split' decides), valid is
+            a share of the groups of `valid_by` among the other rows. BySimilarity: groups are clusters of similar
+            texts.
     Returns:
         str [n]: 'train', 'valid', 'test', or '' for a row without group.
     Raises:
@@ -43,6 +44,11 @@ def assign(events: Table, split: ByGroup | Predefined | BySimilarity) -> np.ndar
     if isinstance(split, Predefined):
         return _predefined(events, split)
     check_shares(split)
+    if isinstance(split, ByGroup) and split.order:
+        sorted_by = [np.array([as_text(v) for v in column(events, name)]) for name in split.order]
+        rows = np.lexsort(sorted_by[::-1])
+        part = assign({k: np.asarray(v)[rows] for k, v in events.items()}, replace(split, order=()))
+        return part[np.argsort(rows)]
     group_of = _groups(events, split.by)
     if isinstance(split, ByGroup) and split.fold:
         return _fold(events, group_of, split)

@@ -98,7 +98,7 @@ EPOCH = 30.0  # s, that the last stage of a night of the challenge lasts
 
 def recordings(dataset: Dataset, root: Path) -> list[RecordingRef]:
     """One reference a night whose annotations lie beside it, by subject and night. Those of the challenge have a
-    `split` (train)."""
+    `split` (train), those of Sleep-EDF the `scorer`, by which a published split is ordered."""
     if dataset.name == 'Ghassemi2018You':
         return [
             RecordingRef(dataset.name, head.stem, '0', '0', tuple(map(str, files)), (('split', 'train'),))
@@ -111,7 +111,9 @@ def recordings(dataset: Dataset, root: Path) -> list[RecordingRef]:
         found = re.fullmatch(signals, path.name)
         stages = sorted(path.parent.glob(annotations.format(*found.groups()))) if found else []
         if found and stages:
-            refs.append(RecordingRef(dataset.name, found[1], found[2] or '0', '0', (str(path), str(stages[0]))))
+            scorer = re.search(r'SC4\d{3}(..)-', stages[0].name)  # two letters of the recorder and of who scored it
+            fields = (('scorer', scorer[1]),) if scorer else ()
+            refs.append(RecordingRef(dataset.name, found[1], found[2] or '0', '0', (str(path), str(stages[0])), fields))
     return refs
 
 
