@@ -59,17 +59,19 @@ def _trimmed(events: dict[str, np.ndarray], window: Window, trim: Trim) -> dict[
     onset, duration = (np.array(events[k], np.float64) for k in ('onset', 'duration'))
     stop = onset + duration
     left = np.ones(len(onset), bool)
-    if trim.both:
+    if trim.every:
         cut = rows[~is_other]
         before = np.maximum(0.0, onset[rows[other[0]]] - trim.longest - onset[cut])
         after = np.maximum(0.0, stop[cut] - stop[rows[other[-1]]] - trim.longest)
         onset[cut] += before
         duration[cut] -= before + after
         left[cut] = (before + after == 0) | (duration[cut] > window.duration - 1e-6)
-    elif other[0] > 0:
-        neighbour = rows[other[0] - 1]
-        onset[neighbour] += max(0.0, duration[neighbour] - trim.longest)
-        duration[neighbour] = min(duration[neighbour], trim.longest)
+    else:
+        if other[0] > 0:
+            before_it = rows[other[0] - 1]
+            onset[before_it] += max(0.0, duration[before_it] - trim.longest)
+        beside = rows[[k for k in (other[0] - 1, other[-1] + 1) if 0 <= k < len(rows)]]
+        duration[beside] = np.minimum(duration[beside], trim.longest)
     return {k: v[left] for k, v in (events | {'onset': onset, 'duration': duration}).items()}
 
 

@@ -32,12 +32,12 @@ class Where:
 class Trim:
     """Long stretches of one value of `field` at the edges of a recording, as wake before and after a night: what is
     more than `longest` s before the first event of another value, or after the last one, is left out. As published
-    (not `both`), only the one event just before the first is shortened."""
+    (not `every`), only the one event just before the first and the one just after the last are shortened."""
 
     field: str = 'stage'
     value: str = 'W'
     longest: float = 1800.0
-    both: bool = True
+    every: bool = True
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -31,7 +31,7 @@ STAGE = Task(
     title='Wake, N1, N2, N3 or REM every 30 s',
     datasets=('Kemp2000Analysis', 'Alvarez2022Haaglanden', 'Ghassemi2018You'),
     simulated='SimulatedSleepStage',
-    window=Window(trigger='SleepStage', duration=30.0, stride=30.0, trim=Trim(both=False)),
+    window=Window(trigger='SleepStage', duration=30.0, stride=30.0, trim=Trim(every=False)),
     target=Classes(field='stage'),
     recipe=Recipe(class_weights=True),
     overrides=(

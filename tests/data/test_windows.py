@@ -110,14 +110,16 @@ def night(*stages: tuple[str, float]) -> dict[str, np.ndarray]:
     }
 
 
-OLD = Trim(both=False)
+OLD = Trim(every=False)  # wanted values are those of NeuralBench's CropSleepRecordings on the same nights
 
 
 @pytest.mark.parametrize(
     ('stages', 'trim', 'want'),
     [  # (onset, duration) of what was cut, None of what is left out
         ([('W', 9000), ('N1', 60), ('W', 90), ('N2', 30), ('W', 8000)], Trim(), {0: (7200, 1800), 4: (9180, 1800)}),
-        ([('W', 9000), ('N1', 60), ('W', 8000)], OLD, {0: (7200, 1800)}),
+        ([('W', 9000), ('N1', 60), ('W', 8000)], OLD, {0: (7200, 1800), 2: (9060, 1800)}),
+        ([('N1', 60), ('', 2000), ('W', 4000)], OLD, {2: (2060, 1800)}),
+        ([('N2', 60), ('W', 9000), ('W', 700)], OLD, {1: (60, 1800)}),  # the last event stays
         ([('W', 4000), ('', 2000), ('N1', 60)], OLD, {0: (2200, 1800)}),  # measured from its own end
         ([('W', 4000), ('', 2000), ('N1', 60)], Trim(), {0: None}),
         ([('W', 9000), ('N1', 60), ('W', 8000)], Trim(longest=600.0), {0: (8400, 600), 2: (9060, 600)}),
@@ -126,13 +128,13 @@ OLD = Trim(both=False)
         ([('N1', 60), ('W', 9000), ('N2', 60)], Trim(), {}),  # wake inside of a night stays
         ([('W', 3000), ('W', 600), ('N2', 60), ('W', 9000)], Trim(), {0: (1800, 1200), 3: (3660, 1800)}),
         ([('W', 3000), ('W', 1790), ('N2', 60)], Trim(), {0: None}),  # ten seconds are no window
-        ([('W', 30), ('W', 9000), ('N2', 60), ('W', 9000)], OLD, {1: (7230, 1800)}),
+        ([('W', 30), ('W', 9000), ('N2', 60), ('W', 9000)], OLD, {1: (7230, 1800), 3: (9090, 1800)}),
         ([*[('W', 30)] * 62, ('N2', 60), *[('W', 30)] * 61], Trim(), {0: None, 1: None, 123: None}),
         ([*[('W', 30)] * 99, ('N2', 60), *[('W', 30)] * 99], OLD, {}),  # scored by epochs: nothing, as published
     ],
 )
 def test_long_events_at_the_edges_are_trimmed(stages: list, trim: Trim, want: dict[int, tuple[float, float]]) -> None:
-    """As published (NeuralBench's CropSleepRecordings), only the neighbour of the first event of another value."""
+    """As published, only the neighbours of the first and the last event of another value."""
     before = night(*stages) | {'number': np.arange(len(stages) + 1) - 1}
     before = {k: v[(before['stage'] != '') | (before['type'] == 'Eeg')] for k, v in before.items()}  # '': not scored
     untouched = {k: v.copy() for k, v in before.items()}

@@ -177,7 +177,7 @@ def published_window(facts: dict[str, Any]) -> Window:
             assert step['query'] == f"type == '{window['trigger']}'" and step['end_offset'] == 0
             last = -step['start_offset_from_end']
         elif name == 'CropSleepRecordings':
-            trim = Trim(longest=60 * step['max_wake_duration_min'], both=False)  # its second half has no effect
+            trim = Trim(longest=60 * step['max_wake_duration_min'], every=False)
         elif name == 'AddSleepOnsetTargets':
             assert step['max_pre_n2_s'] == 1200  # as the readers of nights do
     return Window(
@@ -415,7 +415,7 @@ CHANGES = {  # what version 2 of each task changes: docs/differences.md says why
     'sentence': RETRIEVAL,
     'sex': {'signal.crop.start', 'level'},
     'sleep_onset': {'window.trigger', 'target.scaled', 'recipe.loss_scale'},
-    'sleep_stage': {'window.trim.both'},
+    'sleep_stage': {'window.trim.every'},
     'speech': RETRIEVAL | {'drop'},
     'typing': WITHIN,
     'video': RETRIEVAL,
