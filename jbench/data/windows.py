@@ -126,28 +126,40 @@ def cut(data: np.ndarray, sfreq: float, start: float, duration: float) -> np.nda
 
     Returns: [C, n_samples(duration, sfreq)]; what lies outside the recording is zero.
     """
-    c, t = data.shape
-    out = np.zeros((c, n_samples(duration, sfreq)), data.dtype)
+    out = np.zeros((len(data), n_samples(duration, sfreq)), data.dtype)
+    there, here = _shared(data.shape[1], sfreq, start, duration)
+    out[:, here] = data[:, there]
+    return out
+
+
+def _shared(t: int, sfreq: float, start: float, duration: float) -> tuple[slice, slice]:
+    """What a window and a signal of `t` samples share: its samples in the signal, and in the window."""
     inside, stop = max(start, 0.0), min(start + duration, t / sfreq)
     if stop <= inside:
-        return out
+        return slice(0, 0), slice(0, 0)
+    length = n_samples(duration, sfreq)
     whole = inside == start and stop == start + duration
-    n = min(out.shape[1] if whole else n_samples(stop - inside, sfreq), out.shape[1], t)
+    n = min(length if whole else n_samples(stop - inside, sfreq), length, t)
     first = min(round(inside * sfreq), t - n)  # rounding may ask for one sample too many
-    at = min(round((inside - start) * sfreq), out.shape[1] - n)
-    out[:, at : at + n] = data[:, first : first + n]
-    return out
+    at = min(round((inside - start) * sfreq), length - n)
+    return slice(first, first + n), slice(at, at + n)
 
 
 def windows(
     data: np.ndarray, sfreq: float, onsets: list[float], window: Window, baseline: tuple[float, float] | None
 ) -> Iterator[np.ndarray]:
-    """Each window [C, T] of a signal in turn, minus the mean over `baseline` (s from a window's start)."""
+    """Each window [C, T] of a signal in turn, minus the mean over `baseline` (s from a window's start).
+
+    What lies outside the recording is zero, and counts in no mean; without a sample of the baseline none is subtracted.
+    """
     for start in onsets:
         out = cut(data, sfreq, start, window.duration)
         if baseline is not None:
             low, high = baseline
-            out -= cut(data, sfreq, start + low, high - low).mean(1, keepdims=True)
+            quiet = data[:, _shared(data.shape[1], sfreq, start + low, high - low)[0]]
+            if quiet.size:
+                here = _shared(data.shape[1], sfreq, start, window.duration)[1]
+                out[:, here] -= quiet.mean(1, keepdims=True)
         yield out
 
 

@@ -258,3 +258,22 @@ def test_baseline_counts_from_the_window_and_may_lie_outside_of_it() -> None:
     (before,) = windows.windows(x, 10.0, [2.0], window, (-1.0, 0.0))
     np.testing.assert_allclose(before, x[:, 20:30] - x[:, 10:20].mean(1, keepdims=True), rtol=1e-5)
     assert list(windows.windows(x, 10.0, [], window, (0.0, 0.2))) == []
+
+
+@pytest.mark.parametrize(
+    ('start', 'baseline', 'value'),  # a constant of 5: what is left of it in the recording (10 s at 10 Hz)
+    [
+        (-0.5, (0.0, 1.0), 0.0),  # half of the baseline lies before the recording
+        (-0.5, (0.0, 0.5), 5.0),  # all of it: nothing is subtracted, as published
+        (-0.2, (0.0, 0.4), 0.0),
+        (9.5, (0.0, 0.2), 0.0),  # the window runs off its end
+        (9.5, (-0.2, 1.0), 0.0),
+        (9.5, (0.6, 0.9), 5.0),
+        (-0.2, (-1.0, 0.3), 0.0),  # the baseline begins before the window
+    ],
+)
+def test_what_lies_outside_the_recording_is_no_part_of_the_baseline(start, baseline, value) -> None:
+    x = np.full((2, 100), 5.0, np.float32)
+    (out,) = windows.windows(x, 10.0, [start], Window(duration=1.0), baseline)
+    inside = windows.cut(x, 10.0, start, 1.0) != 0
+    np.testing.assert_allclose(out, np.where(inside, value, 0), atol=1e-6)  # what misses stays zero
