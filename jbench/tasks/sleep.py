@@ -4,13 +4,36 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from jbench.spec.overrides import Override
 from jbench.spec.task import Classes, Recipe, StateClasses, Task, Trim, Value, Where, Window
 
 LABELLED = (Where(field='split', values=('train',)),)  # the test part of its challenge has no labels
+EARLY = {  # by task: events of the challenge as the published reader has them, by some minutes too early
+    'sleep_arousal': ('target.event', 'SleepArousalEarly'),
+    'sleep_onset': ('window.trigger', 'SleepOnsetEarly'),
+    'sleep_stage': ('window.trigger', 'SleepStageEarly'),
+}
 # the reference's crop of wake sorts nights by their names, which begin with the two letters of the file of stages
-BY_SCORER = ('scorer', 'session', 'subject')
+BY_SCORER = ('Kemp2000Analysis', (('split.order', ('scorer', 'session', 'subject')),))
 UNTIL_SLEEP = Value(field='n2_onset', until=True, clip=(0.0, 600.0))
 
+
+def _challenge(*more: Override) -> tuple[str, tuple[Override, ...]]:
+    return 'Ghassemi2018You', (('window.where', LABELLED), *more)
+
+
+AROUSAL = Task(
+    name='sleep_arousal',
+    category='sleep',
+    paradigm='sleep',
+    title='Whether 15 s of a night touch an arousal',
+    datasets=('Ghassemi2018You',),
+    simulated='SimulatedSleepArousal',
+    window=Window(trigger='Eeg', duration=15.0, stride=15.0, where=LABELLED),
+    target=StateClasses(event='SleepArousal', field='label'),
+    recipe=Recipe(sampler='balanced', label_smoothing=0.0),
+    overrides=(('Ghassemi2018You', (EARLY['sleep_arousal'],)),),
+)
 ONSET = Task(
     name='sleep_onset',
     category='sleep',
@@ -22,7 +45,7 @@ ONSET = Task(
     target=UNTIL_SLEEP,
     recipe=Recipe(loss='squared_error', loss_scale=1e-4, sampler='bins', label_smoothing=0.0, patience=7),
     metric='bmae',
-    overrides=(('Ghassemi2018You', (('window.where', LABELLED),)),),
+    overrides=(_challenge(EARLY['sleep_onset']),),
 )
 STAGE = Task(
     name='sleep_stage',
@@ -34,24 +57,12 @@ STAGE = Task(
     window=Window(trigger='SleepStage', duration=30.0, stride=30.0, trim=Trim(every=False)),
     target=Classes(field='stage'),
     recipe=Recipe(class_weights=True),
-    overrides=(
-        ('Kemp2000Analysis', (('split.order', BY_SCORER),)),
-        ('Ghassemi2018You', (('window.where', LABELLED),)),
-    ),
+    overrides=(BY_SCORER, _challenge(EARLY['sleep_stage'])),
 )
 
 TASKS = (
-    Task(
-        name='sleep_arousal',
-        category='sleep',
-        paradigm='sleep',
-        title='Whether 15 s of a night touch an arousal',
-        datasets=('Ghassemi2018You',),
-        simulated='SimulatedSleepArousal',
-        window=Window(trigger='Eeg', duration=15.0, stride=15.0, where=LABELLED),
-        target=StateClasses(event='SleepArousal', field='label'),
-        recipe=Recipe(sampler='balanced', label_smoothing=0.0),
-    ),
+    AROUSAL,
+    replace(AROUSAL, version=2, overrides=()),
     ONSET,
     replace(
         ONSET,
@@ -59,7 +70,8 @@ TASKS = (
         window=replace(ONSET.window, trigger='BeforeSleep'),  # from the start of the recording
         target=replace(UNTIL_SLEEP, scaled=True),
         recipe=replace(ONSET.recipe, loss_scale=1.0),
+        overrides=(_challenge(),),
     ),
     STAGE,
-    replace(STAGE, version=2, window=replace(STAGE.window, trim=Trim())),
+    replace(STAGE, version=2, window=replace(STAGE.window, trim=Trim()), overrides=(BY_SCORER, _challenge())),
 )

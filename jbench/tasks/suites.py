@@ -70,6 +70,7 @@ CORRECTED = (  # tasks that have a version 2
     'schizophrenia_diagnosis',
     'sentence',
     'sex',
+    'sleep_arousal',
     'sleep_stage',
     'speech',
     'typing',

@@ -121,7 +121,9 @@ def read(ref: RecordingRef) -> Recording | Finding:
     """A night in volts. Events: `SleepStage` with `stage` (neighbours of one stage are one event), and `BeforeSleep`
     and `SleepOnset` with `n2_onset` (data/formats/sleep_stages.py).
 
-    Those of the challenge also have `SleepArousal`, with its `state` and the `label` arousal, but for noise.
+    Those of the challenge also have `SleepArousal`, with its `state` and the `label` arousal, but for noise; and all of
+    these once more under names that end in Early, as the published reader has them: moved to begin with the first
+    annotation, so too early by all that was not scored before it.
     """
     import mne
     import numpy as np
@@ -161,25 +163,40 @@ def read(ref: RecordingRef) -> Recording | Finding:
 def _challenge(ref: RecordingRef) -> Recording | Finding:
     """A record of the challenge. A stage lasts until the next one."""
     import mne
-    import numpy as np
 
     from jbench.data.formats import wfdb
-    from jbench.data.formats.sleep_stages import night
 
     signals, table, head = map(Path, ref.files)
     about = wfdb.header(head)
-    marks = [(sample / about.sfreq, text) for sample, text in wfdb.marks(table) if text]
+    marks = [(sample / about.sfreq, text) for sample, text in wfdb.marks(table) if text and not text.startswith('##')]
+    events = _scored(marks)
+    if events is None:
+        found = ', '.join(dict.fromkeys(text for _, text in marks[:10])) or 'none'
+        return Finding(str(table), 'sleep stages must be there and known', found, ', '.join(STAGES), 'fetch it again')
+    info = mne.create_info(list(about.names), about.sfreq, [CINC.get(c, 'eeg') for c in about.names])
+    raw = mne.io.RawArray(wfdb.signals(signals, about), info).set_montage('standard_1005', on_missing='ignore')
+    return Recording(raw, events)
+
+
+def _scored(marks: list[tuple[float, str]]) -> dict[str, np.ndarray] | None:
+    """The table of events of marks (s, text), as they are and as published; None without a stage."""
+    import numpy as np
+
+    from jbench.data.formats.sleep_stages import night
+
     stages = [(t, text) for t, text in marks if not text.startswith('(') and not text.endswith(')')]
     kept = np.array([text in STAGES for _, text in stages], bool)
     if not kept.any():
-        found = ', '.join(dict.fromkeys(text for _, text in marks[:10])) or 'none'
-        return Finding(str(table), 'sleep stages must be there and known', found, ', '.join(STAGES), 'fetch it again')
+        return None
     onset = np.array([t for t, _ in stages])
-    duration = np.diff(onset, append=onset[-1] + EPOCH)
-    events = night(onset[kept], duration[kept], np.array([STAGES.get(text, '') for _, text in stages])[kept])
-    info = mne.create_info(list(about.names), about.sfreq, [CINC.get(c, 'eeg') for c in about.names])
-    raw = mne.io.RawArray(wfdb.signals(signals, about), info).set_montage('standard_1005', on_missing='ignore')
-    return Recording(raw, _with_arousals(events, marks))
+    duration = np.diff(onset, append=onset[-1] + EPOCH)[kept]
+    stage = np.array([STAGES.get(text, '') for _, text in stages])[kept]
+    tables = []
+    for lead, suffix in ((0.0, ''), (marks[0][0], 'Early')):
+        moved = [(t - lead, text) for t, text in marks]
+        tables.append(_with_arousals(night(onset[kept] - lead, duration, stage), moved))
+        tables[-1]['type'] = np.char.add(tables[-1]['type'], suffix)
+    return {k: np.concatenate([table[k] for table in tables]) for k in tables[0]}
 
 
 def _with_arousals(events: dict[str, np.ndarray], marks: list[tuple[float, str]]) -> dict[str, np.ndarray]:

@@ -176,7 +176,8 @@ def annotation(marks: list[tuple[int, str]]) -> bytes:
 
 
 MARKS = [
-    (0, 'W'),
+    (0, '## time resolution: 200'),
+    (30 * 200, 'W'),
     (60 * 200, 'N1'),
     (70 * 200, '(resp_centralapnea'),
     (80 * 200, '(arousal_rera'),
@@ -228,8 +229,14 @@ def test_stages_and_arousals_of_the_challenge(challenge) -> None:
     rows = list(
         zip(*(events[k].tolist() for k in ('type', 'onset', 'duration', 'stage', 'state', 'label')), strict=True)
     )
-    assert rows == [
-        ('SleepStage', 0, 60, 'W', '', ''),
+    published = [row for row in rows if row[0].endswith('Early')]  # from the first annotation on: 30 s too early
+    moved = [
+        (f'{kind}Early', onset - 30, *rest) for kind, onset, *rest in rows if kind in ('SleepStage', 'SleepArousal')
+    ]
+    assert [row for row in published if row[0] in ('SleepStageEarly', 'SleepArousalEarly')] == moved
+    assert ('SleepOnsetEarly', 0, 90, '', '', '') in published
+    assert [row for row in rows if row not in published] == [
+        ('SleepStage', 30, 30, 'W', '', ''),
         ('SleepStage', 60, 60, 'N1', '', ''),
         ('SleepStage', 120, 60, 'N2', '', ''),
         ('SleepStage', 300, 30, 'R', '', ''),
@@ -239,10 +246,21 @@ def test_stages_and_arousals_of_the_challenge(challenge) -> None:
         ('SleepArousal', 80, 10, '', 'rera', 'arousal'),
         ('SleepArousal', 240, 10, '', 'noise', ''),
     ]
-    assert np.isnan(events['n2_onset']).sum() == 7
+    assert np.isnan(events['n2_onset']).sum() == 2 * 7 and set(events['n2_onset'][~np.isnan(events['n2_onset'])]) == {
+        90,
+        120,
+    }
 
 
-@pytest.mark.parametrize(('name', 'n_windows'), [('sleep_arousal', 26), ('sleep_stage', 7), ('sleep_onset', 24)])
+@pytest.mark.parametrize(('record', 'n2', 'published'), [('tr03-0005', 780, 420), ('tr03-0029', 2100, 1560)])
+def test_sleep_begins_where_the_true_annotations_say(data_dir: Path, record, n2, published) -> None:
+    path = data_dir / 'originals' / 'Ghassemi2018You' / f'{record}.arousal'
+    events = sleep._scored([(sample / 200, text) for sample, text in wfdb.marks(path) if text[:2] not in ('', '##')])
+    for kind, wanted in (('SleepOnset', n2), ('SleepOnsetEarly', published)):
+        assert set(events['n2_onset'][events['type'] == kind]) == {wanted}
+
+
+@pytest.mark.parametrize(('name', 'n_windows'), [('sleep_arousal', 26), ('sleep_stage', 6), ('sleep_onset', 24)])
 def test_the_sleep_tasks_find_their_windows_in_the_challenge(challenge, tmp_path, name, n_windows) -> None:
     (ref,) = find_recordings(CINC, challenge)
     task = override(cells.apply(select.tasks()[name][-1], CINC, ()), 'signal.sfreq', 200.0)
