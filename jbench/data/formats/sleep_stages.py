@@ -7,10 +7,16 @@ import numpy as np
 FIRST = 1200.0  # s before sleep that `SleepOnset` holds at most
 
 
-def merged(onset: np.ndarray, duration: np.ndarray, stage: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Epochs [n >= 1] in time order, of which those of one stage that follow each other without a gap become one."""
+def merged(
+    onset: np.ndarray, duration: np.ndarray, stage: np.ndarray, period: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Epochs [n >= 1] in time order, of which those of one stage that follow each other without a gap become one.
+
+    `period` numbers what epochs are not joined across: how often the lights went on or off before each.
+    """
     stop = onset + duration
-    first = np.flatnonzero(np.r_[True, (stage[1:] != stage[:-1]) | (onset[1:] > stop[:-1] + 1e-3)])
+    other = (stage[1:] != stage[:-1]) | (period[1:] != period[:-1])
+    first = np.flatnonzero(np.r_[True, other | (onset[1:] > stop[:-1] + 1e-3)])
     last = np.r_[first[1:], len(stage)] - 1
     return onset[first], stop[last] - onset[first], stage[first]
 

@@ -118,8 +118,8 @@ def recordings(dataset: Dataset, root: Path) -> list[RecordingRef]:
 
 
 def read(ref: RecordingRef) -> Recording | Finding:
-    """A night in volts. Events: `SleepStage` with `stage` (neighbours of one stage are one event), and `BeforeSleep`
-    and `SleepOnset` with `n2_onset` (data/formats/sleep_stages.py).
+    """A night in volts. Events: `SleepStage` with `stage` (neighbours of one stage are one event, unless the lights go
+    on or off between them), and `BeforeSleep` and `SleepOnset` with `n2_onset` (data/formats/sleep_stages.py).
 
     Those of the challenge also have `SleepArousal`, with its `state` and the `label` arousal, but for noise; and all of
     these once more under names that end in Early, as the published reader has them: moved to begin with the first
@@ -157,7 +157,9 @@ def read(ref: RecordingRef) -> Recording | Finding:
         return Finding(ref.files[0], rule, found, ', '.join(absent) or 'EEG and others', 'use the original file')
     raw.set_channel_types(kinds).drop_channels('Event marker', on_missing='ignore')
     raw.rename_channels(renamed).set_montage('standard_1005', on_missing='ignore')
-    return Recording(raw.set_annotations(None), night(*merged(marks.onset[kept], marks.duration[kept], stages)))
+    lights = np.cumsum([d.startswith('Lights') for d in marks.description])[kept]  # as published, they part stages
+    epochs = merged(marks.onset[kept], marks.duration[kept], stages, lights)
+    return Recording(raw.set_annotations(None), night(*epochs))
 
 
 def _challenge(ref: RecordingRef) -> Recording | Finding:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import edfio
@@ -13,7 +14,9 @@ from jbench.data.formats import sleep_stages
 from jbench.data.prepare import check_recording
 from jbench.data.recording import Finding, Recording, event_table
 from jbench.data.sources import sleep, tuh
-from jbench.plan import select
+from jbench.data.windows import chosen
+from jbench.plan import cells, select
+from jbench.spec.task import Trim
 
 KEMP, HMC, TUAB, TUAR = map(select.find_dataset, ('Kemp2000Analysis', 'Alvarez2022Haaglanden', 'TUAB', 'TUAR'))
 KEMP_NAMES = 'EEG Fpz-Cz,EEG Pz-Oz,EOG horizontal,Resp oro-nasal,EMG submental,Temp rectal,Event marker'.split(',')
@@ -108,7 +111,7 @@ def test_sleep_onset_is_the_last_twenty_minutes_before_n2() -> None:
 
 def test_epochs_of_one_stage_are_joined_where_nothing_is_between_them() -> None:
     onset, duration, stage = sleep_stages.merged(
-        np.array([0.0, 30, 60, 120, 150]), np.full(5, 30.0), np.array(['W', 'W', 'N1', 'N1', 'N2'])
+        np.array([0.0, 30, 60, 120, 150]), np.full(5, 30.0), np.array(['W', 'W', 'N1', 'N1', 'N2']), np.zeros(5)
     )
     assert (list(onset), list(duration), list(stage)) == (
         [0, 60, 120, 150],
@@ -128,6 +131,22 @@ def test_a_night_of_hmc_is_read_with_its_published_names(tmp_path) -> None:
     assert raw.copy().pick('eeg').ch_names == ['F4', 'C4', 'O2', 'C3', 'EMG', 'ECG']
     assert list(events['stage']) == ['W', 'R', 'N2', '', ''] and list(events['duration']) == [60, 30, 30, 90, 90]
     assert check_recording.check(Recording(raw, events), HMC, 'x') == []
+
+
+def test_wake_before_the_lights_went_off_is_an_event_of_its_own(tmp_path) -> None:
+    """As the published reader has it: its crop of wake shortens the stretch just before sleep alone."""
+    root = tmp_path / HMC.name / 'recordings'
+    write(root / 'SN001.edf', HMC_NAMES, 256, 180)
+    stages = [(30.0 * k, 30.0, f'Sleep stage {s}') for k, s in enumerate(['W', 'W', 'W', 'N2', 'N2', 'W'])]
+    lights = [(42.5, 0.0, 'Lights off@@EEG F4-A1'), (150.0, 0.0, 'Lights on@@EEG F4-A1')]
+    write_stages(root / 'SN001_sleepscoring.edf', sorted([*stages, *lights]))
+    (ref,) = find_recordings(HMC, tmp_path)
+    events = read(sleep, ref).events
+    staged = events['type'] == 'SleepStage'
+    assert list(events['stage'][staged]) == ['W', 'W', 'N2', 'W']
+    assert list(events['onset'][staged]) == [0, 60, 90, 150] and list(events['duration'][staged]) == [60, 30, 60, 30]
+    trim = cells.apply(select.tasks()['sleep_stage'][0], HMC, ()).window
+    assert list(chosen(events, replace(trim, trim=Trim(longest=0.0, every=False)))['duration'][:2]) == [60, 0]
 
 
 def test_what_is_no_night_is_refused(tmp_path) -> None:
