@@ -87,7 +87,7 @@ def dummy(
     Returns:
         float64 [n, K] logits. Classes: the most frequent one (the first of equals). Labels: each drawn with its
         prevalence, RandomState(33), as +1 or -1. Value, embedding: the mean. Keystrokes: a path of the most frequent
-        key, as often as the median window has keys.
+        key, as often as the median window has keys (none where that has none).
     """
     y_fit = np.asarray(y_fit)
     if kind in ('classes', 'state'):
@@ -104,8 +104,10 @@ def dummy(
     if kind == 'keystrokes':
         pressed = y_fit[y_fit != keystrokes.NONE]
         modal = np.bincount(pressed).argmax() if len(pressed) else 0
-        often = int(np.median((y_fit != keystrokes.NONE).sum(1)))
-        return np.tile(keystrokes.encode(np.full(max(often, 1), modal)), (n, 1)).astype(np.float64)
+        lengths = np.sort((y_fit != keystrokes.NONE).sum(1))
+        often = lengths[(len(lengths) - 1) // 2]  # of two in the middle the lower one, as published
+        path = keystrokes.encode(np.full(often, modal)) if often else np.array([keystrokes.NONE])
+        return np.tile(path, (n, 1)).astype(np.float64)
     raise ValueError(f'no dummy for targets of kind {kind!r}')
 
 

@@ -257,6 +257,9 @@ def test_dummy() -> None:
     keys = np.array([[2, 2, 1, -1], [2, -1, -1, -1], [1, 0, -1, -1]])
     assert metrics_score.dummy('keystrokes', keys, 2).tolist() == [[2, -1, 2, -1]] * 2, 'the modal key, twice'
     assert metrics_score.evaluate('keystrokes', metrics_score.dummy('keystrokes', keys, 3), keys)['cer'] == 4 / 6
+    few = np.array([[-1, -1, -1], [-1, -1, -1], [2, -1, -1], [2, 2, 2]])
+    assert metrics_score.dummy('keystrokes', few, 1).tolist() == [[-1]], 'of 0, 0, 1 and 3 keys the lower median'
+    assert metrics_score.dummy('keystrokes', few[1:3], 1).tolist() == [[-1]]
 
 
 def test_normalised() -> None:

@@ -355,7 +355,15 @@ def test_facts_and_tasks_are_the_same_ones():
 def test_steps_and_names_that_a_spec_does_not_hold_are_listed_as_differences():
     text = (ROOT / 'docs' / 'differences.md').read_text()
     told = [*FIELDS, *TYPES, *[n for pair in TYPES_JOINED for n in pair], 'noise', 'TextPreprocessor', 'fsaverage']
-    told += ['first_samp', 'batch_top5_acc', 'recording_index', 'sequence_id', 'difficulty', 'AddSleepOnsetTargets', 'n2_onset']
+    told += [
+        'first_samp',
+        'batch_top5_acc',
+        'recording_index',
+        'sequence_id',
+        'difficulty',
+        'AddSleepOnsetTargets',
+        'n2_onset',
+    ]
     for word in told:
         assert f'`{word}`' in text, word
     for facts in FACTS.values():

@@ -109,8 +109,10 @@ def read(ref: RecordingRef) -> Recording | Finding:
         return bad
     raw = mne.io.read_raw_edf(ref.files[0])
     tuev = ref.dataset == 'Harati2015Tuev'
-    find = _seconds if tuev else _artefacts
-    marks = find(ref.files[1], raw.n_times / raw.info['sfreq']) if len(ref.files) > 1 else []
+    marks: list[Mark] | Finding = []
+    if len(ref.files) > 1:
+        seconds = raw.n_times / raw.info['sfreq']
+        marks = _seconds(ref.files[1]) if tuev else _artefacts(ref.files[1], seconds)
     if isinstance(marks, Finding):
         return marks
     kinds = {c: _kind(c) for c in raw.ch_names}
@@ -157,8 +159,8 @@ def _artefacts(path: str, seconds: float) -> list[Mark] | Finding:
     return sorted({(a, b, {'elec': 'elpp'}.get(s, s)) for a, b, label in times for s in label.split('_')})
 
 
-def _seconds(path: str, seconds: float) -> list[Mark] | Finding:
-    """Each event in a table of TUEV, by time; none stops after the recording.
+def _seconds(path: str) -> list[Mark] | Finding:
+    """Each event in a table of TUEV, by time; as published, one may stop after the recording does.
 
     The table has a line a channel and second: channel, start, stop (s), and the number of the kind. Lines of one kind
     and channel that touch or overlap, to a tenth of a second, are one event; so are events of several channels that
@@ -177,7 +179,7 @@ def _seconds(path: str, seconds: float) -> list[Mark] | Finding:
         rule, found = 'a table of events must lie beside the recording', 'none that can be read'
         expected = 'lines of channel, start, stop and a kind from 1 to 6'
         return Finding(path, rule, found, expected, 'fetch the table again')
-    marks = {(a / 10, min(b / 10, seconds), kind) for (kind, _), rows in spans.items() for a, b in _joined(rows)}
+    marks = {(a / 10, b / 10, kind) for (kind, _), rows in spans.items() for a, b in _joined(rows)}
     return sorted(marks)
 
 

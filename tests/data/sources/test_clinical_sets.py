@@ -97,6 +97,8 @@ REC = """1,10.0,11.0,6.0
 3,20.0,21.0,1.0
 4,30.04,31.04,4.0
 4,31.0,32.0,4.0
+5,39.0,40.0,5.0
+5,40.0,41.0,5.0
 """
 
 
@@ -127,16 +129,24 @@ def test_seconds_of_tuev_become_events_and_two_may_begin_together(tuev, tmp_path
     got = tuh.read(ref)
     assert isinstance(got, Recording) and check_recording.check(got, TUEV, 'x') == []
     found = list(zip(*(got.events[k].tolist() for k in ('onset', 'duration', 'state')), strict=True))
-    assert found == [(10.0, 1.0, 'spsw'), (10.0, 2.5, 'bckg'), (20.0, 1.0, 'spsw'), (30.0, 2.0, 'eyem')]
+    assert found == [
+        (10.0, 1.0, 'spsw'),
+        (10.0, 2.5, 'bckg'),
+        (20.0, 1.0, 'spsw'),
+        (30.0, 2.0, 'eyem'),
+        (39.0, 2.0, 'artf'),
+    ]
     task = cells.apply(select.tasks()['clinical_event'][-1], TUEV, ())
     table = event_table(got, ref, TUEV)
     rows = windows.triggers(table, task.window, task.target)
-    assert sorted(table['onset'][rows].tolist()) == [10.0, 10.0, 20.0, 30.0]
+    assert sorted(table['onset'][rows].tolist()) == [10.0, 10.0, 20.0, 30.0, 39.0]
     with pytest.raises(RequestError, match=r'two ClinicalEvent events at 10\.000 s'):
         windows.triggers(table, task.window, dataclasses.replace(make_prepared_fixture.task().target, field='state'))
     (folder := tmp_path / 'parts').mkdir()
     part = make(task, TUEV, ref, folder)
-    assert part['ch_names'] == task.signal.picks and part['n_windows'] == 2 + 4 + 2 + 3
+    assert (
+        part['ch_names'] == task.signal.picks and part['n_windows'] == 2 + 4 + 2 + 3 + 3
+    )  # the last window begins with the recording's end
     assert json.loads(part['windows']['target'][0]) == ['bckg', 'spsw']
 
 
