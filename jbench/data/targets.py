@@ -42,7 +42,8 @@ def collect(target: Target, events: Table, trigger_row: int, onset: float, durat
         Classes: the trigger's label. StateClasses: labels of all overlapping events of the type (repeats kept).
         Labels: the distinct labels of all overlapping events of the type. Value: a number, with `until` the seconds
         from the window's end to the time in `field` (not clipped). Keystrokes: key labels of the events of the
-        type with onset in [onset + core[0], onset + core[1]), in time order. Embedding: [name of the stimulus, group].
+        type with onset in [onset + core[0], onset + core[1]), in time order; with `held`, where there is one, also
+        those that last into it. Embedding: [name of the stimulus, group].
     Raises:
         RequestError: no such column, or the trigger has no value in it; no event that shows the stimulus.
     """
@@ -64,7 +65,11 @@ def collect(target: Target, events: Table, trigger_row: int, onset: float, durat
     if isinstance(target, Keystrokes):
         start = column(events, 'onset')
         inside = (start >= onset + target.core[0]) & (start < onset + target.core[1])
-        rows = np.flatnonzero(inside & (column(events, 'type') == target.event) & present(values))
+        keys = (column(events, 'type') == target.event) & present(values)
+        if target.held and (inside & keys).any():
+            stop = start + column(events, 'duration')
+            inside = (start < onset + target.core[1]) & (stop > onset + target.core[0])
+        rows = np.flatnonzero(inside & keys)
         return [as_text(v) for v in values[rows[np.argsort(start[rows], kind='stable')]]]
     rows = overlapping(events, target.event, onset, duration)
     labels = [as_text(v) for v in values[rows[present(values[rows])]]]

@@ -132,6 +132,7 @@ class Keystrokes:
     event: str = 'Keystroke'
     field: str = 'key'
     core: tuple[float, float] = (0.9, 4.9)  # s from the window's start
+    held: bool = False  # keys that were pressed before the core and are held into it count too, where one begins in it
     blank: int = 98
     length: int = 128
     kind: typing.Literal['keystrokes'] = 'keystrokes'

@@ -84,6 +84,21 @@ def test_keystrokes_come_in_time_order_whatever_the_order_of_rows() -> None:
     assert collect(replace(KEYS, core=(0.0, 9.0)), events, 5, 3.0, 9.0) == ['a', 'c']
 
 
+def test_keys_that_are_held_into_the_core_count_as_published_where_one_begins_in_it() -> None:
+    events = {
+        'onset': np.array([0.0, 0.5, 0.9, 1.2, 1.9, 2.0]),
+        'duration': np.array([9.0, 0.7, 0.1, 0.1, 0.5, 0.1]),  # b is let go as the core begins
+        'type': np.array(['Emg', *['Stimulus'] * 5]),
+        'code': np.array(['', *'abcde']),
+    }
+    held = replace(KEYS, field='code', held=True)
+    assert collect(held, events, 0, 0.0, 3.0) == ['a', 'c', 'd']  # core: 1 to 2 s
+    assert collect(replace(held, held=False), events, 0, 0.0, 3.0) == ['c', 'd']
+    assert collect(held, events, 0, 1.0, 3.0) == ['d', 'e']  # d once more
+    assert collect(replace(held, core=(1.3, 1.8)), events, 0, 0.0, 3.0) == []
+    assert collect(replace(held, core=(0.95, 1.1)), events, 0, 0.0, 3.0) == []  # held into it, but none begins
+
+
 def test_collect_refuses_a_trigger_without_label() -> None:
     with pytest.raises(RequestError, match="no 'code'"):
         collect(Classes(), EVENTS, 1, 0.0, 1.0)

@@ -205,7 +205,7 @@ def published_target(facts: dict[str, Any]) -> Target:
         keys = target['extractor']
         core = (target['offset'], target['offset'] + target['duration'])
         length = {'blank': keys['pad_value'], 'length': keys['max_length']}
-        return Keystrokes(event=keys['event_types'], field=keys['event_field'], core=core, **length)
+        return Keystrokes(event=keys['event_types'], field=keys['event_field'], core=core, held=True, **length)
     if name != 'LabelEncoder':
         return published_embedding(facts)
     if target.get('treat_missing_as_separate_class'):
@@ -414,6 +414,7 @@ CHANGES = {  # what version 2 of each task changes: docs/differences.md says why
     'audiovisual_stimulus': WITHIN | {'split'},
     'dementia_diagnosis': {'level'},
     'depression_diagnosis': {'level'},
+    'emg/typing': {'target.held'},
     'fmri/image': RETRIEVAL | {'split'},
     'image': RETRIEVAL | {'split'},
     'meg/image': RETRIEVAL | {'split'},

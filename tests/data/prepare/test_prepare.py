@@ -306,8 +306,10 @@ OTHER = {
     'until': True,
     'clip': (0.0, 1.0),
     'core': (0.0, 1.0),
+    'held': True,
     'blank': 9,
     'length': 9,
+    'factor': 2.0,
     'crop': Crop(start=1.0),
     'where': (Where(field='code'),),
     'last': 1.0,
@@ -319,7 +321,7 @@ OTHER = {
 }
 
 
-AT_LOAD = {'clamp', 'mapping', 'clip', 'scaled', 'blank', 'length'}  # fields that act on stored windows
+AT_LOAD = {'clamp', 'factor', 'mapping', 'clip', 'scaled', 'blank', 'length'}  # fields that act on stored windows
 
 
 @pytest.mark.parametrize('target', typing.get_args(Target), ids=lambda t: t.__name__)
