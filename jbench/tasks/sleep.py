@@ -67,7 +67,6 @@ TASKS = (
     replace(
         ONSET,
         version=2,
-        window=replace(ONSET.window, trigger='BeforeSleep'),  # from the start of the recording
         target=replace(UNTIL_SLEEP, scaled=True),
         recipe=replace(ONSET.recipe, loss_scale=1.0),
         overrides=(_challenge(),),

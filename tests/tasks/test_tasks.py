@@ -429,7 +429,7 @@ CHANGES = {  # what version 2 of each task changes: docs/differences.md says why
     'sentence': RETRIEVAL,
     'sex': {'signal.crop.start', 'level'},
     'sleep_arousal': {'Ghassemi2018You'},
-    'sleep_onset': {'window.trigger', 'target.scaled', 'recipe.loss_scale', 'Ghassemi2018You'},
+    'sleep_onset': {'target.scaled', 'recipe.loss_scale', 'Ghassemi2018You'},
     'sleep_stage': {'window.trim.every', 'Ghassemi2018You'},
     'speech': RETRIEVAL | {'drop'},
     'typing': WITHIN,

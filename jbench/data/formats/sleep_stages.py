@@ -28,14 +28,13 @@ def night(onset: np.ndarray, duration: np.ndarray, stage: np.ndarray) -> dict[st
         onset, duration: of each stage, s.
         stage: W, N1, N2, N3 or R.
 
-    Returns: `SleepStage` events with `stage`; and where there is N2 after the start, two events that end as the first
-    one begins, which both hold in `n2_onset` (s): `BeforeSleep`, all of the recording until then, and `SleepOnset`,
-    its last 20 minutes.
+    Returns: `SleepStage` events with `stage`; and where there is N2 after the start, `SleepOnset`, the 20 minutes (or
+    what there is of them) before the first one begins, with that time in `n2_onset` (s).
     """
     asleep = onset[stage == 'N2']
     n2 = float(asleep.min()) if len(asleep) else 0.0
-    begins = np.array([0.0, max(0.0, n2 - FIRST)] if n2 > 0 else [])
-    kinds = ['BeforeSleep', 'SleepOnset'][: len(begins)]
+    begins = np.array([max(0.0, n2 - FIRST)] if n2 > 0 else [])
+    kinds = ['SleepOnset'] * len(begins)
     return {
         'onset': np.concatenate([onset, begins]),
         'duration': np.concatenate([duration, n2 - begins]),

@@ -39,7 +39,7 @@ NIGHT = (('W', 2), ('N1', 2), ('N2', 3), ('N3', 4), ('N2', 1), ('R', 4), ('W', 1
 def _hypnogram(p: Paradigm, runs: list[tuple[str, float]]) -> Trials:
     """A night of the given stages (and how long each lasts, s), with the markers of its first N2.
 
-    A SleepStage event for each run of a stage; SleepOnset, the last 20 minutes before N2; BeforeSleep, all of that.
+    A SleepStage event for each run of a stage; SleepOnset, the last 20 minutes before N2.
     """
     label = np.array([p.labels.index(stage) for stage, _ in runs])
     lasts = np.array([seconds for _, seconds in runs])
@@ -50,11 +50,11 @@ def _hypnogram(p: Paradigm, runs: list[tuple[str, float]]) -> Trials:
     stage = np.array(p.labels)[label]
     return trials._replace(
         events={
-            'onset': np.r_[onset, start, 0.0],
-            'duration': np.r_[lasts, n2 - start, n2],
-            'type': np.array([*['SleepStage'] * len(onset), 'SleepOnset', 'BeforeSleep']),
-            'stage': np.r_[stage, ['', '']],
-            'n2_onset': np.full(len(onset) + 2, n2),
+            'onset': np.r_[onset, start],
+            'duration': np.r_[lasts, n2 - start],
+            'type': np.array([*['SleepStage'] * len(onset), 'SleepOnset']),
+            'stage': np.r_[stage, ['']],
+            'n2_onset': np.full(len(onset) + 1, n2),
         }
     )
 

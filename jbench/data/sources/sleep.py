@@ -119,7 +119,7 @@ def recordings(dataset: Dataset, root: Path) -> list[RecordingRef]:
 
 def read(ref: RecordingRef) -> Recording | Finding:
     """A night in volts. Events: `SleepStage` with `stage` (neighbours of one stage are one event, unless the lights go
-    on or off between them), and `BeforeSleep` and `SleepOnset` with `n2_onset` (data/formats/sleep_stages.py).
+    on or off between them), and `SleepOnset` with `n2_onset` (data/formats/sleep_stages.py).
 
     Those of the challenge also have `SleepArousal`, with its `state` and the `label` arousal, but for noise; and all of
     these once more under names that end in Early, as the published reader has them: moved to begin with the first

@@ -115,12 +115,11 @@ def test_sleep_begins_with_the_first_n2() -> None:
     for number in range(3):
         table = read('SimulatedSleepOnset', number)[1]
         n2 = table['onset'][table['stage'] == 'N2'][0]
-        for kind, start in (('SleepOnset', max(0.0, n2 - 1200)), ('BeforeSleep', 0.0)):
-            row = np.flatnonzero(table['type'] == kind)
-            assert len(row) == 1
-            assert table['onset'][row[0]] == start
-            assert start + table['duration'][row[0]] == pytest.approx(n2)
-            assert float(table['n2_onset'][row[0]]) == pytest.approx(n2)
+        start, row = max(0.0, n2 - 1200), np.flatnonzero(table['type'] == 'SleepOnset')
+        assert len(row) == 1
+        assert table['onset'][row[0]] == start
+        assert start + table['duration'][row[0]] == pytest.approx(n2)
+        assert float(table['n2_onset'][row[0]]) == pytest.approx(n2)
 
 
 def test_subjects_of_a_release_are_of_all_kinds() -> None:

@@ -250,7 +250,6 @@ def test_stages_and_arousals_of_the_challenge(challenge) -> None:
         ('SleepStage', 60, 60, 'N1', '', ''),
         ('SleepStage', 120, 60, 'N2', '', ''),
         ('SleepStage', 300, 30, 'R', '', ''),
-        ('BeforeSleep', 0, 120, '', '', ''),
         ('SleepOnset', 0, 120, '', '', ''),
         ('SleepArousal', 70, 15, '', 'central_apnea', 'arousal'),
         ('SleepArousal', 80, 10, '', 'rera', 'arousal'),

@@ -87,12 +87,8 @@ def test_a_night_of_sleep_edf_has_its_stages_and_channels(tmp_path) -> None:
     assert list(events['duration'][staged]) == [60, 30, 60, 90, 30]
     assert check_recording.check(Recording(raw, events), KEMP, 'x') == []
     table = event_table(Recording(raw, events), ref, KEMP)
-    assert list(table['type'][:3]) == ['Eeg', 'BeforeSleep', 'SleepOnset'] and list(table['n2_onset'][:4]) == [
-        '',
-        '90',
-        '90',
-        '',
-    ]
+    assert list(table['type'][:3]) == ['Eeg', 'SleepOnset', 'SleepStage']
+    assert list(table['n2_onset'][:3]) == ['', '90', '']
 
 
 def test_sleep_onset_is_the_last_twenty_minutes_before_n2() -> None:
@@ -100,11 +96,11 @@ def test_sleep_onset_is_the_last_twenty_minutes_before_n2() -> None:
         return sleep_stages.night(*(np.array(column) for column in zip(*stages, strict=True)))
 
     late = night((0, 3000, 'W'), (3000, 30, 'N2'), (3030, 30, 'W'), (3060, 30, 'N2'))
-    assert list(late['type'][4:]) == ['BeforeSleep', 'SleepOnset'] and list(late['stage'][4:]) == ['', '']
-    assert list(late['onset'][4:]) == [0, 1800] and list(late['duration'][4:]) == [3000, 1200]
-    assert list(late['n2_onset'][4:]) == [3000, 3000] and np.isnan(late['n2_onset'][:4]).all()
+    assert list(late['type'][4:]) == ['SleepOnset'] and list(late['stage'][4:]) == ['']
+    assert list(late['onset'][4:]) == [1800] and list(late['duration'][4:]) == [1200]
+    assert list(late['n2_onset'][4:]) == [3000] and np.isnan(late['n2_onset'][:4]).all()
     early = night((0, 600, 'W'), (600, 30, 'N2'))
-    assert list(early['onset'][2:]) == [0, 0] and list(early['duration'][2:]) == [600, 600]
+    assert list(early['onset'][2:]) == [0] and list(early['duration'][2:]) == [600]
     assert list(night((0, 600, 'W'), (600, 30, 'N1'))['type']) == ['SleepStage'] * 2  # never asleep
     assert list(night((0, 600, 'N2'))['type']) == ['SleepStage']  # asleep from the start
 
@@ -129,7 +125,7 @@ def test_a_night_of_hmc_is_read_with_its_published_names(tmp_path) -> None:
     assert (ref.subject, ref.session) == ('SN001', '0')
     raw, events = read(sleep, ref)
     assert raw.copy().pick('eeg').ch_names == ['F4', 'C4', 'O2', 'C3', 'EMG', 'ECG']
-    assert list(events['stage']) == ['W', 'R', 'N2', '', ''] and list(events['duration']) == [60, 30, 30, 90, 90]
+    assert list(events['stage']) == ['W', 'R', 'N2', ''] and list(events['duration']) == [60, 30, 30, 90]
     assert check_recording.check(Recording(raw, events), HMC, 'x') == []
 
 
