@@ -93,9 +93,11 @@ def read(ref: RecordingRef) -> Recording | Finding:
     )
     fixations = _fixations(eyes['eyeevent']['fixations'])
     for here, there, sentence in zip(shown, seen, sentences[first : first + len(seen)], strict=False):
+        if not ((fixations['latency'] >= there[0]) & (fixations['endtime'] <= there[1])).any():
+            continue  # nobody read it
         text = str(sentence['content'])
         rows.append({'type': 'Sentence', 'onset': here[0], 'duration': here[1] - here[0], 'text': text})
-        rows += [{**word, 'sentence': text} for word in _words(text, sentence['wordbounds'], fixations, here, there)]
+        rows += [{**word, 'sentence': text} for word in _words(sentence, fixations, here, there)]
     return Recording(raw, columns(rows))
 
 
@@ -124,30 +126,41 @@ def _fixations(table: dict[str, Any]) -> dict[str, np.ndarray]:
 
 
 def _words(
-    text: str, bounds: Any, eye: dict[str, np.ndarray], here: tuple[float, float], there: tuple[float, float]
+    sentence: dict[str, Any], eye: dict[str, np.ndarray], here: tuple[float, float], there: tuple[float, float]
 ) -> list[dict[str, Any]]:
-    """The words of a sentence that the eye rests on, one event a fixation inside exactly one word's box.
+    """The words of a sentence that the eye rests on, one event a fixation of the eye tracker.
+
+    As published: which words they are is told by the fixations in the list of sentences (those inside exactly one
+    word's box), each of which is looked for in the eye tracking by its place and the size of the pupil. One that is not
+    there overwrites the first fixation of the sentence; several of one place overwrite each other.
 
     Args:
-        bounds: boxes [words, (left, top, right, bottom)]; nan where they are not known.
+        sentence: an entry of the list, with `content`, `wordbounds` (left, top, right, bottom) and `allFixations`.
         here, there: begin and end of the sentence by the clock of the signal (s) and of the eye tracker.
     Raises: ValueError where boxes and words do not fit.
     """
     import numpy as np
 
-    words = [re.sub('[^a-zA-Z0-9]', '', word).lower() for word in text.split(' ')]
-    boxes = np.asarray(bounds, float)
+    words = [re.sub('[^a-zA-Z0-9]', '', word).lower() for word in str(sentence['content']).split(' ')]
+    boxes = np.asarray(sentence['wordbounds'], float)
     if np.isnan(boxes).all():
-        return []
+        boxes = np.full((len(words), 4), np.nan)
     boxes = np.atleast_2d(boxes)
     if len(boxes) != len(words):
-        raise ValueError(f'{len(boxes)} boxes for the {len(words)} words of {text[:40]!r}')
+        raise ValueError(f'{len(boxes)} boxes for the {len(words)} words of {sentence["content"][:40]!r}')
+    rests = np.flatnonzero((eye['latency'] >= there[0]) & (eye['latency'] <= there[1]))
+    listed = sentence.get('allFixations')
+    if not len(rests) or not isinstance(listed, dict):  # no fixation, or a damaged entry
+        return []
+    x, y, pupil = (np.atleast_1d(np.asarray(listed[name], float)) for name in ('x', 'y', 'pupilsize'))
+    seen: dict[int, str] = {}
+    for k in range(len(x)):
+        inside = (boxes[:, 0] <= x[k]) & (x[k] <= boxes[:, 2]) & (boxes[:, 1] <= y[k]) & (y[k] <= boxes[:, 3])
+        same = (eye['fix_avgpos_x'][rests] == x[k]) & (eye['fix_avgpupilsize'][rests] == pupil[k])
+        seen[int(rests[same.argmax()])] = words[int(inside.argmax())] if inside.sum() == 1 else ''
     speed = (here[1] - here[0]) / (there[1] - there[0])
     rows = []
-    for k in np.flatnonzero((eye['latency'] >= there[0]) & (eye['latency'] <= there[1])):
-        x, y = eye['fix_avgpos_x'][k], eye['fix_avgpos_y'][k]
-        inside = (boxes[:, 0] <= x) & (x <= boxes[:, 2]) & (boxes[:, 1] <= y) & (y <= boxes[:, 3])
-        if inside.sum() == 1 and words[int(inside.argmax())]:
-            start, stop = (here[0] + (eye[c][k] - there[0]) * speed for c in ('latency', 'endtime'))
-            rows.append({'type': 'Word', 'onset': start, 'duration': stop - start, 'text': words[int(inside.argmax())]})
+    for k in sorted(k for k, word in seen.items() if word):
+        start, stop = (here[0] + (eye[c][k] - there[0]) * speed for c in ('latency', 'endtime'))
+        rows.append({'type': 'Word', 'onset': start, 'duration': stop - start, 'text': seen[k]})
     return rows

@@ -22,6 +22,7 @@ from jbench.data.formats import xlsx
 from jbench.data.formats.words import columns, matched
 from jbench.data.prepare import check_recording
 from jbench.data.recording import Finding, RecordingRef, event_table
+from jbench.data.sources import zuco
 from jbench.data.targets import collect, encode
 from jbench.data.windows import chosen, starts, triggers
 from jbench.plan import select
@@ -295,6 +296,14 @@ def structs(items: list[dict[str, Any]]) -> np.ndarray:
     return out
 
 
+EYE = ('latency', 'endtime', 'duration', 'fix_avgpos_x', 'fix_avgpos_y', 'fix_avgpupilsize')  # of a fixation
+AT = {  # of the list of sentences: where the eye rested, and the pupil
+    'It rains.': {'x': [15.0], 'y': [5.0], 'pupilsize': [100.0]},
+    'No eyes here.': {'x': [99.0], 'y': [5.0], 'pupilsize': [100.0]},
+    'Of block one.': np.array([]),
+}
+
+
 def test_sentences_of_zuco_are_counted_over_the_blocks(tmp_path: Path) -> None:
     folder = tmp_path / 'Hollenstein2018Zuco' / 'task1- SR'
     for person in ('ZDN', 'ZAB'):
@@ -309,13 +318,15 @@ def test_sentences_of_zuco_are_counted_over_the_blocks(tmp_path: Path) -> None:
             (1, [[10000, 10], [12000, 11]]),
             (2, [[10000, 10], [12000, 11], [13000, 12], [14000, 13]]),
         ):
-            names = np.array(['latency', 'endtime', 'duration', 'fix_avgpos_x', 'fix_avgpos_y'], object)
-            data = np.array([[9000, 9100, 0, 5, 5], [10500, 10700, 0, 15, 5], [13200, 13300, 0, 99, 5]], float)
-            eyes = {'event': np.array(times, float), 'eyeevent': {'fixations': {'data': data, 'colheader': names}}}
+            data = np.array([[9000, 9100, 0, 5], [10500, 10700, 0, 15], [13200, 13300, 0, 99]], float)
+            data = np.hstack([data, np.full((3, 1), 5.0), np.full((3, 1), 100.0)])
+            table = {'data': data, 'colheader': np.array(EYE, object)}
+            eyes = {'event': np.array(times, float), 'eyeevent': {'fixations': table}}
             savemat(raw / f'{person}_SR{block}_ET.mat', eyes)
         said = ['Of block one.', 'It rains.', 'No eyes here.']
         box = np.array([[0, 0, 10, 10], [10.5, 0, 20, 10]], float)
-        lists = structs([{'content': s, 'wordbounds': box if s == 'It rains.' else np.nan} for s in said])
+        bounds = {'It rains.': box}
+        lists = structs([{'content': s, 'wordbounds': bounds.get(s, np.nan), 'allFixations': AT[s]} for s in said])
         (folder / 'Matlab files').mkdir(exist_ok=True)
         savemat(folder / 'Matlab files' / f'results{person}_SR.mat', {'sentenceData': lists})
     (ref,) = refs_of(tmp_path, 'ZuCo')
@@ -329,6 +340,38 @@ def test_sentences_of_zuco_are_counted_over_the_blocks(tmp_path: Path) -> None:
     assert rows(table, 'Word', 'onset', 'duration', 'text', 'sentence') == [(1500, 200, 'rains', 'It rains.')]
     Path(ref.files[2]).unlink()  # eyes in the first block
     assert 'sentences must fit' in refused(refs_of(tmp_path, 'ZuCo')[0])
+
+
+@pytest.mark.parametrize(
+    ('listed', 'want'),  # fixations of the list (x, pupil) -> words at the times of those of the eye tracker
+    [
+        ([(5, 100), (15, 101), (25, 102)], {10.1: 'it', 10.3: 'rains', 10.5: 'today'}),
+        ([(5, 100), (15, 101), (25, 109)], {10.1: 'today', 10.3: 'rains'}),  # unknown: it takes the place of the first
+        ([(25, 109), (5, 100)], {10.1: 'it'}),  # and the first takes it back
+        ([(5, 100), (99, 109)], {}),  # one beside all words, and unknown: the first is lost
+        ([(15, 101)], {10.3: 'rains'}),
+        ([], {}),
+    ],
+)
+def test_words_of_zuco_are_those_that_the_published_matching_finds(listed, want) -> None:
+    box = np.array([[0, 0, 10, 10], [10.5, 0, 20, 10], [20.5, 0, 30, 10]], float)
+    x, pupil = ([float(pair[k]) for pair in listed] for k in (0, 1))
+    at = {'x': x, 'y': [5.0] * len(x), 'pupilsize': pupil} if listed else np.array([])
+    eye = dict(
+        zip(
+            EYE,
+            np.array(
+                [
+                    [t, t + 0.1, 0, x, 5, p]
+                    for t, x, p in ((9.9, 5, 100), (10.1, 5, 100), (10.3, 15, 101), (10.5, 25, 102), (12.1, 25, 102))
+                ]
+            ).T,
+            strict=True,
+        )
+    )
+    sentence = {'content': 'It rains today.', 'wordbounds': box, 'allFixations': at}
+    found = zuco._words(sentence, eye, (10.0, 12.0), (10.0, 12.0))
+    assert {round(row['onset'], 3): row['text'] for row in found} == want
 
 
 SHEETS = {
