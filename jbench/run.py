@@ -140,7 +140,7 @@ def _run(args: argparse.Namespace) -> int:
         from jbench.context import Context
 
         compiler = stages.Compiler(seal)
-        context = Context(args.workdir, args.data_dir, progress, stop, args.if_exists)
+        context = Context(args.workdir, args.data_dir, progress, stop, args.if_exists, args.keep_weights)
         try:
             status, rows = _stages(args, cells, compiler, context)
         except stages.Interrupted:

@@ -42,8 +42,13 @@ def result_dir(workdir: str | Path, cell: Cell) -> Path:
     return Path(workdir, 'results', _slug(task), _slug(cell.dataset.name), _slug(cell.model.name), cell.key)
 
 
-def write(folder: str | Path, result: Mapping[str, Any], predictions: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Write seed<k>.npz, then seed<k>.json; each is whole or absent.
+def write(
+    folder: str | Path,
+    result: Mapping[str, Any],
+    predictions: Mapping[str, Any] | None,
+    weights: bytes | None = None,
+) -> dict[str, Any]:
+    """Write seed<k>.npz, seed<k>.safetensors, then seed<k>.json; each is whole or absent.
 
     Args:
       folder: from `result_dir`.
@@ -52,6 +57,7 @@ def write(folder: str | Path, result: Mapping[str, Any], predictions: Mapping[st
       predictions: `id` int [N], `outputs` float [N, K], `y` [N] or [N, K], `subject` text [N], in any order; of
         embeddings also `group` text [N] and `vectors` float [stimuli, K]; None for a failed seed (then the scores of
         `result` are kept, empty where it has none).
+      weights: of the tested network, as bytes; None: none are kept.
 
     Returns: the result as written.
 
@@ -72,9 +78,13 @@ def write(folder: str | Path, result: Mapping[str, Any], predictions: Mapping[st
         raise ValueError(f'{path}: ' + '; '.join(problems))
     if blob:
         files.write_atomic(path.with_suffix('.npz'), blob)
+    if weights is not None:
+        files.write_atomic(path.with_suffix('.safetensors'), weights)
     files.write_atomic(path, (json.dumps(full, indent=1, sort_keys=True, allow_nan=False) + '\n').encode())
     if not blob:
         path.with_suffix('.npz').unlink(missing_ok=True)
+    if weights is None:
+        path.with_suffix('.safetensors').unlink(missing_ok=True)
     return full
 
 

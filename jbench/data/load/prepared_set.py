@@ -89,6 +89,11 @@ class PreparedSet:
         """What a result keeps of the answers to some windows."""
         return {'id': self.ids[rows], 'outputs': outputs, 'y': self.y[rows], **self.about(rows)}
 
+    @property
+    def scaling(self) -> dict[str, Any] | None:
+        """`mean` and `sd` [K] by which values are learnt; None where they are learnt as they are."""
+        return dict(zip(('mean', 'sd'), self._scaling, strict=True)) if self.scaled else None
+
     @functools.cached_property
     def _scaling(self) -> tuple[np.ndarray, np.ndarray]:
         return targets.scaling(self.y[self.rows('train')])
