@@ -8,10 +8,10 @@ outputs = model.predict()  # of the test windows, as they are stored
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,7 @@ from jbench.spec.cell import Cell
 from jbench.spec.errors import RequestError
 from jbench.spec.identity import from_json
 from jbench.spec.model import ModelSpec, Signal
+from jbench.spec.task import Recipe
 from jbench.train import parallel, programs
 from jbench.train.seeds import few_windows
 
@@ -75,14 +76,16 @@ class TrainedModel:
             return found
         return (found * np.array(scaling['sd']) + np.array(scaling['mean'])).astype(np.float32)
 
-    @cached_property
-    def _shape(self) -> tuple[Any, ...]:
-        """What programs are compiled for; the length of a sequence of keys does not count where nothing is learnt."""
-        return self.cell.task.recipe, programs.asked_signal(self.spec, self.signal), self.result['n_out'], 1
+    @functools.cached_property
+    def _shape(self) -> tuple[Recipe, Signal, int, int]:
+        """What programs are compiled for."""
+        task = self.cell.task
+        length = task.target.length if task.target.kind == 'keystrokes' else 0
+        return task.recipe, programs.asked_signal(self.spec, self.signal), self.result['n_out'], length
 
-    @cached_property
+    @property
     def _program(self) -> Callable[..., Any]:
-        return parallel.compile_predict(self.model, *self._shape)
+        return _compiled(self.spec, *self._shape)
 
     def _chunks(self, x: np.ndarray) -> Iterator[Chunk]:
         """Windows as a loader would give them."""
@@ -134,11 +137,16 @@ def load_model(path: str | os.PathLike[str], *, model: str | None = None) -> Tra
     kept = _kept(path, result, cell)
     spec = _known(path, cell.model, model)
     signal = from_json(Signal, result['signal'], f'{path}: signal')
-    frames = cell.task.target.kind == 'keystrokes'
-    asked = programs.asked_signal(spec, signal)
+    asked, frames = programs.asked_signal(spec, signal), cell.task.target.kind == 'keystrokes'
     network = programs.build(spec, asked, result['n_out'], cell.task.recipe.published, frames)
     variables = weights.load(weights.place(path), network, kept)
     return TrainedModel(path, result, cell, spec, signal, tuple(result['classes']), network, variables)
+
+
+@functools.lru_cache(programs.KEPT)  # the seeds of a cell have one
+def _compiled(spec: ModelSpec, recipe: Recipe, signal: Signal, n_out: int, length: int) -> Callable[..., Any]:
+    network = programs.build(spec, signal, n_out, recipe.published, length > 0)
+    return parallel.compile_predict(network, recipe, signal, n_out, length)
 
 
 def _kept(path: Path, result: dict[str, Any], cell: Cell) -> str | None:

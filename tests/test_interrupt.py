@@ -39,7 +39,7 @@ def workdir(undisturbed, tmp_path):
 def whole(workdir: Path) -> None:
     """Nothing that is half done counts as done, or lies about."""
     for path in workdir.rglob('seed33.json'):
-        assert path.with_suffix('.npz').exists()
+        assert path.with_suffix('.npz').exists() and path.with_suffix('.safetensors').exists()
     for path in workdir.glob('prepared/*/*/manifest.json'):
         assert len(list(path.parent.iterdir())) == run_whole.N_SUBJECTS + 4
 
@@ -55,7 +55,8 @@ STOPS = {  # in the order in which a run comes by; each goes on where the one be
     'killed before a save counts': At('jbench.files:write_atomic', 'sha256.json', n=2, number=signal.SIGKILL),
     'killed before old saves go': At('shutil:rmtree', '/checkpoints/', n=2, number=signal.SIGKILL),
     'in the test': At('jbench.train.parallel:predict'),
-    'killed between predictions and result': At('jbench.files:write_atomic', 'seed33.', n=2, number=signal.SIGKILL),
+    'killed between predictions and weights': At('jbench.files:write_atomic', 'seed33.', n=2, number=signal.SIGKILL),
+    'killed between weights and result': At('jbench.files:write_atomic', 'seed33.', n=3, number=signal.SIGKILL),
     'killed before the checkpoint goes': At('jbench.train.checkpoint:remove', number=signal.SIGKILL),
 }
 

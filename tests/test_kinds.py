@@ -125,7 +125,8 @@ def test_other_embeddings_are_other_data(context):
     cell = answers.cell('words', recipe__max_epochs=2)
     result, _ = run(cell, context)
     assert run(cell, context)[0] == result, 'finished'
-    asked = argparse.Namespace(data_dir=None, workdir=context.workdir, seeds=[33], if_exists='resume')
+    facts = {'seeds': [33], 'if_exists': 'resume', 'stages': ['train'], 'keep_weights': True}
+    asked = argparse.Namespace(data_dir=None, workdir=context.workdir, **facts)
     assert catalogue._plan_cell(cell, asked)['finished'] == [33], 'a plan knows that'
     folder = stages.prepare(cell, context)[0]
     stored = files.read_npz(folder / 'stimuli.npz')

@@ -63,7 +63,7 @@ def parser() -> argparse.ArgumentParser:
         '--keep_weights',
         default='yes',
         choices=('yes', 'no'),
-        help='keep those of tested networks beside their results [yes]',
+        help='of tested networks, beside their results [yes]',
     )
     p.add_argument('--list', action='store_true', help='tasks, datasets, models, suites')
     p.add_argument('--info', metavar='NAME', help='everything about one task, dataset or model')

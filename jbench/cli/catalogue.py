@@ -19,7 +19,7 @@ from jbench.spec.cell import Cell
 from jbench.spec.dataset import Dataset
 from jbench.spec.errors import RequestError, unknown
 from jbench.spec.identity import to_json
-from jbench.spec.overrides import paths
+from jbench.spec.overrides import override, paths
 from jbench.spec.task import Task
 from jbench.tasks.suites import SUITES
 
@@ -89,11 +89,17 @@ def info(name: str, form: str, data_dir: Path | None = None) -> str:
 def dry_run(cells: Sequence[Cell], args: argparse.Namespace) -> str:
     """The plan: what each cell stands on, which of its seeds are finished, and what is measured about it so far."""
     plans = [_plan_cell(cell, args) for cell in cells]
+    known = [p['weights_bytes'] for p in plans if p['weights_bytes'] is not None]
+    total = sum(known) if len(known) == len(plans) else None
     if args.format == 'json':
-        return as_json({'workdir': str(args.workdir), 'stages': args.stages, 'cells': plans})
+        facts = {'workdir': str(args.workdir), 'stages': args.stages, 'weights_bytes': total, 'cells': plans}
+        return as_json(facts)
     todo = sum(len(p['seeds']) - len(p['finished']) for p in plans)
-    head = f'plan: {len(plans)} cells, {todo} seeds to run, stages {listed(args.stages)}, into {args.workdir}'
+    head = f'plan: {len(plans)} cells, {todo} seeds to run, stages {listed(args.stages)}, into {args.workdir}; '
+    head += f'weights to be kept: {sum(known)} bytes'
+    head += f', and those of {len(plans) - len(known)} cells' if total is None else ''
     words = {'windows': 'not prepared', 'bytes': 'not prepared', 'seconds_to_go': 'not measured', 'finished': 'none'}
+    words['weights_bytes'] = 'known once data are prepared (of a file of yours: once it ran)'
     filled = [{k: words.get(k) if v in (None, []) else v for k, v in p.items()} for p in plans]
     return '\n\n'.join([head, *map(folded, filled)])
 
@@ -216,9 +222,13 @@ def _plan_cell(cell: Cell, args: argparse.Namespace) -> Facts:
         'seeds': list(args.seeds),
         'finished': [],
         'seconds_to_go': None,
+        'weights_bytes': None,
         'key': cell.key,
     }
-    if folder is None or not build_set.is_ready(folder):
+    ready = folder is not None and build_set.is_ready(folder)
+    one = _weights_bytes(cell, folder if ready else None) if args.keep_weights and 'train' in args.stages else 0
+    facts['weights_bytes'] = one and one * len(args.seeds)
+    if folder is None or not ready:
         return facts
     manifest = files.read_json(folder / 'manifest.json')
     facts |= {'recordings': len(manifest['recordings']), 'windows': manifest['n_windows']}
@@ -227,6 +237,31 @@ def _plan_cell(cell: Cell, args: argparse.Namespace) -> Facts:
     done = {s: r for s in args.seeds if (r := result_file.finished(home, s, digest)[0]) is not None}
     if done:
         facts['finished'] = [] if args.if_exists == 'overwrite' else list(done)
+        facts['weights_bytes'] = one and one * (len(args.seeds) - len(facts['finished']))
         per_seed = sum(r['timings']['fit'] + r['timings']['test'] for r in done.values()) / len(done)
         facts['seconds_to_go'] = round(per_seed * (len(args.seeds) - len(facts['finished'])), 1)
     return facts
+
+
+def _weights_bytes(cell: Cell, folder: Path | None) -> int | None:
+    """Bytes of the weights of one seed: 0 of an estimator, None where the width of a network is not known before its
+    data are prepared (in `folder`), or a file of the user's would have to run."""
+    if cell.model.kind != 'network':
+        return 0
+    if cell.model.family == 'user':
+        return None
+    from jbench.data.load import prepared_set
+    from jbench.results import weights
+    from jbench.train import programs
+
+    length = 0
+    if folder is not None:  # no window is looked at
+        unscaled = override(cell.task, 'signal.scaler', 'none')
+        data = prepared_set.open_set(folder, unscaled, verified=False)
+        signal, n_out, length = data.signal, data.n_out, data.length
+    elif known := programs.expected(cell):
+        signal, n_out = known
+    else:
+        return None
+    asked, published = programs.asked_signal(cell.model, signal), cell.task.recipe.published
+    return weights.size(programs.build(cell.model, asked, n_out, published, length > 0))

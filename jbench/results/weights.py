@@ -33,10 +33,9 @@ def to_bytes(model: Model, variables: Variables) -> bytes:
 
 def size(model: Model) -> int:
     """Bytes of all arrays of the file, known from shapes alone (names take some more)."""
-    like = _like(model)
     if model.tensors:  # f32, and i64 of counters
         return sum(math.prod(t.shape) * (4 if t.path else 8) for t in model.tensors)
-    return sum(math.prod(a.shape) * a.dtype.itemsize for a in jax.tree.leaves(like))
+    return sum(math.prod(a.shape) * a.dtype.itemsize for a in jax.tree.leaves(_like(model)))
 
 
 def load(path: str | Path, model: Model, sha256: str | None = None) -> Variables:
