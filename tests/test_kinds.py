@@ -9,12 +9,14 @@ import answers
 import numpy as np
 import pytest
 
+import jbench
 from jbench import files, progress, stages
 from jbench.cli import catalogue
 from jbench.context import Context
 from jbench.data.load import loader, prepared_set
 from jbench.data.stimuli import embed
 from jbench.metrics import keystrokes, score
+from jbench.models import MODELS
 from jbench.results import result_file
 from jbench.spec.errors import RequestError
 from jbench.train import fit
@@ -37,9 +39,21 @@ def assert_stored(result, path):
     assert result_file.rescore(path) == {k: result[k] for k in result_file.SCORES}
 
 
-def test_embeddings_are_learnt_stored_and_scored(context):
+def assert_answers(cell, path, monkeypatch):
+    """A network as it was trained answers with the stored bits, its test windows handed in or not."""
+    monkeypatch.setitem(MODELS, 'linear', cell.model)
+    model, found = jbench.load_model(path), result_file.load_predictions(path)['outputs']
+    np.testing.assert_array_equal(model.predict(), found)
+    folders = [p.parent for p in path.parents[5].glob('prepared/*/*/manifest.json')]
+    (folder,) = (p for p in folders if prepared_set.digest(p) == model.result['prepared_hash'])
+    data = prepared_set.open_set(folder, cell.task)
+    np.testing.assert_array_equal(model.predict(prepared_set.read(data, data.rows('test'), data.clamp)), found)
+
+
+def test_embeddings_are_learnt_stored_and_scored(context, monkeypatch):
     result, path = run(answers.cell('words'), context)
     assert_stored(result, path)
+    assert_answers(answers.cell('words'), path, monkeypatch)
     head = result['headline']
     assert (head['name'], head['level']) == ('top5_acc', 'window') and head['value'] > 0.8
     assert abs(result['chance'] - 5 / 24) < 0.03 and min(result['per_subject'].values()) > 0.6
@@ -83,9 +97,10 @@ def test_the_reference_looks_at_batches_and_we_at_all_of_the_validation_part(con
     assert each['top5_acc'] != each['batch_top5_acc'] and len(result['history']) == 3
 
 
-def test_keystrokes_are_learnt_stored_and_scored(context):
+def test_keystrokes_are_learnt_stored_and_scored(context, monkeypatch):
     result, path = run(answers.cell('keys'), context)
     assert_stored(result, path)
+    assert_answers(answers.cell('keys'), path, monkeypatch)
     head = result['headline']
     assert (head['name'], head['better']) == ('cer', 'lower') and head['value'] < 0.05
     assert 0.5 < result['chance'] < 1.5 and max(result['per_subject'].values()) < 0.1 and result['normalised'] > 0.9
@@ -103,10 +118,11 @@ def test_the_dummy_answers_keystrokes(context):
     assert result['headline']['value'] == result['chance']
 
 
-def test_scaled_values_are_learnt_and_scored_in_their_unit(context):
+def test_scaled_values_are_learnt_and_scored_in_their_unit(context, monkeypatch):
     """A mean of 300 and an sd of some 80: a network that learnt them as they are would not come near in 30 epochs."""
     result, path = run(answers.cell('age'), context)
     assert_stored(result, path)
+    assert_answers(answers.cell('age'), path, monkeypatch)
     found = result_file.load_predictions(path)
     assert found['y'].mean() > 200 and result['headline']['value'] < 0.3 * result['chance']
     plain, _ = run(answers.cell('age', target__scaled=False), context)
