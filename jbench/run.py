@@ -89,11 +89,11 @@ def _run(args: argparse.Namespace) -> int:
     for reason in plan.absent:
         say(f'not run: {reason}')
     if args.dry_run:
-        from jbench.cli import catalogue
+        from jbench.cli import dry_run
 
-        where = (args.data_dir, args.workdir)
-        plans = [catalogue.plan_cell(c, args.seeds, *where, again=args.if_exists == 'overwrite') for c in plan.cells]
-        print(catalogue.dry_run(plans, args.stages, args.workdir, args.format))
+        how = {'again': args.if_exists == 'overwrite', 'keep_weights': args.keep_weights and 'train' in args.stages}
+        plans = [dry_run.plan_cell(c, args.seeds, args.data_dir, args.workdir, **how) for c in plan.cells]
+        print(dry_run.show(plans, args.stages, args.workdir, args.format))
         return 0
     outcome = _stages(args, plan.cells)
     if outcome is None:
@@ -152,7 +152,7 @@ def _stages(args: argparse.Namespace, cells: list[Cell]) -> stages.Outcome | Non
         from jbench.context import Context
 
         compiler = stages.Compiler(seal)
-        context = Context(args.workdir, args.data_dir, progress, stop, args.if_exists)
+        context = Context(args.workdir, args.data_dir, progress, stop, args.if_exists, args.keep_weights)
         try:
             how = {'context': context, 'compiler': compiler, 'distributed': args.distributed}
             outcome = stages.run(cells, args.stages, args.seeds, **how)

@@ -16,7 +16,7 @@ from jbench import files, processes
 from jbench.context import Context
 from jbench.data.load import prepared_set
 from jbench.progress import Interrupted
-from jbench.results import record, result_file
+from jbench.results import record, result_file, weights
 from jbench.spec.cell import Cell
 from jbench.spec.errors import RequestError
 from jbench.train import checkpoint
@@ -172,9 +172,16 @@ def _train(
             result['timings']['prepare'] = prepare_seconds
             done[seed] = result
             if processes.first():
-                done[seed] = result_file.write(home, result, outcome.get('predictions'))
+                done[seed] = result_file.write(home, result, outcome.get('predictions'), _weights(outcome, context))
                 checkpoint.remove(checkpoint_folder(cell, seed, context))
     return [done[s] for s in seeds if s in done]
+
+
+def _weights(outcome: dict[str, Any], context: Context) -> bytes | None:
+    """What is kept of a tested network; None for an estimator, a failed seed and --keep_weights=no."""
+    if not context.keep_weights or 'variables' not in outcome:
+        return None
+    return weights.to_bytes(outcome['network'], outcome['variables'])
 
 
 def _together(outcomes: Iterator[Any], context: Context) -> Iterator[Any]:

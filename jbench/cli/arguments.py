@@ -63,6 +63,12 @@ def parser() -> argparse.ArgumentParser:
     )
     p.add_argument('--config', metavar='FILE', help='the same in a Python file: get() -> {FIELD: VALUE}')
     p.add_argument('--if_exists', default='resume', choices=IF_EXISTS, help='finished and half-done seeds [resume]')
+    p.add_argument(
+        '--keep_weights',
+        default='yes',
+        choices=('yes', 'no'),
+        help='of tested networks, beside their results [yes]',
+    )
     p.add_argument('--list', action='store_true', help='tasks, datasets, models, suites')
     p.add_argument('--info', metavar='NAME', help='everything about one task, dataset or model')
     p.add_argument('--dry_run', action='store_true', help='show the plan and stop')
@@ -100,7 +106,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
         raise RequestError(f'--stage={args.stage}: check shows the data alone; train in another run')
     if 'check' in stages:
         args.model = 'dummy'  # one that fits every target: the data are the same for all
-    args.stages = stages
+    args.stages, args.keep_weights = stages, args.keep_weights == 'yes'
     try:
         args.seeds = [int(s) for s in args.seeds.split(',')]
     except ValueError:

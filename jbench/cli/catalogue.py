@@ -13,8 +13,7 @@ from typing import Any
 from jbench.data.discover import find_recordings
 from jbench.models import MODELS, user_model
 from jbench.plan import select
-from jbench.report.text import as_json, folded, listed, shown, table
-from jbench.spec.cell import Cell
+from jbench.report.text import as_json, folded, listed, table
 from jbench.spec.dataset import Dataset
 from jbench.spec.errors import RequestError, unknown
 from jbench.spec.identity import to_json
@@ -83,24 +82,6 @@ def info(name: str, form: str, data_dir: Path | None = None) -> str:
         known = [*select.tasks(), *select.datasets(), *MODELS, *SUITES, *_categories()]
         raise unknown('task, dataset or model', name, known)
     return as_json(facts) if form == 'json' else folded(facts)
-
-
-def dry_run(plans: Sequence[Facts], stages: Sequence[str], workdir: Path, form: str) -> str:
-    """The plan: what each cell stands on, which of its seeds are finished, and what is measured about it so far.
-
-    Args:
-        plans: of `plan_cell`.
-        stages: that would run.
-        workdir: where they would write.
-        form: 'table' or 'json'; the JSON holds each cell as `--cell` takes it.
-    """
-    if form == 'json':
-        return as_json({'workdir': str(workdir), 'stages': list(stages), 'cells': list(plans)})
-    todo = sum(len(p['seeds']) - len(p['finished']) for p in plans)
-    head = f'plan: {len(plans)} cells, {todo} seeds to run, stages {listed(stages)}, into {workdir}'
-    words = {'windows': 'not prepared', 'bytes': 'not prepared', 'seconds_to_go': 'not measured', 'finished': 'none'}
-    filled = [{k: words.get(k) if v in (None, []) else v for k, v in p.items() if k != 'config'} for p in plans]
-    return '\n\n'.join([head, *map(folded, filled)])
 
 
 def _categories() -> set[str]:
@@ -200,46 +181,3 @@ def _dataset_facts(dataset: Dataset, data_dir: Path | None) -> Facts:
     if not dataset.simulated:
         facts['layout'] = f'{data_dir or "<data_dir>"}/{dataset.name}/: {dataset.layout}'
     return {**facts, 'tasks': _tasks_of(dataset), 'state': _state(dataset.name, data_dir)}
-
-
-def plan_cell(cell: Cell, seeds: Sequence[int], data_dir: Path | None, workdir: Path, *, again: bool = False) -> Facts:
-    """One cell: prepared or not, which seeds are finished, and how long the others take if they take as long.
-
-    Args:
-        cell: what would run.
-        seeds: of the model.
-        data_dir, workdir: where recordings and results lie.
-        again: finished seeds run again, too.
-    """
-    from jbench import files
-    from jbench.data.load import prepared_set
-    from jbench.data.prepare import build_set
-    from jbench.results import result_file
-
-    folder, refs = build_set.locate(cell.task, cell.dataset, data_dir, workdir)
-    split = {k: v for k, v in to_json(cell.task.split).items() if v is not None}
-    facts: Facts = {
-        'cell': f'{cell.task.full_name}@{cell.task.version}/{cell.dataset.name} {cell.model.name}',
-        'data': 'simulated' if cell.dataset.simulated else 'real',
-        'split': f'{split.pop("kind")}: {shown(split)}',
-        'recordings': len(refs),
-        'windows': None,
-        'bytes': None,
-        'seeds': list(seeds),
-        'finished': [],
-        'seconds_to_go': None,
-        'key': cell.key,
-        'config': to_json(cell),
-    }
-    if folder is None or not build_set.is_ready(folder):
-        return facts
-    manifest = files.read_json(folder / 'manifest.json')
-    facts |= {'recordings': len(manifest['recordings']), 'windows': manifest['n_windows']}
-    facts['bytes'] = sum(f['bytes'] for f in manifest['files'].values())
-    digest, home = prepared_set.digest(folder), result_file.result_dir(workdir, cell)
-    done = {s: r for s in seeds if (r := result_file.finished(home, s, digest)[0]) is not None}
-    if done:
-        facts['finished'] = [] if again else list(done)
-        per_seed = sum(r['timings']['fit'] + r['timings']['test'] for r in done.values()) / len(done)
-        facts['seconds_to_go'] = round(per_seed * (len(seeds) - len(facts['finished'])), 1)
-    return facts

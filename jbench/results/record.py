@@ -53,6 +53,9 @@ def describe(cell: Cell, data: PreparedSet, seed: int, digest: str, outcome: dic
         'attachments': {},
         'versions': versions(),
         'devices': processes.devices(),
+        'signal': {name: getattr(data.signal, name) for name in ('n_chans', 'n_times', 'sfreq', 'ch_names')},
+        'n_out': data.n_out,
+        'scaling': data.scaling,
         'classes': [] if data.kind == 'embedding' else class_names(cell.dataset, data),  # stimuli may be many
         'memory': {'peak_rss_mb': resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * scale},
         'warnings': [*_marks(cell, protocol), *data.warnings, *([outcome['failed']] if 'failed' in outcome else [])],

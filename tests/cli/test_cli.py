@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from safetensors.numpy import load_file
 
 from jbench import run
 from jbench.cli import arguments
@@ -104,6 +105,7 @@ FLAGS: dict[str, tuple[tuple[str, ...], int, str]] = {  # flag -> (arguments, ex
     '--cell': (('--cell={work}/cell.json', '--dry_run'), 0, 'p3@2/SimulatedP3 eegnet'),
     '--config': (('--task=p3', '--config={tmp}/recipe.py', '--dry_run', '--format=json'), 0, 'SimulatedP3'),
     '--if_exists': ((*BASE, '--if_exists=fail'), 2, 'seed33.json exists (--if_exists=fail)'),
+    '--keep_weights': (('--task=p3', '--keep_weights=no', '--dry_run'), 0, 'weights_bytes  0'),
     '--list': (('--list',), 0, 'eeg-core-1.0'),
     '--info': (('--info=SimulatedP3',), 0, 'recipe.lr: 0.01'),
     '--dry_run': ((*BASE, '--dry_run'), 0, 'finished       33'),
@@ -388,6 +390,24 @@ def test_a_plan_knows_what_is_finished_and_how_long_the_rest_takes(ask, workdir)
     assert cell['seconds_to_go'] == pytest.approx(seconds, abs=0.06)
     (cell,) = json.loads(ask(*argv, '--if_exists=overwrite').out)['cells']
     assert cell['finished'] == []
+
+
+def test_a_plan_says_how_much_the_weights_take(ask, workdir, tmp_path):
+    """Before the data are there where the specs tell the shape, then always; finished seeds do not count."""
+    _, result = stored(workdir)
+    (path,) = workdir.glob('results/*/*/eegnet/*/seed33.safetensors')
+    kept = sum(a.nbytes for a in load_file(path).values())
+    asked = ('--debug', '--model=eegnet,dummy', '--dry_run', '--format=json', '--seeds=33,34,35')
+    plan = json.loads(ask('--task=p3', *asked, f'--workdir={tmp_path}/new').out)
+    assert [c['weights_bytes'] for c in plan['cells']] == [3 * kept, 0] and plan['weights_bytes'] == 3 * kept
+    assert kept > 4 * result['n_parameters']['total']
+    assert json.loads(ask('--task=p3', *asked).out)['cells'][0]['weights_bytes'] == 2 * kept, 'one is finished'
+    assert json.loads(ask('--task=p3', *asked, '--keep_weights=no').out)['weights_bytes'] == 0
+    plan = json.loads(ask('--task=p3,age', *asked, f'--workdir={tmp_path}/new').out)
+    assert plan['cells'][2]['weights_bytes'] is None is plan['weights_bytes'], 'of age only the data tell'
+    shown = ask('--task=p3,age', *asked[:3], '--seeds=33,34,35', f'--workdir={tmp_path}/new').out
+    assert f'weights to be kept: {3 * kept} bytes, and those of 1 cells' in shown
+    assert 'weights_bytes  known once data are prepared' in shown
 
 
 def test_a_seed_that_fails_gives_status_1_and_the_others_count(ask):

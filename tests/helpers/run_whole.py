@@ -85,11 +85,12 @@ def finish(process: subprocess.Popen[str]) -> tuple[int, str]:
     return process.returncode, err
 
 
-def outcome(workdir: Path) -> tuple[bytes, dict[str, Any]]:
-    """Predictions as bytes, and the result without its timings."""
+def outcome(workdir: Path) -> tuple[bytes, bytes, dict[str, Any]]:
+    """Predictions and weights as bytes, and the result without its timings."""
     (path,) = workdir.glob('results/*/*/*/*/seed33.json')
     result = json.loads(path.read_text())
-    return path.with_suffix('.npz').read_bytes(), {k: v for k, v in result.items() if k not in TIMES}
+    predictions, weights = (path.with_suffix(s).read_bytes() for s in ('.npz', '.safetensors'))
+    return predictions, weights, {k: v for k, v in result.items() if k not in TIMES}
 
 
 def disturb(at: At) -> None:

@@ -94,6 +94,9 @@ def make_result(kind: str = 'classes', seed: int = 33, **changes: Any) -> dict[s
         'history': [{'epoch': 1, 'train_loss': 1.1, 'valid_bal_acc': 0.4}],
         'warnings': [],
         'classes': ['0', '1', '2'],
+        'signal': {'n_chans': 2, 'n_times': 120, 'sfreq': 120.0, 'ch_names': ['Cz', 'Pz']},
+        'n_out': 3,
+        'scaling': None,
     }
     return {**record, **changes}
 
