@@ -160,6 +160,7 @@ def test_another_network_than_the_one_that_was_trained_is_refused(copied, tmp_pa
         patch.delitem(MODELS, 'eegnet')
         with pytest.raises(RequestError, match='which is not in this jbench'):
             load(copied, 'eegnet')
+    with monkeypatch.context() as patch:
         kept = load(copied, 'eegnet').result
         kept['config']['model']['target'] = 'no.such.module:function'  # a name in a result is looked up, never imported
         patch.setattr(result_file, 'read', lambda path: kept)
