@@ -154,8 +154,8 @@ def _stages(args: argparse.Namespace, cells: list[Cell]) -> stages.Outcome | Non
         compiler = stages.Compiler(seal)
         context = Context(args.workdir, args.data_dir, progress, stop, args.if_exists, args.keep_weights)
         try:
-            how = {'context': context, 'compiler': compiler, 'distributed': args.distributed}
-            outcome = stages.run(cells, args.stages, args.seeds, **how)
+            asked = (cells, args.stages, args.seeds)
+            outcome = stages.run(*asked, context=context, compiler=compiler, distributed=args.distributed)
         except stages.Interrupted:
             processes.leave()
             again = 'the same command' if args.if_exists == 'resume' else 'the same command with --if_exists=resume'

@@ -206,6 +206,13 @@ def test_imports_point_one_way(path):
         assert others <= READERS
 
 
+def test_only_the_command_line_knows_its_arguments():
+    assert {name for name, path in MODULES.items() if 'argparse' in imported(path)} == {
+        'jbench.cli.arguments',
+        'jbench.run',
+    }
+
+
 def test_no_circle_of_imports():
     left = {name: wanted(path) & set(MODULES) for name, path in MODULES.items()}
     while free := {name for name, needs in left.items() if not needs & set(left)}:

@@ -109,7 +109,8 @@ def read(path: str | Path) -> dict[str, Any]:
     if result['weights'] is not None and kept.exists():
         expected, actual = result['weights']['sha256'], files.sha256_file(kept)
         if actual != expected:
-            raise RequestError(f'{kept}: expected sha256 {expected}, found {actual}; remove it, the scores stay')
+            raise RequestError(f'{kept}: damaged: expected sha256 {expected}, found {actual}; remove it (the scores stay), or train it '
+                'again with --if_exists=overwrite')
     return result
 
 

@@ -82,12 +82,13 @@ class StopAfter:
 def test_an_interrupted_fit_goes_on_bit_for_bit(tmp_path, setting, after):
     s, whole = setting, run(setting)
     machine = {'a': 1}
+    epochs: list[dict] = []
     with pytest.raises(progress.Interrupted):
-        run(s, fit.Watch(stop=StopAfter(after), folder=tmp_path / 'c', machine=machine))
+        run(s, fit.Watch(epochs.append, stop=StopAfter(after), folder=tmp_path / 'c', machine=machine))
     found = run(s, fit.Watch(folder=tmp_path / 'c', machine=machine))
     assert_same(found.variables, whole.variables)
     assert found.history == whole.history
-    assert (len(found.resumed_at), found.best_epoch) == (1, whole.best_epoch)
+    assert (found.resumed_at, found.best_epoch) == ([len(epochs)], whole.best_epoch)
 
 
 def test_a_checkpoint_of_another_machine_or_damaged_is_not_used(tmp_path, setting):
