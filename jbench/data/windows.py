@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from jbench.data.events import Table, as_text, column, present
+from jbench.events import Table, as_text, column, present
 from jbench.spec.errors import RequestError
 from jbench.spec.task import Classes, Labels, StateClasses, Target, Trim, Where, Window
 

@@ -8,12 +8,12 @@ from typing import Any
 
 from jbench import processes
 from jbench.data.load import splits
-from jbench.data.load.prepared_set import PreparedSet, class_names
-from jbench.metrics import score
+from jbench.data.load.prepared_set import PreparedSet, listed_classes
 from jbench.results import result_file
 from jbench.spec.cell import Cell
 from jbench.spec.dataset import Dataset
 from jbench.spec.task import Task
+from jbench.targets import score
 from jbench.tasks.suites import SUITES
 
 
@@ -48,7 +48,7 @@ def describe(cell: Cell, data: PreparedSet, seed: int, digest: str, outcome: dic
         'config': cell,
         'versions': result_file.versions(),
         'devices': processes.devices(),
-        'classes': [] if data.kind == 'embedding' else class_names(cell.dataset, data),  # stimuli may be many
+        'classes': listed_classes(cell.dataset, data),
         'memory': {'peak_rss_mb': resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * scale},
         'warnings': [*_marks(cell, protocol), *data.warnings, *([outcome['failed']] if 'failed' in outcome else [])],
         'n_parameters': outcome.get('n_parameters', {'total': None, 'trainable': None}),

@@ -20,11 +20,11 @@ from typing import Any
 import numpy as np
 
 from jbench import files
-from jbench.metrics import score
 from jbench.spec.cell import Cell, cell_key
 from jbench.spec.errors import RequestError
 from jbench.spec.identity import canonical, to_json
 from jbench.spec.task import full_name
+from jbench.targets import score
 from jbench.version import __version__
 
 SCHEMA = 1
@@ -256,7 +256,7 @@ def _no_scores(result: Mapping[str, Any]) -> dict[str, Any]:
     task = to_json(result['config'])['task']
     name = task['metric']
     empty = dict.fromkeys(('value', 'interval', 'chance_over_subjects', 'differs_from_chance'))
-    headline = {'name': name, 'better': score.BETTER[name], 'level': task.get('level', 'window'), **empty}
+    headline = {'name': name, 'better': score.METRICS[name].better, 'level': task.get('level', 'window'), **empty}
     return {'headline': headline, 'normalised': None, 'chance': None, 'metrics': {}, 'per_subject': {}}
 
 

@@ -15,12 +15,13 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
+from jbench import targets
 from jbench.data.load.loader import Chunk, Loader, chunk_batches
-from jbench.metrics import keystrokes
 from jbench.models.model import Model
 from jbench.spec.errors import RequestError
 from jbench.spec.model import Signal
 from jbench.spec.task import Recipe
+from jbench.train import losses
 from jbench.train.losses import AXIS
 from jbench.train.step import State, predict_step, train_step
 
@@ -68,9 +69,8 @@ def compile_programs(
     if jax.process_count() > 1:  # what the other processes hold cannot be said by a shape
         return Programs(draw, precompute, train, predict)
     rows = (d, chunk_batches(signal, recipe.batch_size), recipe.batch_size // d)
-    y = shape((*rows, n_out), jnp.float32)
-    if recipe.loss in ('cross_entropy', 'ctc'):
-        y = shape((*rows, length) if recipe.loss == 'ctc' else rows, jnp.int32)
+    tail, dtype = losses.TAUGHT[recipe.loss](n_out, length)
+    y = shape((*rows, *tail), dtype)
     chunk = {'x': shape((*rows, *window), jnp.float32), 'y': y, 'mask': shape(rows, jnp.bool_)}
     extra = {k: shape((*rows, *a.shape[1:]), a.dtype) for k, a in precompute.out_info.items()}
     state = jax.eval_shape(lambda: new_state(init_state(model, 0), tx, jnp.ones(n_out)))
@@ -127,12 +127,12 @@ def copy(tree: Any) -> Any:
 def predict(programs: Programs, variables: Any, loader: Loader, check: Callable[[], None] = lambda: None) -> np.ndarray:
     """Outputs f32 [N, n_out] for every window of a loader, in the unit of its targets, each exactly once, in canonical
     order; of keystrokes the best path f32 [N, frames] (metrics/keystrokes.py)."""
-    parts = []
+    parts, stored = [], targets.of(loader.prepared.kind).stored
     for chunk in loader.chunks():
         check()
         out = np.asarray(programs.predict(variables, shard(chunk), np.int32(chunk.n)))
         out = out.reshape(-1, *out.shape[2:])
-        parts.append(keystrokes.path(out) if out.ndim == 3 else out)
+        parts.append(stored(out))
     if not parts:
         return np.zeros((0, loader.prepared.n_out), np.float32)
     return loader.prepared.unscaled(np.concatenate(parts)[: len(loader)])  # what fills the last batch lies at the end

@@ -16,7 +16,7 @@ import pytest
 from places import ROOT
 
 from jbench import files
-from jbench.metrics import score, uncertainty
+from jbench.metrics import uncertainty
 from jbench.results import result_file
 from jbench.spec.cell import Cell
 from jbench.spec.dataset import Dataset
@@ -24,6 +24,7 @@ from jbench.spec.errors import RequestError
 from jbench.spec.identity import to_json
 from jbench.spec.model import ModelSpec
 from jbench.spec.task import Classes, Labels, Task, Value, Window
+from jbench.targets import score
 
 TARGETS = {'classes': (Classes(), 'bal_acc'), 'labels': (Labels(), 'f1_score_macro'), 'value': (Value(), 'pearsonr')}
 

@@ -23,8 +23,8 @@ import requests
 from jbench.data.download import archives, hosts, wanted_files
 from jbench.data.download.file_list import BAD, KEPT, KINDS, LOCK, File, digest_of
 from jbench.data.download.http import Progress, Refused, check_space, public, receive, size_of
-from jbench.data.stimuli import encoders
 from jbench.files import TEMP_SUFFIX, explained, locked, publish
+from jbench.spec import encoders
 from jbench.spec.dataset import Dataset, Download
 from jbench.spec.errors import RequestError
 

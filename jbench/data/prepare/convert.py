@@ -21,11 +21,11 @@ from jbench.data.prepare import check_recording, codec
 from jbench.data.prepare.check_recording import Converted
 from jbench.data.prepare.signal import process
 from jbench.data.recording import Finding, Recording, RecordingRef
-from jbench.data.targets import collect
 from jbench.data.windows import chosen, n_samples, starts, triggers, windows
 from jbench.spec.dataset import Dataset
 from jbench.spec.errors import RequestError
 from jbench.spec.task import Task
+from jbench.targets import collect
 
 
 def _source(ref: RecordingRef) -> list[list[Any]]:
