@@ -358,7 +358,6 @@ def test_baselines_know_the_paradigm_of_every_task():
 
 def test_scores_and_losses_of_every_task_are_known():
     for task in EVERY:
-        kind = task.target.kind
         assert task.metric in of_kind(task.target.kind), task.full_name
         assert task.recipe.loss in task.target.losses, task.full_name
 
