@@ -9,7 +9,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from html import escape
-from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,8 @@ from jbench import files, targets
 from jbench.data.discover import find_recordings
 from jbench.data.load import prepared_set
 from jbench.data.load.prepared_set import PreparedSet, class_names
-from jbench.data.recording import UNIT, RecordingRef, data_channels, samples
+from jbench.data.recording import UNIT, Finding, RecordingRef, data_channels, samples
+from jbench.data.source import source_of
 from jbench.report.dataset import figures
 from jbench.report.dataset.figures import Look
 from jbench.report.text import folded, listed, table
@@ -81,7 +81,10 @@ def _read(dataset: Dataset, ref: RecordingRef) -> Look:
     with mne.use_log_level('ERROR'), warnings.catch_warnings():
         warnings.simplefilter('ignore')
         try:
-            raw = import_module(dataset.source).read(ref).raw
+            read = source_of(dataset).read(ref)
+            if isinstance(read, Finding):
+                raise ValueError(f'{read.rule}, found {read.found}')
+            raw = read.raw
             channels = data_channels(raw, dataset)
         except Exception as error:  # the contract has passed it, so something changed since
             raise RequestError(f'{ref.where}: could be read when it was prepared, and now can not: {error}') from error
