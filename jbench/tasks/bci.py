@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from jbench.spec.overrides import Override
 from jbench.spec.task import ByBlock, ByGroup, Classes, Exclusion, Predefined, Recipe, SignalSpec, Task, Where, Window
+from jbench.tasks import corrected, published
 
 CALIBRATION = (
     Where(field='run', values=tuple(f'{k}train' for k in range(1, 10))),
@@ -130,7 +131,7 @@ P3 = Task(
     ),
 )
 
-TASKS = (
+TASKS = published(
     Task(
         name='cvep',
         category='bci',
@@ -177,16 +178,16 @@ TASKS = (
         recipe=Recipe(class_weights=True),
     ),
     MOTOR_IMAGERY,
-    replace(
+    corrected(
         MOTOR_IMAGERY,
-        version=2,
+        'subjects and classes that go are left out before the split; parts that share a recording share no scale',
         overrides=tuple((dict(MOTOR_IMAGERY.overrides) | MOTOR_IMAGERY_2).items()),
         exclude=tuple(replace(e, after_split=False) for e in MOTOR_IMAGERY.exclude),
     ),
     P3,
-    replace(
+    corrected(
         P3,
-        version=2,
+        'windows of two datasets were shifted, parts of a third overlap, sessions of a fourth were dealt in reverse',
         overrides=(
             ('Hoffmann2008Efficient', _held_out('session', '3', valid_by='session', valid=0.333)),
             ('Riccio2013Attention', (('split', ByBlock()), ('signal.scaler', 'train'))),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from jbench.spec.task import ByGroup, Classes, Crop, Labels, Predefined, Recipe, SignalSpec, StateClasses, Task, Window
+from jbench.tasks import corrected, published
 
 TILES = Window(trigger='Eeg', duration=5.0, stride=5.0)  # of a recording
 BY_DIAGNOSIS = ByGroup(stratify='diagnosis')
@@ -83,7 +84,7 @@ PATHOLOGY = Task(
     recipe=BALANCED,
 )
 
-TASKS = (
+TASKS = published(
     Task(
         name='clinical_event',
         category='clinical',
@@ -99,9 +100,14 @@ TASKS = (
         metric='f1_score_macro',
     ),
     *DIAGNOSES,
-    *(replace(task, version=2, level='subject') for task in DIAGNOSES),
+    *(corrected(task, 'one diagnosis a subject: scores are of subjects', level='subject') for task in DIAGNOSES),
     PATHOLOGY,
-    replace(PATHOLOGY, version=2, signal=replace(PATHOLOGY.signal, crop=Crop(longest=1200.0)), level='recording'),
+    corrected(
+        PATHOLOGY,
+        'the first minute was read, which was to be left out; scores are of recordings',
+        signal=replace(PATHOLOGY.signal, crop=Crop(longest=1200.0)),
+        level='recording',
+    ),
     Task(
         name='seizure',
         category='clinical',

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from jbench.spec.task import Keystrokes, Recipe, SignalSpec, Task, Where, Window
+from jbench.tasks import published
 
-TASKS = (
+TASKS = published(
     Task(
         name='typing',
         device='emg',

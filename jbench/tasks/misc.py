@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from jbench.spec.task import Labels, Predefined, Recipe, Task, Value, Where, Window
+from jbench.tasks import corrected, published
 
 REACTION_TIME = Task(
     name='reaction_time',
@@ -25,7 +26,7 @@ REACTION_TIME = Task(
     metric='pearsonr',
 )
 
-TASKS = (
+TASKS = published(
     Task(
         name='artifact',
         category='misc',
@@ -39,9 +40,9 @@ TASKS = (
         metric='f1_score_macro',
     ),
     REACTION_TIME,
-    replace(
+    corrected(
         REACTION_TIME,
-        version=2,
+        'windows followed the key press, when the answer is known; the target is learnt centred and scaled',
         window=replace(REACTION_TIME.window, trigger='Stimulus'),  # the change of contrast, not the key after it
         target=Value(field='reaction_time', scaled=True),
     ),
