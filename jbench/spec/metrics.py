@@ -6,8 +6,6 @@ import math
 import typing
 from dataclasses import dataclass
 
-from jbench.spec.errors import unknown
-
 LEVELS = ('window', 'recording', 'subject')
 
 
@@ -68,10 +66,3 @@ METRICS = {
 def of_kind(kind: str) -> tuple[str, ...]:
     """Names of the metrics of a kind of target, its published headline first."""
     return tuple(m.name for m in METRICS.values() if kind in m.kinds)
-
-
-def metric_of(name: str) -> Metric:
-    """A row of the table. Raises: RequestError with those there are."""
-    if name not in METRICS:
-        raise unknown('metric', name, METRICS)
-    return METRICS[name]

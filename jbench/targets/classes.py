@@ -12,7 +12,7 @@ from jbench.events import Table, as_text, column, overlapping, present, unique_s
 from jbench.metrics import classification, retrieval
 from jbench.metrics.regression import Scores
 from jbench.spec.task import Classes, StateClasses
-from jbench.targets.kind import About, Counts, Each, Encoded, Kind, by_subject, counted, lookup, require, times
+from jbench.targets.kind import About, Counts, Each, Encoded, Kind, by_subject, counted, every, lookup, require, times
 
 
 def collect(target: Classes, events: Table, trigger_row: int, onset: float, duration: float) -> str:
@@ -46,6 +46,14 @@ def encode_state(target: StateClasses, raw: Sequence[Sequence[str]], classes: Se
     counts = counted(raw, known, target.field)
     absent = counts.sum(1, keepdims=True) == 0
     return Encoded(np.concatenate([counts, absent], 1).argmax(1), (*known, '(none)'))
+
+
+def triggers(target: Classes, events: Table, rows: list[int]) -> list[int]:
+    """Only events whose label begins with the prefix make windows."""
+    if not target.prefix:
+        return rows
+    labels = column(events, target.field)
+    return [i for i in rows if str(labels[i]).startswith(target.prefix)]
 
 
 def n_out(y: np.ndarray, classes: Sequence[str], vectors: np.ndarray | None) -> int:
@@ -133,6 +141,7 @@ CLASSES = Kind(
     per_subject,
     dummy,
     pooled,
+    triggers=triggers,
     class_weights=class_weights,
     sklearn_outputs=sklearn_outputs,
     single=True,
@@ -141,4 +150,4 @@ CLASSES = Kind(
     groups=groups,
     shares=shares,
 )
-STATE = CLASSES._replace(collect=collect_state, encode=encode_state)
+STATE = CLASSES._replace(collect=collect_state, encode=encode_state, triggers=every, together=True)

@@ -35,6 +35,11 @@ def _targets(y: np.ndarray, about: About) -> np.ndarray:
     return y
 
 
+def every(target: Any, events: Table, rows: list[int]) -> list[int]:
+    """All rows."""
+    return rows
+
+
 def _predicted(model: Any, features: np.ndarray, n_out: int) -> np.ndarray:
     return np.asarray(model.predict(features), np.float64).reshape(len(features), n_out)
 
@@ -61,6 +66,9 @@ class Kind(NamedTuple):
     dummy: Callable[[np.ndarray, int, int | None, np.ndarray | None], np.ndarray]
     # (outputs, y, unit int [N]) -> outputs and y of each unit, a recording or a subject; None: they are not averaged
     pooled: Callable[[np.ndarray, np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]] | None = None
+    # ---- windows ----
+    triggers: Callable[[Any, Table, list[int]], list[int]] = every  # (target, events, rows) -> those that make windows
+    together: bool = False  # triggers may start together: what they say is not the target
     # ---- learning ----
     class_weights: Callable[[np.ndarray, int | None], np.ndarray] | None = None  # (y, n_out) -> f32 [n_out]
     stored: Callable[[np.ndarray], np.ndarray] = _as_it_is  # what is kept of a network's outputs [N, (frames,) n_out]

@@ -98,6 +98,7 @@ LABELS = Kind(
     evaluate,
     per_subject,
     dummy,
+    together=True,
     class_weights=class_weights,
     sklearn_outputs=sklearn_outputs,
     least=1,

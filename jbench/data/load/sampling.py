@@ -6,6 +6,7 @@ import numpy as np
 
 from jbench import targets
 from jbench.metrics import regression
+from jbench.targets import classes
 
 
 def class_weights(y: np.ndarray, kind: str, *, n_out: int | None = None) -> np.ndarray:
@@ -30,7 +31,7 @@ def class_weights(y: np.ndarray, kind: str, *, n_out: int | None = None) -> np.n
 
 
 def _balanced(y: np.ndarray) -> np.ndarray:
-    return class_weights(y, 'classes')[y]
+    return classes.class_weights(y, None)[y]
 
 
 def _by_bin(y: np.ndarray) -> np.ndarray:
