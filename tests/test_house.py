@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 import inspect
+import re
 from importlib import import_module
 from pathlib import Path
 
@@ -64,6 +65,10 @@ def test_every_dataset_serves_a_task_and_says_where_it_comes_from(dataset: Datas
     assert dataset.n_subjects > 0 and dataset.n_recordings >= dataset.n_subjects and dataset.n_chans > 0
     assert dataset in import_module(dataset.source).DATASETS
     source_of(dataset)
+    assert re.fullmatch(r'(10\.\d{4,9}/\S+)?', dataset.doi)
+    pinned = re.search(r'physionet\.org/files/[^/]+/([^/]+)/', dataset.download.url if dataset.download else '')
+    assert not pinned or dataset.revision == pinned[1]
+    assert dataset.supersedes is None or all(dataset.supersedes)
 
 
 @pytest.mark.parametrize('name', files('jbench/data/sources'))

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from jbench.spec.overrides import Override
-from jbench.spec.task import ByBlock, ByGroup, Classes, Exclusion, Predefined, Recipe, SignalSpec, Task, Where, Window
+from jbench.spec.task import ByBlock, ByGroup, Classes, Exclusion, Predefined, Recipe, SignalSpec, Where, Window
 from jbench.tasks import corrected, published
 
 CALIBRATION = (
@@ -28,7 +28,7 @@ def _held_out(field: str, *test: str, valid_by: str, valid: float = 0.2) -> tupl
 
 FINAL_TEST = _held_out('run', '1finaltest', valid_by='_index')
 
-MOTOR_IMAGERY = Task(
+MOTOR_IMAGERY = published(
     name='motor_imagery',
     category='bci',
     paradigm='imagery',
@@ -88,7 +88,7 @@ MOTOR_IMAGERY_2 = {
     'Wei2022BeetlA': (*FINAL_TEST, ('window.where', (replace(THIRD[0], keep=False),))),
     'Wei2022BeetlB': (*FINAL_TEST, ('window.where', (replace(THIRD[0], keep=False),))),
 }
-P3 = Task(
+P3 = published(
     name='p3',
     category='bci',
     paradigm='p300',
@@ -131,8 +131,8 @@ P3 = Task(
     ),
 )
 
-TASKS = published(
-    Task(
+TASKS = (
+    published(
         name='cvep',
         category='bci',
         paradigm='cvep',
@@ -156,7 +156,7 @@ TASKS = published(
             ('Thielen2015Broad', (('window.duration', 1.0),)),
         ),
     ),
-    Task(
+    published(
         name='mental_imagery',
         category='bci',
         paradigm='imagery',
@@ -167,7 +167,7 @@ TASKS = published(
         split=Predefined(field='session', test=('1',), valid_by='_index', valid=0.1),
         recipe=Recipe(lr=5e-4, max_epochs=100, patience=15, label_smoothing=0.0),
     ),
-    Task(
+    published(
         name='motor_execution',
         category='bci',
         paradigm='imagery',
@@ -193,7 +193,7 @@ TASKS = published(
             ('Riccio2013Attention', (('split', ByBlock()), ('signal.scaler', 'train'))),
         ),
     ),
-    Task(
+    published(
         name='ssvep',
         category='bci',
         paradigm='ssvep',

@@ -16,7 +16,6 @@ from jbench.spec.task import (
     Predefined,
     Recipe,
     SignalSpec,
-    Task,
     Where,
     Window,
 )
@@ -38,7 +37,7 @@ _SIGNS = ('\x14', '-', '`', '\xa3', '\xa4', '\xbf', '\xfb', '\xfc', '\xfd')
 KEYS = Classes(field='button', mapping=(*((k, i) for i, k in enumerate(_KEYS)), *((k, 13) for k in _SIGNS)))
 NOT_PRACTICE = Where(field='trial_id', values=('0', '1'), keep=False)
 
-IMAGE = Task(
+IMAGE = published(
     name='image',
     category='cognitive',
     paradigm='erp',
@@ -63,7 +62,7 @@ IMAGE = Task(
         ),
     ),
 )
-SENTENCE = Task(
+SENTENCE = published(
     name='sentence',
     category='cognitive',
     paradigm='rstate',
@@ -76,7 +75,7 @@ SENTENCE = Task(
     recipe=RETRIEVAL,
     metric='top5_acc',
 )
-SPEECH = Task(
+SPEECH = published(
     name='speech',
     category='cognitive',
     paradigm='erp',
@@ -91,7 +90,7 @@ SPEECH = Task(
     recipe=RETRIEVAL,
     metric='top5_acc',
 )
-TYPING = Task(
+TYPING = published(
     name='typing',
     category='cognitive',
     paradigm='erp',
@@ -104,7 +103,7 @@ TYPING = Task(
     split=BySimilarity(),
     recipe=Recipe(class_weights=True),
 )
-VIDEO = Task(
+VIDEO = published(
     name='video',
     category='cognitive',
     paradigm='rstate',
@@ -117,7 +116,7 @@ VIDEO = Task(
     recipe=RETRIEVAL,
     metric='top5_acc',
 )
-WORD = Task(
+WORD = published(
     name='word',
     category='cognitive',
     paradigm='erp',
@@ -133,7 +132,7 @@ WORD = Task(
     metric='top5_acc',
 )
 
-TASKS = published(
+TASKS = (
     IMAGE,
     corrected(IMAGE, BY_HEART, signal=replace(EVOKED, scaler='train'), split=UNSEEN, recipe=DISTINCT),
     SENTENCE,

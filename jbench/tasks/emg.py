@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from jbench.spec.task import Keystrokes, Recipe, SignalSpec, Task, Where, Window
+from jbench.spec.task import Keystrokes, Recipe, SignalSpec, Where, Window
 from jbench.tasks import published
 
-TASKS = published(
-    Task(
+TASKS = (
+    published(
         name='typing',
         device='emg',
         category='emg',

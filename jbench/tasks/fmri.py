@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from jbench.spec.task import SignalSpec, Window
-from jbench.tasks import corrected, published
+from jbench.tasks import corrected
 from jbench.tasks.cognitive import BY_HEART, DISTINCT, UNSEEN
 from jbench.tasks.cognitive import IMAGE as EEG_IMAGE
 
@@ -25,7 +25,7 @@ IMAGE = replace(
     ),
 )
 
-TASKS = published(
+TASKS = (
     IMAGE,
     corrected(IMAGE, BY_HEART, signal=replace(IMAGE.signal, scaler='train'), split=UNSEEN, recipe=DISTINCT),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from jbench.spec.task import Exclusion, SignalSpec
-from jbench.tasks import corrected, published
+from jbench.tasks import corrected
 from jbench.tasks.cognitive import BY_HEART, DISTINCT, TOLD, UNSEEN
 from jbench.tasks.cognitive import IMAGE as EEG_IMAGE
 from jbench.tasks.cognitive import TYPING as EEG_TYPING
@@ -33,7 +33,7 @@ TYPING = replace(
     exclude=tuple(Exclusion('Levy2026NoninvasiveMeg', s, 'bad, removed by the published protocol') for s in BAD),
 )
 
-TASKS = published(
+TASKS = (
     IMAGE,
     corrected(IMAGE, BY_HEART, signal=TRAIN_SCALED, split=UNSEEN, recipe=DISTINCT),
     TYPING,

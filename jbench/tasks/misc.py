@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from jbench.spec.task import Labels, Predefined, Recipe, Task, Value, Where, Window
+from jbench.spec.task import Labels, Predefined, Recipe, Value, Where, Window
 from jbench.tasks import corrected, published
 
-REACTION_TIME = Task(
+REACTION_TIME = published(
     name='reaction_time',
     category='misc',
     paradigm='erp',
@@ -26,8 +26,8 @@ REACTION_TIME = Task(
     metric='pearsonr',
 )
 
-TASKS = published(
-    Task(
+TASKS = (
+    published(
         name='artifact',
         category='misc',
         paradigm='rstate',

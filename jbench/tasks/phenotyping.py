@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from jbench.spec.task import Classes, Crop, Predefined, Recipe, SignalSpec, Task, Value, Where, Window
+from jbench.spec.task import Classes, Crop, Predefined, Recipe, SignalSpec, Value, Where, Window
 from jbench.tasks import corrected, published
 
 # published: above 180 s (whole recordings, before they are cropped), which one sample of 2 ms more is
@@ -18,7 +18,7 @@ LATER_MINUTES = SignalSpec(crop=Crop())
 BY_RELEASE = Predefined(field='release', test=('R5',), valid_by='release', valid=0.091)
 REGRESSION = Recipe(loss='squared_error', label_smoothing=0.0, patience=7)
 
-AGE = Task(
+AGE = published(
     name='age',
     category='phenotyping',
     paradigm='rstate',
@@ -55,7 +55,7 @@ SEX = replace(
 LATER = 'the first minute was read, which was to be left out; one trait a subject: scores are of subjects'
 SCALED = f'{LATER}; the target is learnt centred and scaled'
 
-TASKS = published(
+TASKS = (
     AGE,
     corrected(AGE, SCALED, target=Value(field='age', scaled=True), signal=LATER_MINUTES, level='subject'),
     PSYCHOPATHOLOGY,

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from jbench.spec.task import Classes, Recipe, StateClasses, Task, Trim, Value, Where, Window
+from jbench.spec.task import Classes, Recipe, StateClasses, Trim, Value, Where, Window
 from jbench.tasks import corrected, published
 
 LABELLED = (Where(field='split', values=('train',)),)  # the test part of its challenge has no labels
 UNTIL_SLEEP = Value(field='n2_onset', until=True, clip=(0.0, 600.0))
 
-ONSET = Task(
+ONSET = published(
     name='sleep_onset',
     category='sleep',
     paradigm='sleep',
@@ -23,7 +23,7 @@ ONSET = Task(
     metric='bmae',
     overrides=(('Ghassemi2018You', (('window.where', LABELLED),)),),
 )
-STAGE = Task(
+STAGE = published(
     name='sleep_stage',
     category='sleep',
     paradigm='sleep',
@@ -36,8 +36,8 @@ STAGE = Task(
     overrides=(('Ghassemi2018You', (('window.where', LABELLED),)),),
 )
 
-TASKS = published(
-    Task(
+TASKS = (
+    published(
         name='sleep_arousal',
         category='sleep',
         paradigm='sleep',
