@@ -11,6 +11,7 @@ from jbench.spec.overrides import paths
 from jbench.spec.task import PARADIGMS, TARGETS, ByGroup, Predefined, Task
 
 TINY = 1e-9  # stands for 'above 0'
+WEIGHTED = ('cross_entropy', 'binary_cross_entropy')  # losses that weigh classes
 RANGES = (  # (path, least, greatest) of numbers that mean something
     ('window.duration', TINY, 86_400),
     ('window.stride', TINY, math.inf),
@@ -81,6 +82,9 @@ def _fitting(task: Task) -> None:
     if recipe.loss not in target.losses:
         learnt = ' or '.join(map(repr, target.losses))
         raise RequestError(f'--set recipe.loss: {recipe.loss!r} does not fit {kind}, learnt by {learnt}')
+    if recipe.class_weights and recipe.loss not in WEIGHTED:
+        weighted = ' and '.join(WEIGHTED)
+        raise RequestError(f'--set recipe.class_weights: {recipe.loss!r} weighs no classes; only {weighted} do')
     if recipe.sampler not in target.samplers:
         fitting = ', '.join(name for name, t in TARGETS.items() if recipe.sampler in t.samplers)
         raise RequestError(f'--set recipe.sampler: {recipe.sampler!r} is for {fitting}, not for {kind}')

@@ -51,6 +51,12 @@ def test_what_a_target_may_be_taught_by_is_no_field_of_it() -> None:
         override(task, 'target.losses', ('ctc',))
 
 
+def test_weights_of_classes_are_refused_where_there_are_none() -> None:
+    age = select.tasks()['age'][-1]
+    with pytest.raises(RequestError, match='squared_error.* weighs no classes; only cross_entropy and binary_cross'):
+        check(replace(age, recipe=replace(age.recipe, class_weights=True)))
+
+
 def test_a_level_that_a_metric_is_not_defined_for_is_refused() -> None:
     check(replace(select.tasks()['age'][-1], level='recording'))
     with pytest.raises(RequestError, match=r"'keystrokes' are not averaged over a subject; only classes, state, value"):
