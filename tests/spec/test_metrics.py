@@ -44,6 +44,15 @@ def test_the_first_metric_of_a_kind_is_the_published_headline(kind: str, headlin
     assert published and {t.metric for t in published} <= set(of_kind(kind))
 
 
+def test_the_published_protocol_may_monitor_another_score() -> None:
+    from jbench.train.fit import monitor_of
+
+    for name, seen in {'image': 'batch_top5_acc', 'p3': 'bal_acc'}.items():
+        task = select.tasks()[name][0]
+        assert monitor_of(task) == task.metric
+        assert monitor_of(replace(task, recipe=replace(task.recipe, published=True))) == seen
+
+
 def test_what_a_target_may_be_taught_by_is_no_field_of_it() -> None:
     task = select.tasks()['p3'][-1]
     assert not [p for p in paths(task) if p.startswith(('target.losses', 'target.samplers'))]
@@ -53,7 +62,7 @@ def test_what_a_target_may_be_taught_by_is_no_field_of_it() -> None:
 
 def test_weights_of_classes_are_refused_where_there_are_none() -> None:
     age = select.tasks()['age'][-1]
-    with pytest.raises(RequestError, match='squared_error.* weighs no classes; only cross_entropy and binary_cross'):
+    with pytest.raises(RequestError, match=r'squared_error.* weighs no classes; only cross_entropy and binary_cross'):
         check(replace(age, recipe=replace(age.recipe, class_weights=True)))
 
 
