@@ -381,7 +381,7 @@ def changed(first: Task, second: Task) -> set[str]:
         return {path: value}
 
     a, b = leaves(to_json(first)), leaves(to_json(second))
-    found = {k for k in {*a, *b} - {'version', 'overrides'} if a.get(k) != b.get(k)}
+    found = {k for k in {*a, *b} - {'version', 'supersedes', 'overrides'} if a.get(k) != b.get(k)}
     own, new = dict(first.overrides), dict(second.overrides)
     return found | {d for d in {*own, *new} if own.get(d) != new.get(d)}
 
