@@ -32,13 +32,13 @@ import numpy as np
 
 from jbench.cli import environment
 from jbench.metrics import uncertainty
-from jbench.metrics.score import evaluate, headline
 from jbench.plan import select
 from jbench.plan.cells import Choice, apply, make_cells, parse_overrides
 from jbench.report.text import table
 from jbench.spec.cell import Cell
 from jbench.spec.errors import RequestError, unknown
 from jbench.spec.task import ByGroup, Exclusion, Predefined, Task
+from jbench.targets.score import evaluate, headline
 
 SEED = 33
 SHORT = 'recipe.max_epochs=10'  # of networks: a whole cycle of the learning rate

@@ -72,7 +72,8 @@ class TrainedModel:
         return self._outputs(self._chunks(x), len(x))
 
     def _outputs(self, chunks: Iterator[Chunk], n: int) -> np.ndarray:
-        found, scaling = parallel.outputs(self._program, self.variables, chunks, n), self.result['scaling']
+        kind, scaling = self.cell.task.target.kind, self.result['scaling']
+        found = parallel.outputs(self._program, self.variables, chunks, n, kind=kind)
         if scaling is None:
             return found
         return (found * np.array(scaling['sd']) + np.array(scaling['mean'])).astype(np.float32)

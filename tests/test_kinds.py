@@ -13,9 +13,10 @@ from jbench.cli import dry_run
 from jbench.context import Context
 from jbench.data.load import loader, prepared_set
 from jbench.data.stimuli import embed
-from jbench.metrics import keystrokes, score
+from jbench.metrics import keystrokes
 from jbench.results import result_file
 from jbench.spec.errors import RequestError
+from jbench.targets import score
 from jbench.train import fit
 
 

@@ -167,6 +167,7 @@ def _task_facts(task: Task, data_dir: Path | None) -> Facts:
         if head in ('target', 'split') and head not in facts:
             facts[head] = getattr(task, head).kind
         facts[path] = to_json(attrgetter(path)(task))
+    facts['supersedes'] = _superseded('version', task.supersedes)
     facts['datasets'] = {n: roles.get(n, '') + _state(n, data_dir) for n in _served(task)}
     facts['overrides'] = {d: {p: to_json(v) for p, v in pairs} for d, pairs in task.overrides}
     known = {name: d for name in _served(task) if (d := select.datasets().get(name)) and d.recipe}
@@ -174,10 +175,16 @@ def _task_facts(task: Task, data_dir: Path | None) -> Facts:
     return facts
 
 
+def _superseded(what: str, old: tuple[int | str, str] | None) -> Facts | None:
+    """What a version corrects, and why."""
+    return None if old is None else {what: old[0], 'why': old[1]}
+
+
 def _dataset_facts(dataset: Dataset, data_dir: Path | None) -> Facts:
     """Every field; where files should lie; the recipe that a simulated set brings along, over that of the task."""
     facts: Facts = {'is': 'dataset', **to_json(dataset)}
     facts |= {'event_id': dict(dataset.event_id), 'recipe': dict(dataset.recipe)}
+    facts['supersedes'] = _superseded('revision', dataset.supersedes)
     if not dataset.simulated:
         facts['layout'] = f'{data_dir or "<data_dir>"}/{dataset.name}/: {dataset.layout}'
     return {**facts, 'tasks': _tasks_of(dataset), 'state': _state(dataset.name, data_dir)}

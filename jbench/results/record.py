@@ -9,13 +9,13 @@ from typing import Any
 
 from jbench import processes
 from jbench.data.load import splits
-from jbench.data.load.prepared_set import PreparedSet, class_names
-from jbench.metrics import score
+from jbench.data.load.prepared_set import PreparedSet, listed_classes
 from jbench.results.versions import versions
 from jbench.spec.cell import Cell
 from jbench.spec.dataset import Dataset
 from jbench.spec.identity import to_json
 from jbench.spec.task import Task
+from jbench.targets import score
 from jbench.tasks.suites import SUITES
 
 
@@ -56,7 +56,7 @@ def describe(cell: Cell, data: PreparedSet, seed: int, digest: str, outcome: dic
         'signal': {name: getattr(data.signal, name) for name in ('n_chans', 'n_times', 'sfreq', 'ch_names')},
         'n_out': data.n_out,
         'scaling': data.scaling,
-        'classes': [] if data.kind == 'embedding' else class_names(cell.dataset, data),  # stimuli may be many
+        'classes': listed_classes(cell.dataset, data),
         'memory': {'peak_rss_mb': resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * scale},
         'warnings': [*_marks(cell, protocol), *data.warnings, *([outcome['failed']] if 'failed' in outcome else [])],
         'n_parameters': outcome.get('n_parameters', {'total': None, 'trainable': None}),

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from jbench import files
-from jbench.metrics import score
 from jbench.results import older
 from jbench.results.predictions import REMEDY, arrange, load_predictions
 from jbench.results.schema import SCHEMA, as_text, mismatches, plain, schema
@@ -22,6 +21,7 @@ from jbench.spec.cell import Cell, cell_key
 from jbench.spec.errors import RequestError
 from jbench.spec.identity import canonical, to_json
 from jbench.spec.task import full_name
+from jbench.targets import score
 
 BESIDE = ('.npz', '.safetensors')  # files of a seed: predictions, and the variables that were tested
 SCORES = ('headline', 'normalised', 'chance', 'metrics', 'per_subject')  # the fields that `rescore` computes
@@ -109,8 +109,8 @@ def read(path: str | Path) -> dict[str, Any]:
     if result['weights'] is not None and kept.exists():
         expected, actual = result['weights']['sha256'], files.sha256_file(kept)
         if actual != expected:
-            raise RequestError(f'{kept}: damaged: expected sha256 {expected}, found {actual}; remove it (the scores stay), or train it '
-                'again with --if_exists=overwrite')
+            remedy = 'remove it (the scores stay), or train it again with --if_exists=overwrite'
+            raise RequestError(f'{kept}: damaged: expected sha256 {expected}, found {actual}; {remedy}')
     return result
 
 
@@ -257,7 +257,7 @@ def _no_scores(result: Mapping[str, Any]) -> dict[str, Any]:
     task = to_json(result['config'])['task']
     name = task['metric']
     empty = dict.fromkeys(('value', 'interval', 'chance_over_subjects', 'differs_from_chance'))
-    headline = {'name': name, 'better': score.BETTER[name], 'level': task.get('level', 'window'), **empty}
+    headline = {'name': name, 'better': score.METRICS[name].better, 'level': task.get('level', 'window'), **empty}
     return {'headline': headline, 'normalised': None, 'chance': None, 'metrics': {}, 'per_subject': {}}
 
 

@@ -36,7 +36,7 @@ def override(spec: Spec, path: str, value: Any, full: str = '') -> Spec:
     """
     head, _, rest = path.partition('.')
     hints = typing.get_type_hints(type(spec))
-    if head not in hints or head == 'kind':
+    if head not in {f.name for f in dataclasses.fields(spec)} - {'kind'}:  # type: ignore[arg-type]
         raise KeyError(path)
     if rest:
         inner = getattr(spec, head)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from jbench.spec.task import Keystrokes, Recipe, SignalSpec, Task, Where, Window
+from jbench.spec.task import Keystrokes, Recipe, SignalSpec, Where, Window
+from jbench.tasks import published
 
 TASKS = (
-    Task(
+    published(
         name='typing',
         device='emg',
         category='emg',

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from jbench.spec.task import Classes, Recipe, StateClasses, Task, Trim, Value, Where, Window
+from jbench.spec.task import Classes, Recipe, StateClasses, Trim, Value, Where, Window
+from jbench.tasks import corrected, published
 
 LABELLED = (Where(field='split', values=('train',)),)  # the test part of its challenge has no labels
 UNTIL_SLEEP = Value(field='n2_onset', until=True, clip=(0.0, 600.0))
 
-ONSET = Task(
+ONSET = published(
     name='sleep_onset',
     category='sleep',
     paradigm='sleep',
@@ -22,7 +23,7 @@ ONSET = Task(
     metric='bmae',
     overrides=(('Ghassemi2018You', (('window.where', LABELLED),)),),
 )
-STAGE = Task(
+STAGE = published(
     name='sleep_stage',
     category='sleep',
     paradigm='sleep',
@@ -36,7 +37,7 @@ STAGE = Task(
 )
 
 TASKS = (
-    Task(
+    published(
         name='sleep_arousal',
         category='sleep',
         paradigm='sleep',
@@ -48,13 +49,17 @@ TASKS = (
         recipe=Recipe(sampler='balanced', label_smoothing=0.0),
     ),
     ONSET,
-    replace(
+    corrected(
         ONSET,
-        version=2,
+        'recordings began 20 minutes before sleep: time since the start told the target, which is now learnt scaled',
         window=replace(ONSET.window, trigger='BeforeSleep'),  # from the start of the recording
         target=replace(UNTIL_SLEEP, scaled=True),
         recipe=replace(ONSET.recipe, loss_scale=1.0),
     ),
     STAGE,
-    replace(STAGE, version=2, window=replace(STAGE.window, trim=Trim())),
+    corrected(
+        STAGE,
+        'long wake before sleep stayed where a night was scored by epochs, and all of it after sleep',
+        window=replace(STAGE.window, trim=Trim()),
+    ),
 )

@@ -15,10 +15,11 @@ import numpy as np
 from jbench import processes
 from jbench.data.load.loader import Loader, n_batches
 from jbench.data.load.sampling import class_weights
-from jbench.metrics import score
 from jbench.progress import Interrupted
 from jbench.spec.errors import RequestError
+from jbench.spec.metrics import METRICS
 from jbench.spec.task import Recipe, Task
+from jbench.targets import score
 from jbench.train import checkpoint
 from jbench.train.parallel import Programs, copy, predict, shard
 from jbench.train.step import State
@@ -88,7 +89,7 @@ class Watch:
 
 def monitor_of(task: Task) -> str:
     """The score on the validation part that selects the epoch: the headline, or what the reference looks at."""
-    return 'batch_top5_acc' if task.recipe.published and task.metric == 'top5_acc' else task.metric
+    return (METRICS[task.metric].monitor if task.recipe.published else '') or task.metric
 
 
 def loss_weights(recipe: Recipe, train: Loader) -> np.ndarray:
@@ -96,8 +97,7 @@ def loss_weights(recipe: Recipe, train: Loader) -> np.ndarray:
     n_out = train.prepared.n_out
     if not recipe.class_weights:
         return np.ones(n_out, np.float32)
-    kind = 'labels' if recipe.loss == 'binary_cross_entropy' else 'classes'
-    return class_weights(train.y, kind, n_out=n_out)
+    return class_weights(train.y, train.prepared.kind, n_out=n_out)
 
 
 def fit(
@@ -119,7 +119,7 @@ def fit(
     train.carry(programs.precompute)
     course, state, best = _begin(start, watch)
     before, saved = course.seconds, began
-    sign = 1.0 if score.BETTER[metric] == 'higher' else -1.0
+    sign = 1.0 if METRICS[metric].better == 'higher' else -1.0
 
     def save_if(due: bool) -> None:
         nonlocal saved

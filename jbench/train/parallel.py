@@ -15,12 +15,13 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
+from jbench import targets
 from jbench.data.load.loader import Chunk, Loader, chunk_batches
-from jbench.metrics import keystrokes
 from jbench.models.model import Model
 from jbench.spec.errors import RequestError
 from jbench.spec.model import Signal
 from jbench.spec.task import Recipe
+from jbench.train import losses
 from jbench.train.losses import AXIS
 from jbench.train.step import State, predict_step, train_step
 
@@ -98,9 +99,8 @@ def chunk_shapes(
     if recipe.batch_size % d:
         raise RequestError(f'recipe.batch_size: {recipe.batch_size} cannot be split over {d} devices')
     rows = (d, chunk_batches(signal, recipe.batch_size), recipe.batch_size // d)
-    y = shape((*rows, n_out), jnp.float32)
-    if recipe.loss in ('cross_entropy', 'ctc'):
-        y = shape((*rows, length) if recipe.loss == 'ctc' else rows, jnp.int32)
+    tail, dtype = losses.TAUGHT[recipe.loss](n_out, length)
+    y = shape((*rows, *tail), dtype)
     x = shape((*rows, signal.n_chans, signal.n_times), jnp.float32)
     return {'x': x, 'y': y, 'mask': shape(rows, jnp.bool_)}, rows
 
@@ -151,7 +151,8 @@ def predict(programs: Programs, variables: Any, loader: Loader, check: Callable[
     order; of keystrokes the best path f32 [N, frames] (metrics/keystrokes.py)."""
     if not len(loader):
         return np.zeros((0, loader.prepared.n_out), np.float32)
-    return loader.prepared.unscaled(outputs(programs.predict, variables, loader.chunks(), len(loader), check))
+    kind, chunks = loader.prepared.kind, loader.chunks()
+    return loader.prepared.unscaled(outputs(programs.predict, variables, chunks, len(loader), kind=kind, check=check))
 
 
 def outputs(
@@ -159,14 +160,16 @@ def outputs(
     variables: Any,
     chunks: Iterable[Chunk],
     n: int,
+    *,
+    kind: str,
     check: Callable[[], None] = lambda: None,
 ) -> np.ndarray:
     """Outputs f32 [n, n_out] of a network for the first n rows of chunks, as it learnt them (values may be scaled); of
-    keystrokes the best path f32 [n, frames]."""
-    parts = []
+    keystrokes the best path f32 [n, frames]. `kind` is that of the target."""
+    parts, stored = [], targets.of(kind).stored
     for chunk in chunks:
         check()
         out = np.asarray(program(variables, shard(chunk), np.int32(chunk.n)))
         out = out.reshape(-1, *out.shape[2:])
-        parts.append(keystrokes.path(out) if out.ndim == 3 else out)
+        parts.append(stored(out))
     return np.concatenate(parts)[:n]  # what fills the last batch lies at the end

@@ -11,7 +11,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from jbench import processes
+from jbench import processes, targets
 from jbench.context import Context
 from jbench.data.load import loader, prepared_set, sampling
 from jbench.models import factory
@@ -132,7 +132,7 @@ def fit_estimator(
     fitted = time.monotonic()
     context.guard()
     outputs, shape = np.asarray(predict(prepared_set.View(data, test_rows))), (len(test_rows), data.n_out)
-    if data.kind == 'keystrokes' and outputs.ndim == 2:  # a path of any number of frames
+    if targets.of(data.kind).frames and outputs.ndim == 2:  # a path of any number of frames
         shape = (len(test_rows), outputs.shape[1])
     if outputs.shape != shape or outputs.dtype.kind not in 'biuf' or not np.isfinite(outputs).all():
         raise RequestError(

@@ -437,7 +437,9 @@ def test_the_list_as_json(ask):
 
 INFO = {
     'p3': ('window.start            -0.2', 'Schreuder2010New: Core, ', 'SimulatedP3: recipe.lr = 0.01'),
-    'eeg/p3@1': ('version                 1',),
+    'eeg/p3@1': ('version                 1', 'revision                facebookresearch/neuroai@af8ce00'),
+    'age': ('doi  ', 'version: 1', 'why: the first minute was read'),
+    'Hubner2016Eeg': ('10.1109/MCI.2018.2807039', 'revision', 'supersedes'),
     'kalunga2016': ('CC0-1.0', '<data_dir>/Kalunga2016Online/: subject<NN>', 'no recordings here'),
     'SimulatedSsvep': ('recipe.max_epochs: 30', 'embedded, simulated'),
     'EEGNet': ('1456', 'Lawhern'),

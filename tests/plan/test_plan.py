@@ -391,19 +391,19 @@ def test_fields_of_other_tasks_have_their_ranges_too(task, path, text, says):
 def test_metrics_fit_their_targets():
     import numpy as np
 
-    from jbench.metrics import score
-    from jbench.spec import validate
+    from jbench.spec.metrics import of_kind
+    from jbench.spec.task import TARGETS
+    from jbench.targets import score
     from jbench.train.losses import LOSSES
 
     y = {'labels': np.eye(3, dtype=int), 'value': np.arange(3.0)[:, None], 'keystrokes': np.zeros((3, 2), int)}
     outputs = {'value': y['value'], 'keystrokes': np.zeros((3, 4))}
     names = np.array(list('abc'))
     about = {'vectors': np.eye(3), 'group': names, 'subject': names}
-    for kind, known in validate.METRICS.items():
-        kind = 'classes' if kind == 'state' else kind
+    for kind in TARGETS:
         found = score.evaluate(kind, outputs.get(kind, np.eye(3)), y.get(kind, np.arange(3)), about)
-        assert set(known) == set(found)
-    assert {loss for losses in validate.LOSSES.values() for loss in losses} == set(LOSSES)
+        assert found and set(of_kind(kind)) == set(found)
+    assert {loss for target in TARGETS.values() for loss in target.losses} == set(LOSSES)
 
 
 def test_a_task_of_values_takes_other_metrics():

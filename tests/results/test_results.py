@@ -18,7 +18,7 @@ import pytest
 from places import ROOT
 
 from jbench import files
-from jbench.metrics import score, uncertainty
+from jbench.metrics import uncertainty
 from jbench.results import attachment_folder, attachments, result_file
 from jbench.results.predictions import arrange
 from jbench.results.schema import mismatches, schema
@@ -29,6 +29,7 @@ from jbench.spec.errors import RequestError
 from jbench.spec.identity import to_json
 from jbench.spec.model import ModelSpec
 from jbench.spec.task import Classes, Labels, Task, Value, Window
+from jbench.targets import score
 
 TARGETS = {'classes': (Classes(), 'bal_acc'), 'labels': (Labels(), 'f1_score_macro'), 'value': (Value(), 'pearsonr')}
 

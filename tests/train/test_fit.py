@@ -12,9 +12,9 @@ import small
 
 from jbench import progress
 from jbench.data.load import loader
-from jbench.metrics import score
 from jbench.models import MODELS
 from jbench.models.baselines import estimator
+from jbench.targets import score
 from jbench.train import checkpoint, fit, optim, parallel
 from jbench.train.programs import build
 

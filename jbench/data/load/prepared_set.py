@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from jbench import files
-from jbench.data import targets
+from jbench import files, targets
 from jbench.data.load.shards import Scale, Shards, scale_by_training_part
 from jbench.data.load.split_windows import divide
 from jbench.data.load.splits import listed
@@ -57,14 +56,12 @@ class PreparedSet:
     @property
     def n_out(self) -> int:
         """Width of the output layer."""
-        if self.vectors is not None:
-            return int(self.vectors.shape[1])
-        return len(self.classes) if self.kind in ('classes', 'state', 'keystrokes') else self.y.shape[1]
+        return targets.of(self.kind).n_out(self.y, self.classes, self.vectors)
 
     @property
     def length(self) -> int:
         """Of a sequence of keys; 0 for other targets."""
-        return int(self.y.shape[1]) if self.kind == 'keystrokes' else 0
+        return int(self.y.shape[1]) if targets.of(self.kind).frames else 0
 
     def learnt(self, y: np.ndarray) -> np.ndarray:
         """What a network learns of targets y: int32 or float32 [N, ...]."""
@@ -148,8 +145,8 @@ def open_set(folder: Path, task: Task, *, verified: bool = True) -> PreparedSet:
     y = np.zeros((len(split), *encoded.y.shape[1:]), encoded.y.dtype)
     y[counted] = encoded.y
     warnings = [*manifest['notes'], *notes]
-    kind = 'classes' if task.target.kind == 'state' else task.target.kind
-    if kind == 'classes':
+    kind = targets.of(task.target.kind)
+    if kind.single:
         for name in ('train', 'valid', 'test'):
             absent = sorted(set(range(len(encoded.classes))) - set(y[split == name].tolist()))
             if absent:
@@ -165,7 +162,7 @@ def open_set(folder: Path, task: Task, *, verified: bool = True) -> PreparedSet:
         manifest,
         signal,
         task.signal.clamp,
-        kind,
+        kind.name,
         y,
         encoded.classes,
         windows['id'],
@@ -179,7 +176,7 @@ def open_set(folder: Path, task: Task, *, verified: bool = True) -> PreparedSet:
 
 def _require_classes(task: Task, dataset: str, classes: tuple[str, ...], types: np.ndarray) -> None:
     """Raises RequestError where there is nothing to tell apart."""
-    target, least = task.target, {'classes': 2, 'state': 2, 'labels': 1}.get(task.target.kind, 0)
+    target, least = task.target, targets.of(task.target.kind).least
     if len(classes) >= least:
         return
     event, there = getattr(target, 'event', task.window.trigger), listed(sorted(set(types.tolist())))
@@ -194,7 +191,7 @@ def _taught(
 ) -> dict[str, Any]:
     """What a set says of its targets beside y; a scaled embedding is so in every part."""
     scaled = bool(getattr(task.target, 'scaled', False))
-    if task.target.kind != 'embedding':
+    if not encoded.groups:
         return {'scaled': scaled}
     vectors, groups = embed.stored(folder, encoded.classes), np.full(len(counted), '', object)
     groups[counted] = encoded.groups
@@ -208,6 +205,11 @@ def class_names(dataset: Dataset, data: PreparedSet) -> list[str]:
     """What the classes are called: the names that the dataset gives to its event codes, else the values themselves."""
     names = {str(code): name for name, code in dataset.event_id}
     return [names.get(c, c) for c in data.classes]
+
+
+def listed_classes(dataset: Dataset, data: PreparedSet) -> list[str]:
+    """What outputs 0..K-1 stand for, as a result lists it; [] of stimuli, which may be many."""
+    return class_names(dataset, data) if targets.of(data.kind).listed else []
 
 
 def read(prepared: PreparedSet, rows: np.ndarray, clamp: float | None) -> np.ndarray:

@@ -22,8 +22,9 @@ from serve import Fault, Server, serving
 from jbench.data.download import archives, file_list, hosts, http
 from jbench.data.download import fetch as download_fetch
 from jbench.data.sources import moabb
-from jbench.data.stimuli import embed, encoders
+from jbench.data.stimuli import embed
 from jbench.plan import select
+from jbench.spec import encoders
 from jbench.spec.dataset import Download
 from jbench.spec.errors import RequestError
 
