@@ -72,6 +72,8 @@ def compile_programs(
     if recipe.loss in ('cross_entropy', 'ctc'):
         y = shape((*rows, length) if recipe.loss == 'ctc' else rows, jnp.int32)
     chunk = {'x': shape((*rows, *window), jnp.float32), 'y': y, 'mask': shape(rows, jnp.bool_)}
+    if signal.channel_mask:
+        chunk['channel_mask'] = shape((*rows, signal.n_chans), jnp.bool_)
     extra = {k: shape((*rows, *a.shape[1:]), a.dtype) for k, a in precompute.out_info.items()}
     state = jax.eval_shape(lambda: new_state(init_state(model, 0), tx, jnp.ones(n_out)))
     variables = {name: state[name] for name in ('params', 'batch_stats')}

@@ -155,7 +155,7 @@ def check_evaluation(name: str, shape: Shape, rtol: float) -> None:
     model = build(name, shape)
     evaluate = compiled(lambda variables, batch: model.apply(variables, batch, train=False, key=None))
     variables, (batch, _) = lively(name, model), windows(shape, weights.EVAL_ROWS)
-    logits, state = evaluate(variables, batch)
+    logits, state, _ = evaluate(variables, batch)
     assert logits.dtype == batch['x'].dtype
     close(logits, recorded(name)[f'eval/{tag(shape)}'], rtol, f'{name} {shape}')
     jax.tree.map(np.testing.assert_array_equal, state, variables['batch_stats'])
@@ -176,7 +176,7 @@ def compiled_step(name: str, shape: Shape) -> tuple[Model, Callable[..., dict[st
 
     def step(variables: Variables, batch: dict[str, Any], y: np.ndarray) -> dict[str, Any]:
         def mean_loss(params: Any) -> Any:
-            logits, state = model.apply(variables | {'params': params}, batch, train=True, key=None)
+            logits, state, _ = model.apply(variables | {'params': params}, batch, train=True, key=None)
             losses = -jax.nn.log_softmax(logits)[jnp.arange(len(y)), y]
             return jnp.where(batch['mask'], losses, 0).sum() / batch['mask'].sum(), (logits, state)
 
