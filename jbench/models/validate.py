@@ -221,7 +221,8 @@ def _apply(model: Model, variables: Variables, batch: dict, key: jax.Array | Non
 def _checked(found: Any) -> Answer:
     """What `apply` returned. Raises _NoAnswer where that is something else."""
     if not isinstance(found, Answer):
-        raise _NoAnswer(f'{len(found)} values' if isinstance(found, tuple) else f'a {type(found).__name__}')
+        one = 'an array' if isinstance(found, jax.Array) else f'a {type(found).__name__}'
+        raise _NoAnswer(f'{len(found)} values' if isinstance(found, tuple) else one)
     return found
 
 
