@@ -135,7 +135,7 @@ def test_what_a_network_cannot_read_is_refused(name: str) -> None:
         assert [part for part in parts if part not in str(caught.value)] == []
     model = build(name, (chans, times, 1))
     for train in (True, False):
-        logits, state = outputs(model, (chans, times), train)
+        logits, state, _ = outputs(model, (chans, times), train)
         assert logits == jax.ShapeDtypeStruct((2, 1), jnp.float32)
         assert state == jax.eval_shape(model.init, jax.random.key(0))['batch_stats']
     with pytest.raises(AssertionError, match=str(times + 1)):
@@ -143,7 +143,7 @@ def test_what_a_network_cannot_read_is_refused(name: str) -> None:
 
 
 def outputs(model: Model, window: tuple[int, int], train: bool) -> Any:
-    """Shapes and types of the logits and the new state."""
+    """Shapes and types of the logits, the new state and the features."""
     batch = {'x': jax.ShapeDtypeStruct((2, *window), jnp.float32), 'mask': jax.ShapeDtypeStruct((2,), bool)}
     return jax.eval_shape(
         lambda key, batch: model.apply(model.init(key), batch, train=train, key=key), jax.random.key(0), batch

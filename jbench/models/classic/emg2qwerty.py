@@ -152,7 +152,7 @@ class _Emg2Qwerty(nn.Module):
         norm = BatchNorm(self.n_chans, axis_name=self.axis_name, name='norm')
         x = norm(x.reshape(*x.shape[:2], -1), mask, train=train).reshape(x.shape)
         x = _Wrists(self.n_chans // N_BANDS, name='wrists')(x)
-        self.sow('features', 'wrists', x)  # [b, frames, 768]
+        self.sow('features', 'bands', x)  # [b, frames, 768]
         for i in range(N_BLOCKS):
             h = _Convolution(name=f'conv{i}')(x)
             x = LayerNorm(N_ALL, name=f'conv{i}_norm')(h + x[:, TAPS - 1 :])
