@@ -232,6 +232,6 @@ def test_only_networks_that_ask_get_positions_and_they_wait_for_the_data() -> No
     found = asked(every, named)
     assert (found.positions, found.ch_names, found.channel_mask) == ((), ('Cz', 'O2'), True)
     compiler = Compiler()
-    compiler.foresee([dataclasses.replace(small.cell(), spec=MODELS['simpleconv_time_agg'])])
+    compiler.foresee([dataclasses.replace(small.cell(), model=MODELS['simpleconv_time_agg'])])
     compiler.close()
     assert not compiler._made
