@@ -104,7 +104,7 @@ def test_what_a_page_shows_works(page, house):
 def test_weights_travel_as_the_page_shows(house, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     made = runpy.run_path(str(house / 'transfer.py'))
-    assert made['found']['penultimate'].shape == (3, 16, 7)
+    assert made['found']['penultimate'].shape == (3, 16, 15)
 
 
 def test_the_place_to_fetch_from_is_of_its_type(tmp_path):
