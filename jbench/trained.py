@@ -105,13 +105,19 @@ class TrainedModel:
                 (np.arange(k * size) < len(part)).reshape(k, size),
                 np.zeros((k, size), np.int64),
                 n,
-                {},
+                {name: np.ones((k, size, *shapes[name].shape[3:]), bool) for name in shapes if name == 'channel_mask'},
             )
 
     def _test_windows(self) -> Loader:
         """The test windows of the prepared set that the result was made from."""
         data = prepared_set.open_set(_prepared(self.path, self.result, self.cell), self.cell.task)
-        loader = Loader(few_windows(data) if self.cell.debug else data, ('test',), self.cell.task.recipe.batch_size)
+        masked = 'channel_mask' in self.spec.asks
+        loader = Loader(
+            few_windows(data) if self.cell.debug else data,
+            ('test',),
+            self.cell.task.recipe.batch_size,
+            channel_mask=masked,
+        )
         if not np.array_equal(data.ids[loader.rows], result_file.load_predictions(self.path)['id']):
             made, now = self.result['versions']['jbench'], __version__
             raise RequestError(

@@ -101,6 +101,12 @@ def test_what_a_page_shows_works(page, house):
             assert '6 present, 6 expected' in done.stdout and 'page: jbench-work/check/' in done.stdout
 
 
+def test_weights_travel_as_the_page_shows(house, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    made = runpy.run_path(str(house / 'transfer.py'))
+    assert made['found']['penultimate'].shape == (3, 16, 15)
+
+
 def test_the_place_to_fetch_from_is_of_its_type(tmp_path):
     (block,) = (b for b in blocks('add_a_dataset') if b.text.startswith('download = '))
     (tmp_path / 'fact.py').write_text(f'from jbench.spec import Download\n{block.text}')

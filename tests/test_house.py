@@ -135,7 +135,7 @@ def test_every_model_can_be_made(model):
         variables = jax.eval_shape(made.init, jax.random.key(0))
         batch = {'x': jnp.zeros((2, c, t)), 'y': jnp.zeros(2, int), 'mask': jnp.ones(2, bool)}
         batch['id'] = jnp.arange(2)
-        logits, _ = jax.eval_shape(lambda v: made.apply(v, batch, train=False, key=None), variables)
+        logits, *_ = jax.eval_shape(lambda v: made.apply(v, batch, train=False, key=None), variables)
         assert logits.shape == ((2, 2, 3) if frames else (2, 3))
 
 

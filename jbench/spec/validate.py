@@ -19,6 +19,7 @@ RANGES = (  # (path, least, greatest) of numbers that mean something
     ('window.trim.longest', 0, math.inf),
     ('signal.sfreq', TINY, 100_000),
     ('signal.clamp', TINY, math.inf),
+    ('signal.factor', TINY, math.inf),
     ('signal.crop.start', 0, math.inf),
     ('signal.crop.skip', 0, math.inf),
     ('signal.crop.longest', TINY, math.inf),
@@ -54,6 +55,9 @@ def check(task: Task) -> None:
             raise RequestError(f'--set {path}: {value!r} must be {least}{at_most}')
     if any(f <= 0 for f in task.signal.notch):
         raise RequestError(f'--set signal.notch: {task.signal.notch!r} must be above 0')
+    for pattern, factor in task.recipe.trainable:
+        if not 0 <= factor < math.inf:
+            raise RequestError(f'--set recipe.trainable: the factor of {pattern!r}, {factor!r}, must be at least 0')
     if not isinstance(task.split, Predefined) and task.split.valid + task.split.test >= 1:
         raise RequestError(
             f'--set split.valid, split.test: {task.split.valid!r} and {task.split.test!r} leave no rest to train on'

@@ -102,7 +102,10 @@ def chunk_shapes(
     tail, dtype = losses.TAUGHT[recipe.loss](n_out, length)
     y = shape((*rows, *tail), dtype)
     x = shape((*rows, signal.n_chans, signal.n_times), jnp.float32)
-    return {'x': x, 'y': y, 'mask': shape(rows, jnp.bool_)}, rows
+    chunk = {'x': x, 'y': y, 'mask': shape(rows, jnp.bool_)}
+    if signal.channel_mask:
+        chunk['channel_mask'] = shape((*rows, signal.n_chans), jnp.bool_)
+    return chunk, rows
 
 
 def _train_chunk(state: State, chunk: dict[str, jax.Array], n: jax.Array, *, step: Callable) -> tuple[State, Any]:

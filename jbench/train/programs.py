@@ -113,31 +113,34 @@ class Compiler:
             self._thread.join()
 
 
-def asked_signal(model: ModelSpec, signal: Signal) -> Signal:
-    """What a network is told of a signal: with positions if it asks for them, and no names, which change no program."""
-    return dataclasses.replace(_placed(model, signal), ch_names=())
-
-
 def expected(cell: Cell) -> tuple[Signal, int] | None:
     """Signal and number of outputs of a network as far as the specs alone tell; None: the data will."""
     known = cell.model.kind == 'network' and _foreseeable(cell)
     return (_expected_signal(cell), len(cell.dataset.event_id)) if known else None
 
 
-def _placed(model: ModelSpec, signal: Signal) -> Signal:
-    """The signal with the positions of its channels where a network asks for them; MNE is imported only then."""
-    if 'positions' not in model.asks:
-        return signal
-    from jbench.data.electrodes import positions
+def asked_signal(model: ModelSpec, signal: Signal) -> Signal:
+    """The signal as a network is built for it: of names, positions and mask of the channels what it asks for, so that
+    nothing else changes its program. MNE is imported only for positions."""
+    names, known, asks = signal.ch_names, signal.positions, model.asks
+    if 'positions' in asks and not known:
+        from jbench.data.electrodes import positions
 
-    return dataclasses.replace(signal, positions=positions(signal.ch_names))
+        known = positions(names)
+    return dataclasses.replace(
+        signal,
+        ch_names=names if 'ch_names' in asks else (),
+        positions=known if 'positions' in asks else (),
+        channel_mask='channel_mask' in asks,
+    )
 
 
 def _foreseeable(cell: Cell) -> bool:
     """Whether channels and classes are known before the data: all electrodes, one class for each code of an event."""
     codes = cell.task.target == Classes(field='code') and bool(cell.dataset.event_id)
     electrodes = cell.task.signal.picks == ('eeg',)
-    return codes and electrodes and not cell.model.asks  # names come with the data
+    by_name = {'ch_names', 'positions'} & set(cell.model.asks)  # names come with the data
+    return codes and electrodes and not by_name
 
 
 def _expected_signal(cell: Cell) -> Signal:

@@ -18,7 +18,7 @@ from jbench.models import factory
 from jbench.models.baselines.estimator import Labelled, Training
 from jbench.spec.cell import Cell
 from jbench.spec.errors import RequestError
-from jbench.train import fit, optim, parallel
+from jbench.train import fit, optim, parallel, trainable
 from jbench.train.programs import Compiler, asked_signal, build
 from jbench.version import __version__
 
@@ -42,8 +42,10 @@ def train_network(
 ) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield (seed, outcome) of each trained seed."""
     recipe, name = cell.task.recipe, cell.title
-    valid, test = (loader.Loader(data, (s,), recipe.batch_size) for s in ('valid', 'test'))
-    train = loader.Loader(data, ('train',), recipe.batch_size, weigh=sampling.SAMPLERS[recipe.sampler])
+    masked = 'channel_mask' in cell.model.asks
+    valid, test = (loader.Loader(data, (s,), recipe.batch_size, channel_mask=masked) for s in ('valid', 'test'))
+    weigh = sampling.SAMPLERS[recipe.sampler]
+    train = loader.Loader(data, ('train',), recipe.batch_size, weigh=weigh, channel_mask=masked)
     began = time.monotonic()
     programs = compiler.get(cell.model, data.signal, data.n_out, recipe, data.length)
     compiled = time.monotonic() - began
@@ -72,7 +74,10 @@ def train_network(
         if not np.isfinite(outputs).all():
             yield seed, {'failed': 'outputs on the test part are not finite'}
             continue
-        total = sum(a.size for a in jax.tree.leaves(start['params']))
+        total, learnt = (
+            sum(a.size for a in jax.tree.leaves(tree))
+            for tree in (start['params'], trainable.divide(start['params'], recipe.trainable)[0])
+        )
         yield (
             seed,
             {
@@ -81,7 +86,7 @@ def train_network(
                 'variables': fitted.variables,  # which were tested
                 'history': fitted.history,
                 'resumed_at': fitted.resumed_at,
-                'n_parameters': {'total': total, 'trainable': total},
+                'n_parameters': {'total': total, 'trainable': learnt},
                 'timings': {
                     'compile': compiled,
                     'fit': fitted.seconds,

@@ -135,7 +135,7 @@ def test_what_a_network_cannot_read_is_refused(name: str) -> None:
         assert [part for part in parts if part not in str(caught.value)] == []
     model = build(name, (chans, times, 1))
     for train in (True, False):
-        logits, state = outputs(model, (chans, times), train)
+        logits, state, _ = outputs(model, (chans, times), train)
         assert logits == jax.ShapeDtypeStruct((2, 1), jnp.float32)
         assert state == jax.eval_shape(model.init, jax.random.key(0))['batch_stats']
     with pytest.raises(AssertionError, match=str(times + 1)):
@@ -143,7 +143,7 @@ def test_what_a_network_cannot_read_is_refused(name: str) -> None:
 
 
 def outputs(model: Model, window: tuple[int, int], train: bool) -> Any:
-    """Shapes and types of the logits and the new state."""
+    """Shapes and types of the logits, the new state and the features."""
     batch = {'x': jax.ShapeDtypeStruct((2, *window), jnp.float32), 'mask': jax.ShapeDtypeStruct((2,), bool)}
     return jax.eval_shape(
         lambda key, batch: model.apply(model.init(key), batch, train=train, key=key), jax.random.key(0), batch
@@ -155,7 +155,7 @@ def check_evaluation(name: str, shape: Shape, rtol: float) -> None:
     model = build(name, shape)
     evaluate = compiled(lambda variables, batch: model.apply(variables, batch, train=False, key=None))
     variables, (batch, _) = lively(name, model), windows(shape, weights.EVAL_ROWS)
-    logits, state = evaluate(variables, batch)
+    logits, state, _ = evaluate(variables, batch)
     assert logits.dtype == batch['x'].dtype
     close(logits, recorded(name)[f'eval/{tag(shape)}'], rtol, f'{name} {shape}')
     jax.tree.map(np.testing.assert_array_equal, state, variables['batch_stats'])
@@ -176,7 +176,7 @@ def compiled_step(name: str, shape: Shape) -> tuple[Model, Callable[..., dict[st
 
     def step(variables: Variables, batch: dict[str, Any], y: np.ndarray) -> dict[str, Any]:
         def mean_loss(params: Any) -> Any:
-            logits, state = model.apply(variables | {'params': params}, batch, train=True, key=None)
+            logits, state, _ = model.apply(variables | {'params': params}, batch, train=True, key=None)
             losses = -jax.nn.log_softmax(logits)[jnp.arange(len(y)), y]
             return jnp.where(batch['mask'], losses, 0).sum() / batch['mask'].sum(), (logits, state)
 

@@ -351,6 +351,7 @@ def test_the_fields_of_a_part_that_is_there_are_options_and_so_is_its_absence():
         ('signal.baseline', '0.2,0.2', 'must be two ascending numbers'),
         ('signal.notch', '0', 'must be above 0'),
         ('signal.sfreq', '0', '--set signal.sfreq: 0.0 must be above 0'),
+        ('signal.factor', '0', '--set signal.factor: 0.0 must be above 0'),
         ('window.duration', '-1', 'must be above 0'),
         ('window.stride', '0', 'must be above 0'),
         ('window.last', 'x', "--set window.last: 'x' is not a valid float"),

@@ -44,10 +44,11 @@ class PreparedSet:
     scaled: bool = False  # values are learnt centred and scaled by the training part
     groups: np.ndarray | None = None  # [N] text: what is to be retrieved
     vectors: np.ndarray | None = None  # f32 [stimuli, D], scaled where the task says so
+    factor: float = 1.0  # of windows, before the clamp: signal.factor
 
     def shards(self, clamp: float | None) -> Shards:
         """Its windows as they are read, clamped if a clamp is given."""
-        return Shards(self.folder, self.manifest, clamp, self.scale)
+        return Shards(self.folder, self.manifest, clamp, self.scale, self.factor)
 
     def rows(self, *names: str) -> np.ndarray:
         """Window numbers of the named splits, one after the other, each in canonical order."""
@@ -171,6 +172,7 @@ def open_set(folder: Path, task: Task, *, verified: bool = True) -> PreparedSet:
         tuple(warnings),
         scale_by_training_part(folder, manifest, split, signal.n_times) if task.signal.scaler == 'train' else None,
         **_taught(folder, task, encoded, y[split == 'train'], counted),
+        factor=task.signal.factor,
     )
 
 

@@ -89,7 +89,11 @@ def test_stacked_windows_equal_one_after_the_other(train: bool) -> None:
         variables['batch_stats'] = jax.tree.map(lambda v: v + 0.4, variables['batch_stats'])
 
         def batched(variables: Any) -> Any:
-            return value_and_grad(lambda v: stacked.apply(v, h, mask, None, mutable=['batch_stats']), variables)
+            def both(v: Any) -> Any:
+                (logits, _), new = stacked.apply(v, h, mask, None, mutable=['batch_stats'])
+                return logits, new
+
+            return value_and_grad(both, variables)
 
         def looped(variables: Any) -> Any:
             def each(v: Any) -> Any:

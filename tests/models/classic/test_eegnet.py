@@ -97,7 +97,7 @@ def value_and_grad(apply: Callable[..., Any], **kw: Any) -> Callable[[Variables,
     @jax.jit
     def compute(variables: Variables, batch: Batch, y: np.ndarray) -> Any:
         def loss(params: Any) -> Any:
-            logits, state = apply({**variables, 'params': params}, batch, train=True, **kw)
+            logits, state, *_ = apply({**variables, 'params': params}, batch, train=True, **kw)
             weight = batch['mask'].astype(logits.dtype)
             losses = -jax.nn.log_softmax(logits)[jnp.arange(len(y)), y] * weight
             return losses.sum() / weight.sum(), (logits, state)
@@ -244,9 +244,9 @@ def test_jit_traces_once_and_changes_nothing() -> None:
 def test_order_of_the_batch_does_not_matter(train: bool) -> None:
     (model, apply), rng = small_model(), np.random.default_rng(4)
     variables, x, order = lively(model), rng.standard_normal((4, 3, 120)).astype(np.float32), np.array([2, 0, 3, 1])
-    logits, state = apply(variables, batch_of(x), train=train, key=None)
-    moved, same = apply(variables, batch_of(x[order]), train=train, key=None)
-    close((moved, same), (logits[order], state), 1e-5)
+    logits, state, features = apply(variables, batch_of(x), train=train, key=None)
+    expected = logits[order], state, {name: a[order] for name, a in features.items()}
+    close(tuple(apply(variables, batch_of(x[order]), train=train, key=None)), expected, 1e-5)
 
 
 def test_dropout_keeps_the_mean_and_channels_whole() -> None:

@@ -82,7 +82,7 @@ def test_equals_the_literal_network() -> None:
 
         def outcome(params: Any, train: bool, plain: bool) -> Any:
             v = variables | {'params': params}
-            logits, state = literal(v, batch, train) if plain else model.apply(v, batch, train=train, key=None)
+            logits, state, *_ = literal(v, batch, train) if plain else model.apply(v, batch, train=train, key=None)
             return jnp.sin(logits[valid]).sum(), (logits[valid], state)
 
         both = jax.value_and_grad(outcome, has_aux=True)
@@ -174,7 +174,7 @@ def test_devices_compute_one_batch() -> None:
 
     def run(model: Model, batch: Batch) -> Any:
         def loss(params: Any) -> Any:
-            logits, state = model.apply(variables | {'params': params}, batch, train=True, key=key)
+            logits, state, _ = model.apply(variables | {'params': params}, batch, train=True, key=key)
             return jnp.sin(logits).sum(), (logits, state)
 
         return jax.grad(loss, has_aux=True)(variables['params'])
