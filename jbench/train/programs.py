@@ -49,7 +49,7 @@ class Compiler:
         foreseen: bool = False,
     ) -> parallel.Programs:
         """The programs, compiled now if they were not foreseen; `length` is that of a sequence of keys."""
-        signal = dataclasses.replace(_placed(model, signal), ch_names=())  # names do not change a program
+        signal = asked_signal(model, signal)
         default = Recipe()  # these are not in the program but in the state that it carries, or outside of it
         free = {f: getattr(default, f) for f in ('lr', 'warmup', 'max_epochs', 'patience', 'class_weights', 'sampler')}
         key = (model.target, signal, n_out, length, dataclasses.replace(recipe, **free))
@@ -111,6 +111,17 @@ class Compiler:
         self._closed = True
         if self._thread is not None:
             self._thread.join()
+
+
+def asked_signal(model: ModelSpec, signal: Signal) -> Signal:
+    """What a network is told of a signal: with positions if it asks for them, and no names, which change no program."""
+    return dataclasses.replace(_placed(model, signal), ch_names=())
+
+
+def expected(cell: Cell) -> tuple[Signal, int] | None:
+    """Signal and number of outputs of a network as far as the specs alone tell; None: the data will."""
+    known = cell.model.kind == 'network' and _foreseeable(cell)
+    return (_expected_signal(cell), len(cell.dataset.event_id)) if known else None
 
 
 def _placed(model: ModelSpec, signal: Signal) -> Signal:

@@ -19,7 +19,7 @@ from jbench.models.baselines.estimator import Labelled, Training
 from jbench.spec.cell import Cell
 from jbench.spec.errors import RequestError
 from jbench.train import fit, optim, parallel
-from jbench.train.programs import Compiler
+from jbench.train.programs import Compiler, asked_signal, build
 from jbench.version import __version__
 
 DEBUG_WINDOWS = 256  # of each split, with --debug
@@ -49,6 +49,8 @@ def train_network(
     compiled = time.monotonic() - began
     steps = loader.n_batches(len(train), recipe.batch_size) * recipe.max_epochs
     tx = optim.adamw(recipe, steps)
+    asked = asked_signal(cell.model, data.signal)
+    network = build(cell.model, asked, data.n_out, recipe.published, data.length > 0)
     for seed in seeds:
         start = parallel.new_state(programs.draw(np.uint32(seed)), tx, fit.loss_weights(recipe, train))
         watch = _watch(cell, data, seed, name, context)
@@ -57,7 +59,7 @@ def train_network(
             if cell.model.trained:
                 fitted = fit.fit(programs, start, train, valid, recipe, fit.monitor_of(cell.task), watch)
             else:
-                fitted = fit.Fitted(fit.warm_batch_stats(programs, start, train), [], -1, time.monotonic() - began, 0)
+                fitted = fit.Fitted(fit.warm_batch_stats(programs, start, train), [], -1, time.monotonic() - began, [])
         except fit.NonFinite as error:
             yield seed, {'failed': str(error)}
             continue
@@ -75,8 +77,10 @@ def train_network(
             seed,
             {
                 'predictions': data.predictions(test.rows, outputs) | {'y': test.y},
+                'network': network,
+                'variables': fitted.variables,  # which were tested
                 'history': fitted.history,
-                'resumes': fitted.resumes,
+                'resumed_at': fitted.resumed_at,
                 'n_parameters': {'total': total, 'trainable': total},
                 'timings': {
                     'compile': compiled,

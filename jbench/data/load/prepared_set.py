@@ -86,6 +86,11 @@ class PreparedSet:
         """What a result keeps of the answers to some windows."""
         return {'id': self.ids[rows], 'outputs': outputs, 'y': self.y[rows], **self.about(rows)}
 
+    @property
+    def scaling(self) -> dict[str, Any] | None:
+        """`mean` and `sd` [K] by which values are learnt; None where they are learnt as they are."""
+        return dict(zip(('mean', 'sd'), self._scaling, strict=True)) if self.scaled else None
+
     @functools.cached_property
     def _scaling(self) -> tuple[np.ndarray, np.ndarray]:
         return targets.scaling(self.y[self.rows('train')])
@@ -125,9 +130,11 @@ def digest(folder: Path) -> str:
     return found[:16] if len(found) == 64 else spec_hash(found)
 
 
-def open_set(folder: Path, task: Task) -> PreparedSet:
-    """Read manifest and index, encode the targets and assign the splits of a task. Raises RequestError if damaged."""
-    _verify_once(folder, files.sha256_file(folder / 'manifest.json') if (folder / 'manifest.json').exists() else '')
+def open_set(folder: Path, task: Task, *, verified: bool = True) -> PreparedSet:
+    """Read manifest and index, encode the targets and assign the splits of a task; `verified`: every file is compared
+    with its digest before, once. Raises RequestError if damaged."""
+    if verified:
+        _verify_once(folder, files.sha256_file(folder / 'manifest.json') if (folder / 'manifest.json').exists() else '')
     manifest = files.read_json(folder / 'manifest.json')
     index = files.read_npz(folder / 'index.npz')
     events = {k[len('event.') :]: v for k, v in index.items() if k.startswith('event.')}
