@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from jbench import targets
 from jbench.data.load import prepared_set
 from jbench.data.load.loader import Chunk, Loader, n_batches
 from jbench.data.prepare import build_set
@@ -72,8 +73,7 @@ class TrainedModel:
         return self._outputs(self._chunks(x), len(x))
 
     def _outputs(self, chunks: Iterator[Chunk], n: int) -> np.ndarray:
-        kind, scaling = self.cell.task.target.kind, self.result['scaling']
-        found = parallel.outputs(self._program, self.variables, chunks, n, kind=kind)
+        found, scaling = parallel.outputs(self._program, self.variables, chunks, n), self.result['scaling']
         if scaling is None:
             return found
         return (found * np.array(scaling['sd']) + np.array(scaling['mean'])).astype(np.float32)
@@ -82,7 +82,7 @@ class TrainedModel:
     def _shape(self) -> tuple[Recipe, Signal, int, int]:
         """What programs are compiled for."""
         task = self.cell.task
-        length = task.target.length if task.target.kind == 'keystrokes' else 0
+        length = getattr(task.target, 'length', 0)
         return task.recipe, programs.asked_signal(self.spec, self.signal), self.result['n_out'], length
 
     @property
@@ -145,7 +145,7 @@ def load_model(path: str | os.PathLike[str], *, model: str | None = None) -> Tra
     kept = _kept(path, result, cell)
     spec = _known(path, cell.model, model)
     signal = from_json(Signal, result['signal'], f'{path}: signal')
-    asked, frames = programs.asked_signal(spec, signal), cell.task.target.kind == 'keystrokes'
+    asked, frames = programs.asked_signal(spec, signal), targets.of(cell.task.target.kind).frames
     network = programs.build(spec, asked, result['n_out'], cell.task.recipe.published, frames)
     variables = weights.load(weights.place(path), network, kept)
     return TrainedModel(path, result, cell, spec, signal, tuple(result['classes']), network, variables)

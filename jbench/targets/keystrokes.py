@@ -75,11 +75,6 @@ def dummy(y_fit: np.ndarray, n: int, n_out: int | None, vectors: np.ndarray | No
     return np.tile(keystrokes.encode(np.full(max(often, 1), modal)), (n, 1)).astype(np.float64)
 
 
-def stored(outputs: np.ndarray) -> np.ndarray:
-    """The best path f32 [N, frames] of outputs [N, frames, n_out]."""
-    return keystrokes.path(outputs) if outputs.ndim == 3 else outputs
-
-
 def counts(y: np.ndarray, names: Sequence[str], train: np.ndarray) -> Counts:
     """How many keys were pressed."""
     return {'keys': lambda part: int((y[part] >= 0).sum())}
@@ -101,7 +96,6 @@ KEYSTROKES = Kind(
     evaluate,
     per_subject,
     dummy,
-    stored=stored,
     frames=True,
     counts=counts,
     shares=shares,

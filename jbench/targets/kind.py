@@ -27,10 +27,6 @@ class Encoded(NamedTuple):
     groups: tuple[str, ...] = ()  # of each window: what is to be retrieved (embedding)
 
 
-def _as_it_is(outputs: np.ndarray) -> np.ndarray:
-    return outputs
-
-
 def _targets(y: np.ndarray, about: About) -> np.ndarray:
     return y
 
@@ -71,7 +67,6 @@ class Kind(NamedTuple):
     together: bool = False  # triggers may start together: what they say is not the target
     # ---- learning ----
     class_weights: Callable[[np.ndarray, int | None], np.ndarray] | None = None  # (y, n_out) -> f32 [n_out]
-    stored: Callable[[np.ndarray], np.ndarray] = _as_it_is  # what is kept of a network's outputs [N, (frames,) n_out]
     sklearn_y: Callable[[np.ndarray, About], np.ndarray] = _targets  # what an estimator of scikit-learn is fitted to
     # (fitted estimator, features, n_out) -> its outputs f64 [N, n_out]
     sklearn_outputs: Callable[[Any, np.ndarray, int], np.ndarray] = _predicted

@@ -15,8 +15,8 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from jbench import targets
 from jbench.data.load.loader import Chunk, Loader, chunk_batches
+from jbench.metrics import keystrokes
 from jbench.models.model import Model
 from jbench.spec.errors import RequestError
 from jbench.spec.model import Signal
@@ -154,8 +154,7 @@ def predict(programs: Programs, variables: Any, loader: Loader, check: Callable[
     order; of keystrokes the best path f32 [N, frames] (metrics/keystrokes.py)."""
     if not len(loader):
         return np.zeros((0, loader.prepared.n_out), np.float32)
-    kind, chunks = loader.prepared.kind, loader.chunks()
-    return loader.prepared.unscaled(outputs(programs.predict, variables, chunks, len(loader), kind=kind, check=check))
+    return loader.prepared.unscaled(outputs(programs.predict, variables, loader.chunks(), len(loader), check))
 
 
 def outputs(
@@ -163,16 +162,14 @@ def outputs(
     variables: Any,
     chunks: Iterable[Chunk],
     n: int,
-    *,
-    kind: str,
     check: Callable[[], None] = lambda: None,
 ) -> np.ndarray:
     """Outputs f32 [n, n_out] of a network for the first n rows of chunks, as it learnt them (values may be scaled); of
-    keystrokes the best path f32 [n, frames]. `kind` is that of the target."""
-    parts, stored = [], targets.of(kind).stored
+    keystrokes the best path f32 [n, frames]."""
+    parts = []
     for chunk in chunks:
         check()
         out = np.asarray(program(variables, shard(chunk), np.int32(chunk.n)))
         out = out.reshape(-1, *out.shape[2:])
-        parts.append(stored(out))
+        parts.append(keystrokes.path(out) if out.ndim == 3 else out)
     return np.concatenate(parts)[:n]  # what fills the last batch lies at the end
