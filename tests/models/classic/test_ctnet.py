@@ -79,8 +79,8 @@ def test_spatial_first_equals_the_literal_order(n_taps: int, pad: tuple[int, int
         x = rng.standard_normal((5, 4, t)) + 3 * rng.standard_normal((5, 1, 1)) + 2
         batch = {'x': jnp.asarray(x), 'mask': jnp.asarray([True, True, False, True, True])}
         fast, literal = Front(n_taps, pad, True), Front(n_taps, pad, False)
-        variables = literal.init(jax.random.key(0), batch, train=False)
-        variables = jax.tree.map(lambda v: v + jnp.asarray(rng.uniform(0, 0.5, v.shape)), variables)
+        variables = compiled(lambda key: literal.init(key, batch, train=False))(jax.random.key(0))
+        variables = jax.tree.map(lambda v: np.asarray(v) + rng.uniform(0, 0.5, v.shape), variables)
 
         def both(front: Front) -> Any:
             def run(variables: Any) -> Any:
@@ -104,7 +104,7 @@ def test_elu_mean_equals_its_parts(t: int, width: int) -> None:
             return nn.elu(x)[..., : n * width].reshape(2, 3, n, width).mean(-1)
 
         found, wanted = (
-            value_and_grad(lambda v, f=f: (f(v['params']), ()), {'params': x})
+            compiled(lambda x, f=f: value_and_grad(lambda v: (f(v['params']), ()), {'params': x}))(x)
             for f in (lambda x: filters.elu_mean(x, width), literal)
         )
         close(found, wanted, 1e-14)
@@ -120,7 +120,7 @@ def test_positions_beyond_the_tokens_are_dead() -> None:
     ]
     model = ctnet(Signal(n_chans=2, n_times=150, sfreq=120.0), 2)
     batch = {'x': jnp.asarray(np.random.default_rng(0).standard_normal((4, 2, 150))), 'mask': jnp.ones(4, bool)}
-    variables = model.init(jax.random.key(0))
+    variables = compiled(model.init)(jax.random.key(0))
 
     @compiled
     def logits(position: jax.Array) -> jax.Array:
