@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +16,10 @@ ROOT = Path(__file__).resolve().parent.parent
 # Programs of tests run once or twice: without LLVM's optimisation they are there in three quarters of the time. So here
 # and in the processes that tests start; .ci/run sets XLA_FLAGS for the slow tests, and these run what users run.
 os.environ.setdefault('XLA_FLAGS', '--xla_backend_optimization_level=0')
+
+
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # in the background of a shell: processes of tests inherit it
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope='session')

@@ -92,18 +92,18 @@ DISKS = {  # too small for what the stage writes there
 
 
 @pytest.mark.skipif(not CAN_MOUNT, reason='no small disk can be mounted here')
-def test_a_full_disk_is_named_and_a_rerun_with_space_ends_alike(undisturbed, tmp_path):
+def test_a_full_disk_is_named_and_a_rerun_with_space_ends_alike(undisturbed, workdir):
     for stage, (disks, path) in DISKS.items():
-        status, err = finish(start(tmp_path, disks=disks, save_every=SAVES))
+        status, err = finish(start(workdir, disks=disks, save_every=SAVES))
         assert status == 2, f'{stage}: {err}'
         (line,) = (line for line in err.splitlines() if line.startswith('jbench: cannot write'))
         assert path.split('/')[1] in line and 'bytes needed' in line and FULL in line, f'{stage}: {err}'
         assert 'Traceback' not in err and 'Warning' not in err, f'{stage}: {err}'
         assert err.count('compiled programs are not kept') == ('xla' in disks), f'{stage}: {err}'
-        whole(tmp_path)
-    status, err = finish(start(tmp_path))
+        whole(workdir)
+    status, err = finish(start(workdir))
     assert status == 0, err
-    assert outcome(tmp_path) == outcome(undisturbed)
+    assert outcome(workdir) == outcome(undisturbed)
 
 
 @pytest.mark.parametrize('n', [4, pytest.param(8, marks=pytest.mark.slow)])

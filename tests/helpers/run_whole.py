@@ -115,6 +115,7 @@ def main(how: str, argv: list[str]) -> None:
     from jbench.cli import arguments, environment
     from jbench.plan import select
 
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell that starts us in the background ignores it
     environment.environment(arguments.parse(argv))  # what jax reads when it is imported, which is now
     from serve import redirected
 

@@ -17,7 +17,6 @@ import pytest
 import small
 from places import ROOT
 
-PATHS = os.pathsep.join(str(p) for p in (ROOT, ROOT / 'tests' / 'models'))  # of test_networks, which it runs
 SCRIPT = ROOT / 'tests' / 'helpers' / 'devices.py'
 
 
@@ -31,7 +30,7 @@ def environment(n_devices: int, **more: str) -> dict[str, str]:
     """n simulated devices; the pool of threads holds one for each, or collectives could wait for ever. Programs are not
     optimised: they are there in half the time."""
     flags = f'--xla_force_host_platform_device_count={n_devices} --xla_backend_optimization_level=0'
-    return {**os.environ, 'XLA_FLAGS': flags, 'NPROC': '8', 'JAX_PLATFORMS': 'cpu', 'PYTHONPATH': PATHS, **more}
+    return {**os.environ, 'XLA_FLAGS': flags, 'NPROC': '8', 'JAX_PLATFORMS': 'cpu', 'PYTHONPATH': str(ROOT), **more}
 
 
 def processes(n: int, port: int) -> list[dict[str, str]]:

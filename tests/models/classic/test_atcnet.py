@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from test_ctnet import close, compiled, value_and_grad
+from gradients import close, compiled, value_and_grad
 
 from jbench.models.classic import atcnet
 from jbench.models.classic.atcnet import DILATIONS, MAX_NORM, WIDTH, _Window, sizes

@@ -8,8 +8,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from gradients import close, compiled, value_and_grad
 from jax import lax
-from test_ctnet import close, compiled, value_and_grad
 
 from jbench.models.classic import eegnex
 from jbench.models.classic.eegnex import FIRST, PAD, SECOND, TAPS
