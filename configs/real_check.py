@@ -30,7 +30,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jbench.cli import arguments, environment
+from jbench.cli import environment
 from jbench.metrics import uncertainty
 from jbench.metrics.score import evaluate, headline
 from jbench.plan import select
@@ -358,9 +358,7 @@ def main(argv: list[str] | None = None) -> int:
             if not any(word in name for name in names):
                 raise unknown('set', word, names)
         models = select.select_models(args.models, args.device)
-        environment.environment(
-            arguments.parse(['--task=open_sets', f'--workdir={args.workdir}', f'--device={args.device}'])
-        )
+        environment.environment(args.workdir, args.device, False)
         return check_all(args, [n for n in names if any(w in n for w in words)], models)
     except RequestError as error:
         print(f'real_check: {error}', file=sys.stderr)

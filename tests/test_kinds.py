@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 
 import answers
@@ -125,8 +124,7 @@ def test_other_embeddings_are_other_data(context):
     cell = answers.cell('words', recipe__max_epochs=2)
     result, _ = run(cell, context)
     assert run(cell, context)[0] == result, 'finished'
-    asked = argparse.Namespace(data_dir=None, workdir=context.workdir, seeds=[33], if_exists='resume')
-    assert catalogue._plan_cell(cell, asked)['finished'] == [33], 'a plan knows that'
+    assert catalogue.plan_cell(cell, [33], None, context.workdir)['finished'] == [33], 'a plan knows that'
     folder = stages.prepare(cell, context)[0]
     stored = files.read_npz(folder / 'stimuli.npz')
     files.write_atomic(folder / 'stimuli.npz', files.npz_bytes({**stored, 'vectors': stored['vectors'][::-1]}))

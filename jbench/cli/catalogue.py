@@ -5,7 +5,6 @@ Everything here comes from specs, names of files and finished results; a list im
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
 from operator import attrgetter
 from pathlib import Path
@@ -26,15 +25,15 @@ from jbench.tasks.suites import SUITES
 Facts = dict[str, Any]
 
 
-def listing(args: argparse.Namespace) -> str:
-    """All tasks, datasets, models and suites, as text tables or as JSON (`args.format`, `args.data_dir`)."""
+def listing(form: str, data_dir: Path | None = None) -> str:
+    """All tasks, datasets, models and suites, as text tables or as JSON (`form` 'json')."""
     found: dict[str, list[Facts]] = {
         'tasks': [_list_task(name, versions) for name, versions in select.tasks().items()],
-        'datasets': [_list_dataset(d, args.data_dir) for d in sorted(select.datasets().values(), key=_order)],
+        'datasets': [_list_dataset(d, data_dir) for d in sorted(select.datasets().values(), key=_order)],
         'models': [{k: getattr(m, k) for k in ('name', 'family', 'n_parameters')} for m in MODELS.values()],
         'suites': [_list_suite(name) for name in SUITES],
     }
-    if args.format == 'json':
+    if form == 'json':
         return as_json(found)
     disk = {True: 'yes', False: '-', None: 'damaged'}
     tables = (
@@ -86,15 +85,21 @@ def info(name: str, form: str, data_dir: Path | None = None) -> str:
     return as_json(facts) if form == 'json' else folded(facts)
 
 
-def dry_run(cells: Sequence[Cell], args: argparse.Namespace) -> str:
-    """The plan: what each cell stands on, which of its seeds are finished, and what is measured about it so far."""
-    plans = [_plan_cell(cell, args) for cell in cells]
-    if args.format == 'json':
-        return as_json({'workdir': str(args.workdir), 'stages': args.stages, 'cells': plans})
+def dry_run(plans: Sequence[Facts], stages: Sequence[str], workdir: Path, form: str) -> str:
+    """The plan: what each cell stands on, which of its seeds are finished, and what is measured about it so far.
+
+    Args:
+        plans: of `plan_cell`.
+        stages: that would run.
+        workdir: where they would write.
+        form: 'table' or 'json'; the JSON holds each cell as `--cell` takes it.
+    """
+    if form == 'json':
+        return as_json({'workdir': str(workdir), 'stages': list(stages), 'cells': list(plans)})
     todo = sum(len(p['seeds']) - len(p['finished']) for p in plans)
-    head = f'plan: {len(plans)} cells, {todo} seeds to run, stages {listed(args.stages)}, into {args.workdir}'
+    head = f'plan: {len(plans)} cells, {todo} seeds to run, stages {listed(stages)}, into {workdir}'
     words = {'windows': 'not prepared', 'bytes': 'not prepared', 'seconds_to_go': 'not measured', 'finished': 'none'}
-    filled = [{k: words.get(k) if v in (None, []) else v for k, v in p.items()} for p in plans]
+    filled = [{k: words.get(k) if v in (None, []) else v for k, v in p.items() if k != 'config'} for p in plans]
     return '\n\n'.join([head, *map(folded, filled)])
 
 
@@ -197,14 +202,21 @@ def _dataset_facts(dataset: Dataset, data_dir: Path | None) -> Facts:
     return {**facts, 'tasks': _tasks_of(dataset), 'state': _state(dataset.name, data_dir)}
 
 
-def _plan_cell(cell: Cell, args: argparse.Namespace) -> Facts:
-    """One cell: prepared or not, which seeds are finished, and how long the others take if they take as long."""
+def plan_cell(cell: Cell, seeds: Sequence[int], data_dir: Path | None, workdir: Path, *, again: bool = False) -> Facts:
+    """One cell: prepared or not, which seeds are finished, and how long the others take if they take as long.
+
+    Args:
+        cell: what would run.
+        seeds: of the model.
+        data_dir, workdir: where recordings and results lie.
+        again: finished seeds run again, too.
+    """
     from jbench import files
     from jbench.data.load import prepared_set
     from jbench.data.prepare import build_set
     from jbench.results import result_file
 
-    folder, refs = build_set.locate(cell.task, cell.dataset, args.data_dir, args.workdir)
+    folder, refs = build_set.locate(cell.task, cell.dataset, data_dir, workdir)
     split = {k: v for k, v in to_json(cell.task.split).items() if v is not None}
     facts: Facts = {
         'cell': f'{cell.task.full_name}@{cell.task.version}/{cell.dataset.name} {cell.model.name}',
@@ -213,20 +225,21 @@ def _plan_cell(cell: Cell, args: argparse.Namespace) -> Facts:
         'recordings': len(refs),
         'windows': None,
         'bytes': None,
-        'seeds': list(args.seeds),
+        'seeds': list(seeds),
         'finished': [],
         'seconds_to_go': None,
         'key': cell.key,
+        'config': to_json(cell),
     }
     if folder is None or not build_set.is_ready(folder):
         return facts
     manifest = files.read_json(folder / 'manifest.json')
     facts |= {'recordings': len(manifest['recordings']), 'windows': manifest['n_windows']}
     facts['bytes'] = sum(f['bytes'] for f in manifest['files'].values())
-    digest, home = prepared_set.digest(folder), result_file.result_dir(args.workdir, cell)
-    done = {s: r for s in args.seeds if (r := result_file.finished(home, s, digest)[0]) is not None}
+    digest, home = prepared_set.digest(folder), result_file.result_dir(workdir, cell)
+    done = {s: r for s in seeds if (r := result_file.finished(home, s, digest)[0]) is not None}
     if done:
-        facts['finished'] = [] if args.if_exists == 'overwrite' else list(done)
+        facts['finished'] = [] if again else list(done)
         per_seed = sum(r['timings']['fit'] + r['timings']['test'] for r in done.values()) / len(done)
-        facts['seconds_to_go'] = round(per_seed * (len(args.seeds) - len(facts['finished'])), 1)
+        facts['seconds_to_go'] = round(per_seed * (len(seeds) - len(facts['finished'])), 1)
     return facts

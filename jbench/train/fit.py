@@ -37,7 +37,7 @@ class Fitted(NamedTuple):
     history: list[dict[str, float]]  # an entry per epoch: epoch, train_loss, monitor
     best_epoch: int
     seconds: float
-    resumes: int
+    resumed_at: list[int]  # epochs
 
 
 @dataclass
@@ -52,7 +52,7 @@ class Course:
     best_epoch: int = -1
     wait: int = 0  # epochs without a better monitor
     seconds: float = 0.0
-    resumes: int = 0
+    resumed_at: list[int] = field(default_factory=list)  # the epoch at which each resume began
     history: list[dict[str, float]] = field(default_factory=list)
     machine: dict[str, Any] = field(default_factory=dict)
 
@@ -152,7 +152,7 @@ def fit(
         watch.progress({**course.history[-1], 'best': sign * course.best})
     if course.best_epoch < 0:
         raise NonFinite(f'{metric} on the validation part was never defined')
-    return Fitted(best, course.history, course.best_epoch, before + time.monotonic() - began, course.resumes)
+    return Fitted(best, course.history, course.best_epoch, before + time.monotonic() - began, course.resumed_at)
 
 
 def monitor(valid: Loader, outputs: np.ndarray, metric: str) -> float | None:
@@ -174,7 +174,7 @@ def _begin(start: State, watch: Watch) -> tuple[Course, State, dict[str, Any]]:
             raise RequestError(f'{watch.folder}: not every process can go on from there; give all the same NPROC')
         if found is not None:
             course = Course(**found[1])
-            course.resumes += 1
+            course.resumed_at.append(course.epoch)
             return course, found[0]['now'], found[0]['best']
     return Course(machine=watch.machine), copy(start), copy(best)
 

@@ -57,7 +57,7 @@ def train_network(
             if cell.model.trained:
                 fitted = fit.fit(programs, start, train, valid, recipe, fit.monitor_of(cell.task), watch)
             else:
-                fitted = fit.Fitted(fit.warm_batch_stats(programs, start, train), [], -1, time.monotonic() - began, 0)
+                fitted = fit.Fitted(fit.warm_batch_stats(programs, start, train), [], -1, time.monotonic() - began, [])
         except fit.NonFinite as error:
             yield seed, {'failed': str(error)}
             continue
@@ -76,7 +76,7 @@ def train_network(
             {
                 'predictions': data.predictions(test.rows, outputs) | {'y': test.y},
                 'history': fitted.history,
-                'resumes': fitted.resumes,
+                'resumed_at': fitted.resumed_at,
                 'n_parameters': {'total': total, 'trainable': total},
                 'timings': {
                     'compile': compiled,

@@ -47,6 +47,7 @@ def workdir(tmp_path_factory) -> Iterator[Path]:
     shrink()
     try:
         assert run.main([*BASE, f'--workdir={folder}']) == 0
+        (folder / 'cell.json').write_text(json.dumps(stored(folder)[1]['config']))
         yield folder
     finally:
         select.datasets = datasets
@@ -100,6 +101,7 @@ FLAGS: dict[str, tuple[tuple[str, ...], int, str]] = {  # flag -> (arguments, ex
     '--workdir': (('--task=p3', '--dry_run', '--workdir={tmp}/new'), 0, 'windows        not prepared'),
     '--simulated': (('--task=p3', '--simulated=yes', '--dry_run'), 0, 'asked for by --simulated=yes'),
     '--set': (('--task=p3', '--set', 'split.valid=0.25', '--set=recipe.lr=1', '--dry_run'), 0, 'valid = 0.25'),
+    '--cell': (('--cell={work}/cell.json', '--dry_run'), 0, 'p3@2/SimulatedP3 eegnet'),
     '--config': (('--task=p3', '--config={tmp}/recipe.py', '--dry_run', '--format=json'), 0, 'SimulatedP3'),
     '--if_exists': ((*BASE, '--if_exists=fail'), 2, 'seed33.json exists (--if_exists=fail)'),
     '--list': (('--list',), 0, 'eeg-core-1.0'),
@@ -125,6 +127,30 @@ def test_flag(flag, ask, tmp_path):
     assert answer.status == status, answer
     assert words in answer.out + answer.err
     assert 'Traceback' not in answer.err
+
+
+@pytest.mark.parametrize('flag', ['--task=p3', '--model=dummy', '--set=recipe.lr=1', '--config=x.py', '--debug'])
+def test_a_cell_says_already_what_is_asked(flag, ask):
+    answer = ask('--cell={work}/cell.json', flag)
+    assert answer.status == 2 and f'{flag.partition("=")[0]}: the cell says that already' in answer.err
+
+
+def test_a_cell_as_json_gives_the_same_to_the_last_bit(ask, workdir, tmp_path):
+    """From the plan or from the result, with the same key: there it is finished, elsewhere it is equal."""
+    path, result = stored(workdir)
+    (planned,) = json.loads(ask(*BASE, '--dry_run', '--format=json').out)['cells']
+    assert planned['config'] == result['config'] and planned['key'] == result['key']
+    (tmp_path / 'cell.json').write_text(json.dumps(planned['config']))
+    for file in (tmp_path / 'cell.json', path):
+        assert 'finished before, nothing to compute' in ask(f'--cell={file}', '--seeds=33').err
+    (tmp_path / 'new').mkdir()
+    (tmp_path / 'new' / 'prepared').symlink_to(workdir / 'prepared')
+    assert ask(f'--cell={path}', '--seeds=33', f'--workdir={tmp_path}/new').status == 0
+    other, again = stored(tmp_path / 'new')
+    assert other.relative_to(tmp_path / 'new') == path.relative_to(workdir)
+    assert other.with_suffix('.npz').read_bytes() == path.with_suffix('.npz').read_bytes()
+    differs = {k for k in result if result[k] != again[k]}
+    assert differs <= {'timings', 'memory', 'sha256'}
 
 
 def test_environment_names_the_folders(monkeypatch, tmp_path):
@@ -171,6 +197,11 @@ WRONG = {
     'negative seed': (('--task=p3', '--seeds=-1'), 'expected different integers from 0 to 2^32 - 1'),
     'choice': (('--task=p3', '--if_exists=delete'), "invalid choice: 'delete'"),
     'data folder': (('--task=p3', '--data_dir={tmp}/absent'), '/absent: no such folder'),
+    'cell': (('--cell={tmp}/absent.json',), '/absent.json: no such file; expected a cell, as --dry_run'),
+    'cell that is no JSON': (
+        ('--cell={tmp}/recipe.py',),
+        '/recipe.py: line 1, column 1: Expecting value; expected a cell',
+    ),
     'config': (('--task=p3', '--config={tmp}/absent.py'), '/absent.py: no such file; see configs/'),
     'named dataset absent': (('--task=ssvep/Kalunga2016Online',), '<data_dir>/Kalunga2016Online holds no recording'),
     'named dataset absent, where': (

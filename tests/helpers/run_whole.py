@@ -23,7 +23,7 @@ FLAGS = [
     *('--task=p3', '--model=eegnet', '--seeds=33', '--set=recipe.max_epochs=6', '--set=recipe.patience=6'),
     '--format=json',
 ]
-TIMES = ('timings', 'memory', 'resumes', 'sha256')  # what may differ between an undisturbed run and a resumed one
+TIMES = ('timings', 'memory', 'resumed_at', 'sha256')  # what may differ between an undisturbed run and a resumed one
 N_SUBJECTS = 6
 SERVED = 'Zyma2019Electroencephalograms'
 FROM_THE_NETWORK = [  # every stage: six recordings are fetched, prepared, trained on, tested
@@ -116,7 +116,8 @@ def main(how: str, argv: list[str]) -> None:
     from jbench.plan import select
 
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell that starts us in the background ignores it
-    environment.environment(arguments.parse(argv))  # what jax reads when it is imported, which is now
+    args = arguments.parse(argv)
+    environment.environment(args.workdir, args.device, args.distributed)  # what jax reads at its import, now
     from serve import redirected
 
     from jbench.data.load import loader

@@ -152,7 +152,7 @@ def test_the_whole_command_on_two_processes(tmp_path):
     assert time.monotonic() - began < 30 and 'Traceback' not in found[0][2] + found[1][2]
     assert list(stopped.glob('checkpoints/*/seed33/*/sha256.json'))
     assert [status for status, _, _ in end(whole(stopped, 2))] == [0, 0]
-    assert outcome(stopped, 'eegnet')[0]['resumes'] == 1
+    assert len(outcome(stopped, 'eegnet')[0]['resumed_at']) == 1
     assert outcome(stopped, 'eegnet')[1] == outcome(two, 'eegnet')[1]
     assert [status for status, _, _ in end(whole(two, 2))] == [0, 0], 'finished before'
     assert [status for status, _, _ in end(whole(two, 2, '--if_exists=fail'))] == [2, 2], 'refused by the first'

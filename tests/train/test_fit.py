@@ -87,7 +87,7 @@ def test_an_interrupted_fit_goes_on_bit_for_bit(tmp_path, setting, after):
     found = run(s, fit.Watch(folder=tmp_path / 'c', machine=machine))
     assert_same(found.variables, whole.variables)
     assert found.history == whole.history
-    assert (found.resumes, found.best_epoch) == (1, whole.best_epoch)
+    assert (len(found.resumed_at), found.best_epoch) == (1, whole.best_epoch)
 
 
 def test_a_checkpoint_of_another_machine_or_damaged_is_not_used(tmp_path, setting):
@@ -109,7 +109,7 @@ def test_a_checkpoint_of_another_machine_or_damaged_is_not_used(tmp_path, settin
             (folder / '999999').mkdir()
         machine = {'a': 2} if damage == 'machine' else {'a': 1}
         found = run(setting, fit.Watch(folder=folder, machine=machine))
-        assert found.resumes == (1 if damage == 'empty' else 0), damage
+        assert len(found.resumed_at) == (1 if damage == 'empty' else 0), damage
         assert_same(found.variables, run(setting).variables)
 
 
