@@ -25,7 +25,7 @@ from jbench.models.model import Model, load
 from jbench.spec.errors import RequestError
 
 MIN_CHANS = {'shallow_fbcsp_net': 2, 'deep4net': 2}  # where not 1
-FAST = ((2, 120, 3), (19, 1200, 3))
+FAST = ((2, 120, 3), pytest.param((19, 1200, 3), marks=pytest.mark.slow))
 N_DRAWN, N_DROPPED = 50, 500  # fresh networks, passes with dropout
 WIDE, SMALL = weights.TRAINED
 each_network = pytest.mark.parametrize('name', NETWORKS)
