@@ -10,6 +10,7 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
+from each import each
 
 from jbench.cli import arguments
 from jbench.data.source import Source, source_of
@@ -36,7 +37,7 @@ def files(folder: str, *left_out: str) -> list[str]:
     return sorted(p.stem for p in (ROOT / folder).glob('*.py') if p.stem not in ('__init__', *left_out))
 
 
-@pytest.mark.parametrize('name', files('jbench/tasks', 'suites'))
+@each('name', files('jbench/tasks', 'suites'))
 def test_every_file_of_tasks_holds_tasks_of_one_category(name):
     found = import_module(f'jbench.tasks.{name}').TASKS
     assert {t.category for t in found} == {name}
@@ -58,7 +59,7 @@ def test_names_are_unique():
     assert not set(select.tasks()) & groups and not set(MODELS) & {*select.GROUPS, 'all'}
 
 
-@pytest.mark.parametrize('dataset', select.datasets().values(), ids=lambda d: d.name)
+@each('dataset', select.datasets().values(), ids=lambda d: d.name)
 def test_every_dataset_serves_a_task_and_says_where_it_comes_from(dataset: Dataset):
     assert any(dataset.name in (*t.datasets, t.simulated) for t in EVERY)
     assert dataset.licence and dataset.citation and dataset.host and dataset.layout and dataset.access
@@ -97,7 +98,7 @@ def test_a_version_says_what_it_corrects_and_the_first_what_it_was_read_from(tas
         assert old in versions and old < task.version and 10 < len(why) <= 200 and '\n' not in why
 
 
-@pytest.mark.parametrize('model', [m for m in MODELS.values() if m.kind == 'network'], ids=lambda m: m.name)
+@each('model', [m for m in MODELS.values() if m.kind == 'network'], ids=lambda m: m.name)
 def test_the_shortest_window_of_a_network_is_in_the_table(model):
     def build(n_times: int):
         at = ((0.1, 0.1, 0.1),) * 8
@@ -109,7 +110,7 @@ def test_the_shortest_window_of_a_network_is_in_the_table(model):
             build(model.least_times - 1)
 
 
-@pytest.mark.parametrize('name', [f'{family}.{n}' for family in FAMILIES for n in files(f'jbench/models/{family}')])
+@each('name', [f'{family}.{n}' for family in FAMILIES for n in files(f'jbench/models/{family}')])
 def test_every_file_of_a_family_is_in_its_table(name):
     family, _, file = name.partition('.')
     asked = {m.name for m in MODELS.values() if m.target.partition(':')[0] == f'jbench.models.{name}'}
@@ -139,7 +140,7 @@ def test_every_model_can_be_made(model):
         assert logits.shape == ((2, 2, 3) if frames else (2, 3))
 
 
-@pytest.mark.parametrize('name', files('configs', 'real_check'))
+@each('name', files('configs', 'real_check'))
 def test_every_config_sets_known_fields_and_its_command_is_right(name):
     path = ROOT / 'configs' / f'{name}.py'
     header = ast.get_docstring(ast.parse(path.read_text())) or ''
@@ -153,7 +154,7 @@ def test_every_config_sets_known_fields_and_its_command_is_right(name):
     select.select_models(args.model)
 
 
-@pytest.mark.parametrize('name', sorted(SUITES))
+@each('name', sorted(SUITES))
 def test_suites_name_tasks_once(name):
     assert len(dict(SUITES[name].tasks)) == len(SUITES[name].tasks)
     assert len(SUITES['eeg-core-1.0'].tasks) == 36
@@ -230,7 +231,7 @@ def room(module: str) -> str:
     return module.split('.')[1] if '.' in module else ''
 
 
-@pytest.mark.parametrize('path', SOURCES, ids=lambda p: str(p.relative_to(ROOT)))
+@each('path', SOURCES, ids=lambda p: str(p.relative_to(ROOT)))
 def test_imports_point_one_way(path):
     level = {name: k for k, names in enumerate(LEVELS) for name in names}
     mine, others = room(dotted(path)), {room(m) for m in wanted(path)} - {room(dotted(path))}
@@ -258,7 +259,7 @@ def test_no_circle_of_imports():
     assert left == {}
 
 
-@pytest.mark.parametrize('path', SOURCES, ids=lambda p: str(p.relative_to(ROOT)))
+@each('path', SOURCES, ids=lambda p: str(p.relative_to(ROOT)))
 def test_no_module_is_long(path):
     assert len(path.read_text().splitlines()) <= LONGEST
 
@@ -269,7 +270,7 @@ def test_tests_lie_as_the_package_does():
         assert (ROOT / 'jbench' / folder).is_dir(), f'{path}: no such folder in jbench'
 
 
-@pytest.mark.parametrize(
+@each(
     'name',
     [
         *(f'spec/{n}' for n in files('jbench/spec')),

@@ -28,7 +28,7 @@ NET = '''\
 import jax
 import jax.numpy as jnp
 
-from jbench.models.model import Model
+from jbench.models.model import Answer, Model
 
 
 def net(signal, n_out):
@@ -39,7 +39,7 @@ def net(signal, n_out):
 
     def apply(variables, batch, *, train, key):
         state = {'n': variables['batch_stats']['n'] + train}
-        return batch['x'].mean(-1) @ variables['params']['w.x'], state
+        return Answer(batch['x'].mean(-1) @ variables['params']['w.x'], state)
 
     return Model(init, apply)
 '''

@@ -21,7 +21,6 @@ from jbench.plan import select
 from jbench.results import result_file
 
 BASE = ('--task=p3', '--model=eegnet', '--debug', '--seeds=33')
-NO_ENV = {k: v for k, v in os.environ.items() if not k.startswith('JBENCH')}
 
 
 class Answer(NamedTuple):
@@ -79,7 +78,8 @@ def ask(workdir, capsys, tmp_path, monkeypatch):
 def program(*argv: str, code: str = '') -> subprocess.CompletedProcess:
     """The command in a process of its own; `code` runs it in another way."""
     start = ['-c', code] if code else ['-m', 'jbench.run']
-    return subprocess.run([sys.executable, *start, *argv], capture_output=True, text=True, env=NO_ENV, timeout=300)
+    env = {k: v for k, v in os.environ.items() if not k.startswith('JBENCH')}
+    return subprocess.run([sys.executable, *start, *argv], capture_output=True, text=True, env=env, timeout=300)
 
 
 # ---- every flag ----

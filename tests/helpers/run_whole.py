@@ -116,6 +116,7 @@ def main(how: str, argv: list[str]) -> None:
     from jbench.cli import arguments, environment
     from jbench.plan import select
 
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell that starts us in the background ignores it
     args = arguments.parse(argv)
     environment.environment(args.workdir, args.device, args.distributed)  # what jax reads at its import, now
     from serve import redirected

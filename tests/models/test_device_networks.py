@@ -10,7 +10,7 @@ import make_device_fixtures as record
 import numpy as np
 import pytest
 import weights
-from test_networks import close, compiled
+from networks import close, compiled
 from weights import Shape
 
 from jbench.models import MODELS, factory, validate

@@ -385,7 +385,7 @@ def test_a_damaged_archive_is_one_error(tmp_path, content):
 @pytest.mark.filterwarnings('ignore')
 def test_moabb_fetches_its_sets_and_the_list_is_written(tmp_path, monkeypatch):
     from moabb.datasets import ssvep_nakanishi
-    from test_moabb import nakanishi
+    from moabb_files import nakanishi
 
     (source := tmp_path / 'source').mkdir()
     nakanishi(source)

@@ -6,6 +6,7 @@ Also what it shares with Deep4Net and EEGConformer: the merged convolutions, the
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import jax
@@ -123,7 +124,7 @@ def test_both_ways_to_convolve_windows_are_equal(monkeypatch: pytest.MonkeyPatch
         found = []
         for many in (0, 10**9):
             monkeypatch.setattr(filters, 'MANY', many)
-            found.append(jax.value_and_grad(score, argnums=(0, 1))(jnp.asarray(temporal), jnp.asarray(spatial)))
+            found.append(jax.jit(jax.value_and_grad(lambda *v: score(*v), argnums=(0, 1)))(temporal, spatial))
         close(*found, 1e-12)
         expected = np.einsum(
             'gfc,fk,bcsk->bsg', spatial, temporal, np.lib.stride_tricks.sliding_window_view(x, 25, axis=2)
@@ -141,7 +142,8 @@ def test_pools_equal_windows(axis: int) -> None:
         return reduce(np.take(seen, range(0, seen.shape[axis], stride), axis=axis), -1)
 
     for width, stride in ((15, 5), (6, None), (7, 7), (1, 1)):
-        found = blocks.average_pool(jnp.asarray(x), width, stride, axis=axis)
+        pool = partial(blocks.average_pool, width=width, stride=stride, axis=axis)
+        found = jax.jit(pool)(jnp.asarray(x))
         np.testing.assert_allclose(found, literal_pool(width, stride or width, np.mean), rtol=1e-4, atol=1e-6)
     np.testing.assert_array_equal(
         blocks.max_pool(jnp.asarray(x), 3, axis=axis), literal_pool(3, 3, np.max).astype(np.float32)
