@@ -141,8 +141,8 @@ def load_model(path: str | os.PathLike[str], *, model: str | None = None) -> Tra
     os.environ.setdefault('NPROC', str(os.cpu_count() or 1))  # as the command does: bits depend on it
     path = Path(path).absolute()
     result = result_file.read(path)
+    kept = _kept(path, result)
     cell = from_json(Cell, result['config'], f'{path}: config')
-    kept = _kept(path, result, cell)
     spec = _known(path, cell.model, model)
     signal = from_json(Signal, result['signal'], f'{path}: signal')
     asked, frames = programs.asked_signal(spec, signal), targets.of(cell.task.target.kind).frames
@@ -157,20 +157,20 @@ def _compiled(spec: ModelSpec, recipe: Recipe, signal: Signal, n_out: int, lengt
     return parallel.compile_predict(network, recipe, signal, n_out, length)
 
 
-def _kept(path: Path, result: dict[str, Any], cell: Cell) -> str | None:
-    """The digest of the weights, if the result has it. Raises RequestError where none are kept."""
-    if cell.model.kind != 'network':
-        raise RequestError(f'{path}: {cell.model.name} is an estimator, which keeps no weights; only networks do')
+def _kept(path: Path, result: dict[str, Any]) -> str:
+    """The digest of the weights. Raises RequestError where none are kept."""
+    model = result['config'].get('model')  # which results of schema 1 do not say
+    if model is not None and model['kind'] != 'network':
+        raise RequestError(f'{path}: {model["name"]} is an estimator, which keeps no weights; only networks do')
     if result['status'] == 'failed':
         raise RequestError(f'{path}: this seed failed, so it has no weights: {result["warnings"][-1]}')
-    written = result.get('weights', {})
-    absent = not written and not weights.place(path).is_file()
-    if absent or written is None or 'signal' not in result:
+    if result['weights'] is None:
         raise RequestError(
             f'{path}: its weights were not kept (--keep_weights=no, or an older jbench); run the same command with '
             '--keep_weights=yes --if_exists=overwrite'
         )
-    return (written or {}).get('sha256')
+    sha256: str = result['weights']['sha256']
+    return sha256
 
 
 def _known(path: Path, spec: ModelSpec, file: str | None) -> ModelSpec:

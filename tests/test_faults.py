@@ -301,7 +301,8 @@ def test_what_schema_1_did_not_know_is_said_so():
     old = next(p for p in HISTORIC if p.parts[-7] == 'v1')
     stored, result = json.loads(old.read_text()), result_file.read(old)
     new = {k: v for k, v in result.items() if k not in stored}
-    assert new == {'kind': 'decoding', 'weights': None, 'pretraining': [], 'resumed_at': [], 'attachments': {}}
+    known = {'kind': 'decoding', 'weights': None, 'pretraining': [], 'resumed_at': [], 'attachments': {}}
+    assert new == known | {'signal': None, 'n_out': None, 'scaling': None}
     assert {k: v for k, v in stored.items() if k not in result} == {'resumes': 0} and result['schema'] == 1
     assert older.raised({**stored, 'resumes': 2})['resumed_at'] == [None, None]
 
@@ -460,6 +461,7 @@ NAMES = st.one_of(
 @settings(max_examples=150, deadline=None)
 def test_a_name_finds_what_is_in_the_tables_or_is_refused(name):
     """Names of tasks, datasets and models are looked up; none is imported, opened or joined to a path."""
+    select.tasks(), select.datasets()  # the tables are loaded
     before = set(sys.modules)
     for find in (select.select_tasks, select.select_models, select.find_dataset):
         try:

@@ -20,6 +20,7 @@ def raised(result: Mapping[str, Any]) -> dict[str, Any]:
         'pretraining': [],
         'resumed_at': [None] * result['resumes'],  # how often is known, when is not
         'attachments': {},
+        **dict.fromkeys(('signal', 'n_out', 'scaling')),  # nobody knows
     }
 
 

@@ -83,9 +83,10 @@ def write_if_absent(
 
 
 def read(path: str | Path) -> dict[str, Any]:
-    """A result file, checked: JSON, schema, its own digest, and the digests of the predictions and weights beside it.
+    """A result file, checked: JSON, schema, its own digest, that of the predictions, and the size of the weights.
 
-    Weights may be removed. A result of an older schema is given the fields that came later.
+    Weights may be many and large, so `verify` and `load_model` alone read them; they may be removed. A result of an
+    older schema is given the fields that came later.
 
     Raises: FileNotFoundError; RequestError naming the file, the field and what was expected.
     """
@@ -105,12 +106,10 @@ def read(path: str | Path) -> dict[str, Any]:
         actual = files.sha256_file(npz) if npz.is_file() else 'no such file'
         if actual != expected:
             raise RequestError(f'{npz}: expected predictions_sha256 {expected}, found {actual}; {REMEDY}')
-    kept = path.with_suffix('.safetensors')
-    if result['weights'] is not None and kept.exists():
-        expected, actual = result['weights']['sha256'], files.sha256_file(kept)
-        if actual != expected:
-            remedy = 'remove it (the scores stay), or train it again with --if_exists=overwrite'
-            raise RequestError(f'{kept}: damaged: expected sha256 {expected}, found {actual}; {remedy}')
+    kept, weights = path.with_suffix('.safetensors'), result['weights']
+    if weights is not None and kept.exists() and kept.stat().st_size != weights['bytes']:
+        remedy = 'remove it (the scores stay), or train it again with --if_exists=overwrite'
+        raise RequestError(f'{kept}: damaged: expected {weights["bytes"]} bytes, found {kept.stat().st_size}; {remedy}')
     return result
 
 
@@ -169,6 +168,7 @@ def verify(path: str | Path) -> list[str]:
             'pretraining': [] if old else cell['model']['pretraining'],
             'protocol': result['protocol'] if old else {**result['protocol'], 'debug': cell['debug']},
             'key': older.key(result) if old else cell_key(cell),
+            'weights': result['weights'] and {**result['weights'], 'sha256': _digest_of_weights(path, result)},
             'n_records': {**result['n_records'], 'test': len(arrays['id']), 'evaluated': len(arrays['id'])},
             'subjects': {**result['subjects'], 'test': list(dict.fromkeys(arrays['subject'].tolist()))},
         }
@@ -180,6 +180,12 @@ def verify(path: str | Path) -> list[str]:
     place = Path(*names, result['key'], f'seed{result["seed"]}.json')
     wrong = [f'{path}: {k}: written {result[k]}, expected {v}' for k, v in true.items() if result[k] != v]
     return wrong + ([] if path.parts[-5:] == place.parts else [f'{path}: belongs at .../{place}'])
+
+
+def _digest_of_weights(path: Path, result: Mapping[str, Any]) -> str:
+    """That of the file beside a result; where it was removed, the written one."""
+    kept = path.with_suffix('.safetensors')
+    return files.sha256_file(kept) if kept.exists() else str(result['weights']['sha256'])
 
 
 def load_all(workdir: str | Path, damaged: Callable[[str], object] | None = None) -> list[dict[str, Any]]:

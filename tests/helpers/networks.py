@@ -85,4 +85,6 @@ def compiled_step(name: str, shape: Shape) -> tuple[Model, Callable[..., dict[st
         found = {'loss': loss, 'grad_norm': norm, 'logits': logits, 'grads': grads}
         return found | {'variables': {'params': params, 'batch_stats': state}}
 
-    return model, jax.jit(step)
+    # at the level of the tests LLVM leaves convolutions of many channels slow
+    options = {'xla_backend_optimization_level': 2} if name in ('deep4net', 'eegnex') else None
+    return model, jax.jit(step, compiler_options=options)

@@ -422,11 +422,15 @@ def test_weights_are_kept_and_may_go(tmp_path: Path) -> None:
     assert kept.read_bytes() == b'tensors'
     assert result['weights'] == {'sha256': hashlib.sha256(b'tensors').hexdigest(), 'bytes': 7}
     assert result_file.read(path) == result
+    kept.write_bytes(b'others!')  # as long: only who hashes the file can see it
+    assert result_file.read(path) == result
+    assert any(': weights: written ' in problem for problem in result_file.verify(path))
     kept.write_bytes(b'others')
-    with pytest.raises(RequestError, match=r'seed33\.safetensors: expected sha256 .*remove it, the scores stay'):
+    with pytest.raises(RequestError, match=r'seed33\.safetensors: damaged: expected 7 bytes, found 6; remove it'):
         result_file.read(path)
     kept.unlink()
     assert result_file.read(path) == result
+    assert not any(': weights: ' in problem for problem in result_file.verify(path))
     result_file.write(tmp_path, make_result(), make_predictions(), b'tensors')
     assert result_file.write(tmp_path, make_result(), make_predictions())['weights'] is None
     assert not kept.exists()  # those of the earlier result are gone

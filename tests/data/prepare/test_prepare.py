@@ -295,6 +295,7 @@ OTHER = {
     'scaler': 'standard',
     'baseline': (0.0, 0.1),
     'clamp': 5.0,
+    'factor': 0.5,
     'trigger': 'Action',
     'start': 0.1,
     'duration': 2.0,
@@ -319,7 +320,7 @@ OTHER = {
 }
 
 
-AT_LOAD = {'clamp', 'mapping', 'clip', 'scaled', 'blank', 'length'}  # fields that act on stored windows
+AT_LOAD = {'clamp', 'factor', 'mapping', 'clip', 'scaled', 'blank', 'length'}  # fields that act on stored windows
 
 
 @pytest.mark.parametrize('target', typing.get_args(Target), ids=lambda t: t.__name__)

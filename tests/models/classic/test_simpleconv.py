@@ -25,7 +25,7 @@ from jbench.models.model import Model
 from jbench.models.torch_weights import Variables
 from jbench.spec.errors import RequestError
 from jbench.spec.model import Position, Signal
-from jbench.train.programs import Compiler, asked
+from jbench.train.programs import Compiler, asked_signal
 
 RECORDED = np.load(record.FILE)
 MASK = np.array([True, False, True, True, False, True])  # the true rows among rows of padding
@@ -225,11 +225,11 @@ def test_names_are_matched_whole_then_up_to_the_first_hyphen() -> None:
 
 def test_only_networks_that_ask_get_positions_and_they_wait_for_the_data() -> None:
     named = Signal(n_chans=2, n_times=120, sfreq=120.0, ch_names=('Cz', 'O2'))
-    assert asked(MODELS['eegnet'], named) == dataclasses.replace(named, ch_names=())
-    found = asked(MODELS['simpleconv_time_agg'], named)
+    assert asked_signal(MODELS['eegnet'], named) == dataclasses.replace(named, ch_names=())
+    found = asked_signal(MODELS['simpleconv_time_agg'], named)
     assert (found.positions, found.ch_names, found.channel_mask) == (positions(['Cz', 'O2']), (), False)
     every = dataclasses.replace(MODELS['eegnet'], asks=('ch_names', 'channel_mask'))
-    found = asked(every, named)
+    found = asked_signal(every, named)
     assert (found.positions, found.ch_names, found.channel_mask) == ((), ('Cz', 'O2'), True)
     compiler = Compiler()
     compiler.foresee([dataclasses.replace(small.cell(), model=MODELS['simpleconv_time_agg'])])
