@@ -42,6 +42,7 @@ import numpy as np
 
 from jbench.data.load.loader import chunk_batches
 from jbench.models import MODELS
+from jbench.models.classic.simpleconv_time_agg import scaled
 from jbench.models.model import Model
 from jbench.spec.errors import RequestError, unknown
 from jbench.spec.model import Signal
@@ -116,8 +117,9 @@ def ours(
 
     def check(v: Any, batch: Any) -> Any:
         def loss(params: Any) -> Any:
-            logits, new = model.apply(v | {'params': params}, batch, train=True, key=None)
-            return losses.cross_entropy(logits, batch, jnp.ones(n_out), 0.0)[0].mean(), new
+            found = model.apply(v | {'params': params}, batch, train=True, key=None)
+            loss, _ = losses.cross_entropy(found.outputs, batch, jnp.ones(n_out), 0.0)
+            return loss.mean(), found.batch_stats
 
         return jax.value_and_grad(loss, has_aux=True)(v['params'])
 
@@ -249,9 +251,9 @@ def measure(name: str, n_chans: int, n_out: int) -> list[dict[str, Any]]:
     rng = np.random.default_rng(0)
     x = rng.standard_normal((BATCH, n_chans, N_TIMES)).astype(np.float32)
     y = np.arange(BATCH) % n_out
-    places = rng.uniform(0, 1, (n_chans, 3)).astype(np.float32)
-    peer, weights = theirs(name, x, y, places)
-    signal = Signal(n_chans=n_chans, n_times=N_TIMES, sfreq=SFREQ, positions=tuple(map(tuple, places.tolist())))
+    positions = tuple(map(tuple, rng.uniform(-0.1, 0.1, (n_chans, 3)).tolist()))
+    peer, weights = theirs(name, x, y, scaled(positions))
+    signal = Signal(n_chans=n_chans, n_times=N_TIMES, sfreq=SFREQ, positions=positions)
     own, once = ours(build(MODELS[name], signal, n_out), x, y, weights, steps_of(name))
     rows = []
     for phase, pair in (('train', (own.train, peer.train)), ('eval', (own.evaluate, peer.evaluate))):

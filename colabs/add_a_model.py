@@ -32,7 +32,8 @@ if importlib.util.find_spec('jbench') is None:  # '..': a checkout; or the addre
 # ## Write it
 #
 # `mynet` gets the shape of a window and the number of outputs. The module gets a batch: `batch['x']` is
-# `f32[windows, channels, times]`, and rows where `batch['mask']` is false are padding. It returns logits.
+# `f32[windows, channels, times]`, and rows where `batch['mask']` is false are padding. It returns logits; `sow` names a
+# feature, which is computed only where somebody asks for it.
 
 # %%
 # %%writefile mynet.py
@@ -56,7 +57,9 @@ class MyNet(nn.Module):
         h = filters.conv(h.transpose(2, 0, 1), taps, (6, 6))  # [features, windows, times]
         h = BatchNorm(16, axis_name=self.axis_name)(h, batch['mask'], train=train)
         h = dropout(average_pool(nn.elu(h), 12), 0.25, key, self.axis_name)
-        return nn.Dense(self.n_out)(h.transpose(1, 0, 2).reshape(h.shape[1], -1))
+        h = h.transpose(1, 0, 2).reshape(h.shape[1], -1)
+        self.sow('features', 'penultimate', h)
+        return nn.Dense(self.n_out)(h)
 
 
 def mynet(signal, n_out, *, axis_name=None):

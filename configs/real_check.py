@@ -30,15 +30,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jbench.cli import arguments, environment
+from jbench.cli import environment
 from jbench.metrics import uncertainty
-from jbench.metrics.score import evaluate, headline
 from jbench.plan import select
 from jbench.plan.cells import Choice, apply, make_cells, parse_overrides
 from jbench.report.text import table
 from jbench.spec.cell import Cell
 from jbench.spec.errors import RequestError, unknown
 from jbench.spec.task import ByGroup, Exclusion, Predefined, Task
+from jbench.targets.score import evaluate, headline
 
 SEED = 33
 SHORT = 'recipe.max_epochs=10'  # of networks: a whole cycle of the learning rate
@@ -358,9 +358,7 @@ def main(argv: list[str] | None = None) -> int:
             if not any(word in name for name in names):
                 raise unknown('set', word, names)
         models = select.select_models(args.models, args.device)
-        environment.environment(
-            arguments.parse(['--task=open_sets', f'--workdir={args.workdir}', f'--device={args.device}'])
-        )
+        environment.environment(args.workdir, args.device, False)
         return check_all(args, [n for n in names if any(w in n for w in words)], models)
     except RequestError as error:
         print(f'real_check: {error}', file=sys.stderr)

@@ -195,9 +195,9 @@ class Splits:
     @property
     def classes(self) -> tuple[str, ...]:
         """What outputs 0..K-1 stand for; () for values and embeddings."""
-        from jbench.data.load.prepared_set import class_names
+        from jbench.data.load.prepared_set import listed_classes
 
-        return () if self.data.kind == 'embedding' else tuple(class_names(self.dataset, self.data))
+        return tuple(listed_classes(self.dataset, self.data))
 
     @property
     def simulated(self) -> bool:

@@ -17,6 +17,7 @@ class Context(NamedTuple):
     progress: Progress
     stop: StopSignal
     if_exists: str  # 'skip' | 'resume' | 'overwrite' | 'fail'
+    keep_weights: bool = True  # beside the results
 
     def guard(self) -> None:
         """Raises Interrupted if a signal asked this process to stop."""

@@ -26,10 +26,10 @@ from jbench.spec.errors import RequestError
 if TYPE_CHECKING:
     import numpy as np
 
-_TYPES = {'object': dict, 'array': list, 'string': str, 'boolean': bool, 'null': type(None)}
 _ANEW = 'remove it and run the same command again'
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS)
+_NO_LINK = (errno.EXDEV, errno.EPERM, errno.EMLINK, errno.ENOTSUP, errno.EACCES, errno.ENOSYS)
 TEMP_SUFFIX = '.part'  # a file with this ending is never read
 
 
@@ -51,6 +51,39 @@ def write_atomic(path: str | os.PathLike[str], data: bytes) -> Path:
     return target
 
 
+def write_absent(path: str | os.PathLike[str], data: bytes) -> bool:
+    """Write `data` to `path` unless a file is there; of many that try at once, one does.
+
+    Returns: whether this call wrote it.
+
+    Raises: RequestError, as `write_atomic`.
+    """
+    target = Path(path)
+    whole = write_atomic(target.with_name(f'.{secrets.token_hex(8)}{TEMP_SUFFIX}'), data)
+    with explained(target, len(data)):
+        try:
+            _give_name(whole, target)
+        except FileExistsError:
+            return False
+        finally:
+            whole.unlink(missing_ok=True)
+        sync_dir(target.parent)
+    return True
+
+
+def _give_name(whole: Path, target: Path) -> None:
+    """Let a whole file be called `target` too. Raises: FileExistsError where that name is taken."""
+    try:
+        os.link(whole, target)
+    except OSError as error:
+        if error.errno not in _NO_LINK:
+            raise
+    else:
+        return
+    os.close(os.open(target, os.O_CREAT | os.O_EXCL, 0o666))  # empty for a moment; left so, it counts as damaged
+    os.replace(whole, target)
+
+
 def read_json(path: str | os.PathLike[str]) -> Any:
     """The content of a JSON file.
 
@@ -70,35 +103,6 @@ def read_json(path: str | os.PathLike[str]) -> Any:
         raise
     except OSError as error:
         raise RequestError(f'cannot read {source}: {error.strerror or error}') from error
-
-
-def mismatches(value: Any, schema: Mapping[str, Any], where: str = '') -> Iterator[str]:
-    """What in a JSON value breaks a JSON Schema, one text a problem: 'field: expected ..., found ...'.
-
-    Knows the part of JSON Schema that jbench's files use: type, enum, required, properties, additionalProperties and
-    items.
-    """
-    types = schema.get('type', [])
-    types = [types] if isinstance(types, str) else types
-    if types and not any(_is(value, name) for name in types):
-        yield f'{where or "file"}: expected {" or ".join(types)}, found {_short(value)}'
-        return
-    choices = schema.get('enum')
-    if choices is not None and not any(value == v and isinstance(value, bool) == isinstance(v, bool) for v in choices):
-        yield f'{where or "file"}: expected one of {_short(choices)}, found {_short(value)}'
-    if isinstance(value, list) and 'items' in schema:
-        for i, item in enumerate(value):
-            yield from mismatches(item, schema['items'], f'{where}[{i}]')
-    if isinstance(value, dict):
-        dot = f'{where}.' if where else ''
-        known, rest = schema.get('properties', {}), schema.get('additionalProperties', True)
-        yield from (f'{dot}{name}: missing' for name in schema.get('required', []) if name not in value)
-        for name, item in value.items():
-            inner = known.get(name, rest)
-            if inner is False:
-                yield f'{dot}{name}: no such field is known'
-            elif inner is not True:
-                yield from mismatches(item, inner, dot + name)
 
 
 def npz_bytes(arrays: Mapping[str, np.ndarray]) -> bytes:
@@ -207,7 +211,7 @@ def link_or_copy(source: str | os.PathLike[str], target: str | os.PathLike[str])
         try:
             os.link(origin, temp)
         except OSError as error:
-            if error.errno not in (errno.EXDEV, errno.EPERM, errno.EMLINK, errno.ENOTSUP, errno.EACCES, errno.ENOSYS):
+            if error.errno not in _NO_LINK:
                 raise
             shutil.copy(origin, temp)
     return goal
@@ -270,16 +274,3 @@ def _finite(text: str) -> float:
     if not math.isfinite(value):
         raise ValueError(f'{text} is not a finite number')
     return value
-
-
-def _is(value: Any, name: str) -> bool:
-    """Whether a JSON value has the type that JSON Schema calls `name`."""
-    if name in ('number', 'integer'):
-        number = isinstance(value, int | float) and not isinstance(value, bool)
-        return number and (name == 'number' or float(value).is_integer())
-    return isinstance(value, _TYPES[name])
-
-
-def _short(value: Any) -> str:
-    text = json.dumps(value, default=repr, ensure_ascii=False)
-    return text if len(text) <= 80 else text[:77] + '...'

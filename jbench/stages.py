@@ -5,9 +5,10 @@ from __future__ import annotations
 import contextlib
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -15,12 +16,98 @@ from jbench import files, processes
 from jbench.context import Context
 from jbench.data.load import prepared_set
 from jbench.progress import Interrupted
-from jbench.results import record, result_file
+from jbench.results import record, result_file, weights
 from jbench.spec.cell import Cell
 from jbench.spec.errors import RequestError
 from jbench.train import checkpoint
 from jbench.train.programs import Compiler
 from jbench.train.seeds import checkpoint_folder, few_windows, fit_estimator, train_network
+
+Value = TypeVar('Value')
+
+
+class Outcome(NamedTuple):
+    """What the stages of some cells gave."""
+
+    status: int  # 0: all done; 1: some cells failed; 2: none could run, the request or its data are wrong
+    results: list[dict[str, Any]]
+    facts: list[dict[str, Any]]  # about the data, of stage check
+
+
+def run(
+    cells: Sequence[Cell],
+    wanted: Collection[str],
+    seeds: list[int],
+    *,
+    context: Context,
+    compiler: Compiler,
+    distributed: bool = False,
+) -> Outcome:
+    """Prepare every set, then train every cell; a cell whose data are wrong does not keep the others from running.
+
+    Args:
+        cells: in the order in which they run.
+        wanted: stages, of 'prepare', 'train', 'report' (results that are there, where nothing is trained), 'check'.
+        seeds: of the models.
+        context: folders, progress, signals, and what becomes of results that are there.
+        compiler: of the networks; the caller closes it.
+        distributed: whether this process is one of several, which do all things together.
+
+    Raises: RequestError where no result can be reported, or another process would wait; Interrupted.
+    """
+    prepared: dict[str, tuple[Path, float] | None] = {}
+    refused: list[Cell] = []
+    broken: list[Cell] = []
+    found: list[dict[str, Any]] = []
+    if 'train' in wanted:
+        compiler.foresee([c for c in cells if needs_training(c, seeds, context)])
+
+    def attempt(cell: Cell, work: Callable[[], Value]) -> Value | None:
+        try:
+            return work()
+        except RequestError as error:
+            if distributed:  # the others may not have met it, and would wait for this process
+                raise
+            context.progress.say(f'jbench: {error}')
+            refused.append(cell)
+        except Interrupted:
+            raise
+        except Exception as error:  # ours, or a library's: the other cells still run
+            context.progress.say(failure(error, cell, context))
+            broken.append(cell)
+            if distributed:  # as above
+                raise RequestError('stopped: the other processes may not have met this') from error
+        return None
+
+    for c in cells if {*wanted} != {'report'} else ():
+        if c.source not in prepared:
+            prepared[c.source] = attempt(c, partial(prepare, c, context))
+        elif prepared[c.source] is None:
+            refused.append(c)
+    ready = [(c, at) for c in cells if (at := prepared.get(c.source)) is not None]
+    facts = [attempt(c, partial(_facts, c, at[0], context)) for c, at in ready] if 'check' in wanted else []
+    if 'train' in wanted:
+        for c, at in ready:
+            found += attempt(c, partial(train, c, at, seeds, compiler, context)) or []
+    elif 'report' in wanted:
+        for c in cells:
+            found += attempt(c, partial(stored, c, seeds, context)) or []
+        if not (found or refused or broken):
+            raise RequestError(f'no results of these cells under {context.workdir}/results; run without --stage first')
+    failed = [r for r in found if r['status'] == 'failed']
+    for r in failed:
+        context.progress.say(f'failed: {r["task"]}/{r["dataset"]} {r["model"]} seed {r["seed"]}: {r["warnings"][-1]}')
+    for c in refused[: 0 if len(cells) == 1 else None]:
+        context.progress.say(f'not run: {c.title}')
+    status = 2 if len(refused) == len(cells) else 1 if failed or refused or broken else 0
+    return Outcome(status, found, [f for f in facts if f is not None])
+
+
+def _facts(cell: Cell, folder: Path, context: Context) -> dict[str, Any]:
+    """What the data of a cell hold; a page of it is written. Raises: RequestError."""
+    from jbench.report.dataset import facts
+
+    return facts.look(cell, folder, context.data_dir, context.workdir)
 
 
 def prepare(cell: Cell, context: Context) -> tuple[Path, float]:
@@ -85,9 +172,16 @@ def _train(
             result['timings']['prepare'] = prepare_seconds
             done[seed] = result
             if processes.first():
-                done[seed] = result_file.write(home, result, outcome.get('predictions'))
+                done[seed] = result_file.write(home, result, outcome.get('predictions'), _weights(outcome, context))
                 checkpoint.remove(checkpoint_folder(cell, seed, context))
     return [done[s] for s in seeds if s in done]
+
+
+def _weights(outcome: dict[str, Any], context: Context) -> bytes | None:
+    """What is kept of a tested network; None for an estimator, a failed seed and --keep_weights=no."""
+    if not context.keep_weights or 'variables' not in outcome:
+        return None
+    return weights.to_bytes(outcome['network'], outcome['variables'])
 
 
 def _together(outcomes: Iterator[Any], context: Context) -> Iterator[Any]:

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import os
+import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import jax
 import pytest
+from once import TOGETHER, once
 from preparing import KALUNGA, pick, prepare
 
 ROOT = Path(__file__).resolve().parent.parent
+# Programs of tests run once or twice: without LLVM's optimisation they are there in three quarters of the time. So here
+# and in the processes that tests start; .ci/run sets XLA_FLAGS for the slow tests, and these run what users run.
+os.environ.setdefault('XLA_FLAGS', '--xla_backend_optimization_level=0')
+
+
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # in the background of a shell: processes of tests inherit it
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope='session')
@@ -33,20 +43,36 @@ def small(data_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope='module')
 def reference(small: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Their prepared set."""
-    return prepare(KALUNGA, small, tmp_path_factory.mktemp('reference'))
+    work = once('reference', tmp_path_factory.mktemp('at') / 'work', lambda at: prepare(KALUNGA, small, at))
+    (manifest,) = work.rglob('manifest.json')
+    return manifest.parent
 
 
 @pytest.fixture(scope='session', autouse=True)
-def _compiled_once(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """A program that many tests compile, here or in a process of theirs, is compiled once in each process of pytest."""
+def _made_once(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """What many tests make, here or in a process of theirs, is made once: compiled programs, and what `once` makes."""
+    own = tmp_path_factory.getbasetemp()
+    together = (own.parent if 'PYTEST_XDIST_WORKER' in os.environ else own) / 'together'
+    together.mkdir(exist_ok=True)
+    os.environ[TOGETHER] = str(together)
     settings = {
-        'jax_compilation_cache_dir': str(tmp_path_factory.mktemp('compiled')),
+        'jax_compilation_cache_dir': str(together / 'compiled'),
+        'jax_compilation_cache_max_size': 1 << 33,  # with a limit, jax locks the folder: nobody reads half a program
         'jax_persistent_cache_min_compile_time_secs': 0.1,
         'jax_persistent_cache_enable_xla_caches': 'none',  # as the command does
     }
     for name, value in settings.items():
         os.environ[name.upper()] = str(value)
         jax.config.update(name, value)
+
+
+@pytest.fixture(scope='module', autouse=True)
+def _one_worker(request: pytest.FixtureRequest) -> Iterator[None]:
+    """A process of pytest prepares with one worker, for each takes a second to start; not where preparing is tested."""
+    with pytest.MonkeyPatch.context() as patch:
+        if 'prepare' not in request.path.parts:
+            patch.setattr(os, 'sched_getaffinity', lambda pid: {0}, raising=False)
+        yield
 
 
 @pytest.fixture(autouse=True)

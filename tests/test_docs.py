@@ -19,6 +19,7 @@ from jbench.spec.dataset import Download
 
 ROOT = Path(__file__).parents[1]
 PAGES = ('add_a_dataset', 'add_a_task', 'add_a_model')
+SUBJECTS = '-11.6, (30, 16'  # of the simulation of p3, which the pages run on
 TABLES = {'in TASKS': 'TASKS = (\n', 'in MODELS': 'MODELS = (\n'}  # what an entry is put behind
 
 
@@ -55,6 +56,9 @@ def house(tmp_path_factory) -> Path:
         text, behind = path.read_text(), TABLES[block.place]
         assert text.count(behind) == 1
         path.write_text(text.replace(behind, behind + block.text))
+    simulated = root / 'jbench' / 'data' / 'sources' / 'simulated.py'
+    assert simulated.read_text().count(SUBJECTS) == 1
+    simulated.write_text(simulated.read_text().replace(SUBJECTS, '-11.6, (6, 16'))  # prepared in a second
     record(root / 'DIR' / 'Eyes2026')
     shutil.copytree(root / 'DIR' / 'Eyes2026', root / 'DIR' / 'MyRest2026')
     return root
@@ -101,6 +105,12 @@ def test_what_a_page_shows_works(page, house):
             assert '6 present, 6 expected' in done.stdout and 'page: jbench-work/check/' in done.stdout
 
 
+def test_weights_travel_as_the_page_shows(house, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    made = runpy.run_path(str(house / 'transfer.py'))
+    assert made['found']['penultimate'].shape == (3, 16, 15)
+
+
 def test_the_place_to_fetch_from_is_of_its_type(tmp_path):
     (block,) = (b for b in blocks('add_a_dataset') if b.text.startswith('download = '))
     (tmp_path / 'fact.py').write_text(f'from jbench.spec import Download\n{block.text}')
@@ -143,7 +153,8 @@ def test_a_notebook_writes_the_file_of_its_page(page, path):
     assert f'%%writefile {path}\n{text}'.strip() in [''.join(c['source']) for c in cells]
 
 
-@pytest.mark.parametrize('name', [n if n == 'quickstart' else pytest.param(n, marks=pytest.mark.slow) for n in COLABS])
+@pytest.mark.slow
+@pytest.mark.parametrize('name', COLABS)
 def test_a_notebook_runs(name, tmp_path, monkeypatch):
     import nbformat
     from nbclient import NotebookClient

@@ -32,7 +32,9 @@ from jbench.data.load import loader, prepared_set
 from jbench.data.prepare import build_set, codec
 from jbench.models.baselines import classical, estimator
 from jbench.plan import select
-from jbench.results import result_file
+from jbench.report import table
+from jbench.results import older, result_file
+from jbench.results.schema import SCHEMA, schema
 from jbench.spec.cell import Cell
 from jbench.spec.errors import RequestError
 from jbench.spec.identity import spec_hash
@@ -290,11 +292,24 @@ def test_results_of_every_schema_load_and_rescore(path):
     result = result_file.read(path)
     assert result_file.rescore(path) == {k: result[k] for k in result_file.SCORES}
     assert result_file.verify(path) == []
+    assert set(schema()['required'] + schema()['then']['required']) == set(result)  # of the newest, in all
+    (row,) = table.rows([result])
+    assert row['model'] == result['model'] and row['scores'] == {'33': result['headline']['value']}
+
+
+def test_what_schema_1_did_not_know_is_said_so():
+    old = next(p for p in HISTORIC if p.parts[-7] == 'v1')
+    stored, result = json.loads(old.read_text()), result_file.read(old)
+    new = {k: v for k, v in result.items() if k not in stored}
+    known = {'kind': 'decoding', 'weights': None, 'pretraining': [], 'resumed_at': [], 'attachments': {}}
+    assert new == known | {'signal': None, 'n_out': None, 'scaling': None}
+    assert {k: v for k, v in stored.items() if k not in result} == {'resumes': 0} and result['schema'] == 1
+    assert older.raised({**stored, 'resumes': 2})['resumed_at'] == [None, None]
 
 
 def test_every_schema_has_a_historic_result():
     assert {p.relative_to(ROOT / 'tests/historic_results').parts[0] for p in HISTORIC} == {
-        f'v{k + 1}' for k in range(result_file.SCHEMA)
+        f'v{k + 1}' for k in range(SCHEMA)
     }
 
 
@@ -322,6 +337,7 @@ FORGED = {  # a change of the result, or of its predictions, with every digest m
     'seed': (lambda r: r.update(seed=34), 'belongs at .*/seed34.json'),
     'model': (lambda r: r.update(model='better'), 'belongs at .*/better/'),
     'task': (lambda r: r.update(task='p300'), ': task: written p300, expected p3'),
+    'words of the protocol': (lambda r: r['protocol'].update(debug=False), ': (protocol|key): written '),
     'not simulated': (lambda r: r.update(simulated=False), ': simulated: written False, expected True'),
     'more windows': (lambda r: r['n_records'].update(evaluated=9999), ': n_records: written '),
     'no predictions': (lambda r: r.update(predictions_sha256=None), 'holds no predictions'),
@@ -333,12 +349,24 @@ FORGED = {  # a change of the result, or of its predictions, with every digest m
 }
 
 
-@pytest.mark.parametrize('name', FORGED)
-def test_a_forged_result_is_refused_in_words(name, tmp_path):
-    source = next(p for p in HISTORIC if 'eegnet' in p.parts)
+ONLY_NOW = {  # as FORGED, of fields that schema 1 has not
+    'kind': (lambda r: r.update(kind='alignment'), ': kind: written alignment, expected decoding'),
+    'pretraining': (lambda r: r.update(pretraining=['x']), r": pretraining: written \['x'\], expected \[\]"),
+    'version of the model': (lambda r: r['config']['model'].update(version=9), ': key: written '),
+    'weights of the model': (lambda r: r['config']['model'].update(weights='a'), ': key: written '),
+    'other model': (lambda r: r['config']['model'].update(name='x'), ': model: written eegnet, expected x'),
+    'no model': (lambda r: r['config'].pop('model'), 'scores cannot be computed'),
+}
+
+
+@pytest.mark.parametrize(
+    ('schema', 'name'), [*((v, n) for v in ('v1', 'v2') for n in FORGED), *(('v2', n) for n in ONLY_NOW)]
+)
+def test_a_forged_result_is_refused_in_words(schema, name, tmp_path):
+    source = next(p for p in HISTORIC if 'eegnet' in p.parts and p.parts[-7] == schema)
     path = tmp_path.joinpath(*source.parts[-6:])
     shutil.copytree(source.parent, path.parent)
-    result, (change, words) = json.loads(path.read_text()), FORGED[name]
+    result, (change, words) = json.loads(path.read_text()), (FORGED | ONLY_NOW)[name]
     if change in (nan, other_subject, fewer):
         arrays = result_file.load_predictions(path)
         change(arrays)
@@ -433,6 +461,7 @@ NAMES = st.one_of(
 @settings(max_examples=150, deadline=None)
 def test_a_name_finds_what_is_in_the_tables_or_is_refused(name):
     """Names of tasks, datasets and models are looked up; none is imported, opened or joined to a path."""
+    select.tasks(), select.datasets()  # the tables are loaded
     before = set(sys.modules)
     for find in (select.select_tasks, select.select_models, select.find_dataset):
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import random
 import subprocess
@@ -256,16 +257,18 @@ def test_link_or_copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         files.link_or_copy(tmp_path / 'none', target)
 
 
-def test_mismatches_names_the_field() -> None:
-    schema = {'type': 'object', 'required': ['a'], 'additionalProperties': False}
-    schema['properties'] = {'a': {'type': 'array', 'items': {'type': 'integer'}}, 'b': {'enum': ['x', 1]}}
-    assert list(files.mismatches({'a': [1, 2.0], 'b': 'x'}, schema)) == []
-    assert list(files.mismatches({'a': [1, 'y']}, schema, 'r')) == ['r.a[1]: expected integer, found "y"']
-    assert list(files.mismatches({'b': True, 'c': 0}, schema)) == [
-        'a: missing',
-        'b: expected one of ["x", 1], found true',
-        'c: no such field is known',
-    ]
+def test_write_absent_takes_no_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert files.write_absent(tmp_path / 'new' / 'a', b'one') is True
+    assert files.write_absent(tmp_path / 'new' / 'a', b'two') is False
+
+    def refused(*names: object) -> None:
+        raise OSError(errno.EPERM, os.strerror(errno.EPERM))
+
+    monkeypatch.setattr(os, 'link', refused)  # a disk without links
+    assert files.write_absent(tmp_path / 'new' / 'b', b'three') is True
+    assert files.write_absent(tmp_path / 'new' / 'b', b'four') is False
+    found = {p.name: p.read_bytes() for p in (tmp_path / 'new').iterdir()}
+    assert found == {'a': b'one', 'b': b'three'}
 
 
 def test_fs_imports_nothing_heavy() -> None:

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
+import inspect
+import re
 from importlib import import_module
 from pathlib import Path
 
 import pytest
+from each import each
 
 from jbench.cli import arguments
+from jbench.data.source import Source, source_of
 from jbench.models import MODELS, factory
 from jbench.plan import cells, select, user_files
 from jbench.spec.dataset import Dataset
 from jbench.spec.errors import RequestError
 from jbench.spec.model import Signal
+from jbench.spec.task import TARGETS
+from jbench.tasks import REVISION
 from jbench.tasks.suites import SUITES
 
 ROOT = Path(__file__).parents[1]
@@ -30,7 +37,7 @@ def files(folder: str, *left_out: str) -> list[str]:
     return sorted(p.stem for p in (ROOT / folder).glob('*.py') if p.stem not in ('__init__', *left_out))
 
 
-@pytest.mark.parametrize('name', files('jbench/tasks', 'suites'))
+@each('name', files('jbench/tasks', 'suites'))
 def test_every_file_of_tasks_holds_tasks_of_one_category(name):
     found = import_module(f'jbench.tasks.{name}').TASKS
     assert {t.category for t in found} == {name}
@@ -52,16 +59,46 @@ def test_names_are_unique():
     assert not set(select.tasks()) & groups and not set(MODELS) & {*select.GROUPS, 'all'}
 
 
-@pytest.mark.parametrize('dataset', select.datasets().values(), ids=lambda d: d.name)
+@each('dataset', select.datasets().values(), ids=lambda d: d.name)
 def test_every_dataset_serves_a_task_and_says_where_it_comes_from(dataset: Dataset):
     assert any(dataset.name in (*t.datasets, t.simulated) for t in EVERY)
     assert dataset.licence and dataset.citation and dataset.host and dataset.layout and dataset.access
     assert dataset.n_subjects > 0 and dataset.n_recordings >= dataset.n_subjects and dataset.n_chans > 0
-    module = import_module(dataset.source)
-    assert dataset in module.DATASETS and callable(module.recordings) and callable(module.read)
+    assert dataset in import_module(dataset.source).DATASETS
+    source_of(dataset)
+    assert re.fullmatch(r'(10\.\d{4,9}/\S+)?', dataset.doi)
+    pinned = re.search(r'physionet\.org/files/[^/]+/([^/]+)/', dataset.download.url if dataset.download else '')
+    assert not pinned or dataset.revision == pinned[1]
+    assert dataset.supersedes is None or all(dataset.supersedes)
 
 
-@pytest.mark.parametrize('model', [m for m in MODELS.values() if m.kind == 'network'], ids=lambda m: m.name)
+@pytest.mark.parametrize('name', files('jbench/data/sources'))
+def test_every_source_has_what_the_protocol_asks(name):
+    module = import_module(f'jbench.data.sources.{name}')
+    source_of(dataclasses.replace(select.datasets()['SimulatedP3'], source=module.__name__))
+    for function, wanted in {'recordings': Source.recordings, 'read': Source.read}.items():
+        asked = inspect.signature(wanted, eval_str=False).parameters
+        given = inspect.signature(getattr(module, function), eval_str=False)
+        assert list(given.parameters) == list(asked)[1:]
+        assert [p.annotation for p in given.parameters.values()] == [p.annotation for p in asked.values()][1:]
+    more = {'fetch': 4, 'vectors': 2}  # arguments
+    for function, n in more.items():
+        assert not hasattr(module, function) or len(inspect.signature(getattr(module, function)).parameters) == n
+
+
+@pytest.mark.parametrize('task', EVERY, ids=lambda t: f'{t.full_name}@{t.version}')
+def test_a_version_says_what_it_corrects_and_the_first_what_it_was_read_from(task):
+    versions = [t.version for t in select.tasks()[task.full_name]]
+    assert versions == list(range(1, len(versions) + 1))
+    if task.version == 1:
+        assert task.supersedes is None
+        assert task.revision == ('' if task.category == 'open_sets' else REVISION)
+    else:
+        old, why = task.supersedes
+        assert old in versions and old < task.version and 10 < len(why) <= 200 and '\n' not in why
+
+
+@each('model', [m for m in MODELS.values() if m.kind == 'network'], ids=lambda m: m.name)
 def test_the_shortest_window_of_a_network_is_in_the_table(model):
     def build(n_times: int):
         at = ((0.1, 0.1, 0.1),) * 8
@@ -73,7 +110,7 @@ def test_the_shortest_window_of_a_network_is_in_the_table(model):
             build(model.least_times - 1)
 
 
-@pytest.mark.parametrize('name', [f'{family}.{n}' for family in FAMILIES for n in files(f'jbench/models/{family}')])
+@each('name', [f'{family}.{n}' for family in FAMILIES for n in files(f'jbench/models/{family}')])
 def test_every_file_of_a_family_is_in_its_table(name):
     family, _, file = name.partition('.')
     asked = {m.name for m in MODELS.values() if m.target.partition(':')[0] == f'jbench.models.{name}'}
@@ -99,11 +136,11 @@ def test_every_model_can_be_made(model):
         variables = jax.eval_shape(made.init, jax.random.key(0))
         batch = {'x': jnp.zeros((2, c, t)), 'y': jnp.zeros(2, int), 'mask': jnp.ones(2, bool)}
         batch['id'] = jnp.arange(2)
-        logits, _ = jax.eval_shape(lambda v: made.apply(v, batch, train=False, key=None), variables)
+        logits, *_ = jax.eval_shape(lambda v: made.apply(v, batch, train=False, key=None), variables)
         assert logits.shape == ((2, 2, 3) if frames else (2, 3))
 
 
-@pytest.mark.parametrize('name', files('configs', 'real_check'))
+@each('name', files('configs', 'real_check'))
 def test_every_config_sets_known_fields_and_its_command_is_right(name):
     path = ROOT / 'configs' / f'{name}.py'
     header = ast.get_docstring(ast.parse(path.read_text())) or ''
@@ -117,7 +154,7 @@ def test_every_config_sets_known_fields_and_its_command_is_right(name):
     select.select_models(args.model)
 
 
-@pytest.mark.parametrize('name', sorted(SUITES))
+@each('name', sorted(SUITES))
 def test_suites_name_tasks_once(name):
     assert len(dict(SUITES[name].tasks)) == len(SUITES[name].tasks)
     assert len(SUITES['eeg-core-1.0'].tasks) == 36
@@ -127,16 +164,18 @@ def test_suites_name_tasks_once(name):
 
 LEVELS = (  # rooms; what stands further down may import what stands above it, and itself
     {'spec', 'version'},
-    {'files', 'metrics', 'tasks', 'progress'},
-    {'processes', 'data'},
+    {'files', 'metrics', 'tasks', 'progress', 'events'},
+    {'processes', 'targets'},
+    {'data'},
     {'models', 'context'},
     {'train'},
     {'plan', 'results'},
     {'report'},
-    {'stages', 'cli'},
+    {'stages', 'cli', 'trained'},
     {'api', 'run'},
 )
-READERS = {'spec', 'files', 'tasks', 'data', 'models', 'metrics', 'results', 'plan'}  # what report may import
+# what report may import
+READERS = {'spec', 'files', 'tasks', 'data', 'models', 'metrics', 'targets', 'results', 'plan'}
 LONGEST = 300  # lines of a module
 HEAVY = {
     'jax',
@@ -192,17 +231,25 @@ def room(module: str) -> str:
     return module.split('.')[1] if '.' in module else ''
 
 
-@pytest.mark.parametrize('path', SOURCES, ids=lambda p: str(p.relative_to(ROOT)))
+@each('path', SOURCES, ids=lambda p: str(p.relative_to(ROOT)))
 def test_imports_point_one_way(path):
     level = {name: k for k, names in enumerate(LEVELS) for name in names}
     mine, others = room(dotted(path)), {room(m) for m in wanted(path)} - {room(dotted(path))}
     if not mine:  # jbench itself
-        assert others == {'api', 'version'} and not imported(path, top=True) & {'jbench.api.load', 'jbench.api.task'}
+        lazy = {'jbench.api.load', 'jbench.api.task', 'jbench.trained.load_model'}
+        assert others == {'api', 'trained', 'version'} and not imported(path, top=True) & lazy
         return
     assert mine in level, f'{mine} is new: give it a place in LEVELS'
     assert {m: level[m] for m in others if level[m] >= level[mine]} == {}
     if mine == 'report':
         assert others <= READERS
+
+
+def test_only_the_command_line_knows_its_arguments():
+    assert {name for name, path in MODULES.items() if 'argparse' in imported(path)} == {
+        'jbench.cli.arguments',
+        'jbench.run',
+    }
 
 
 def test_no_circle_of_imports():
@@ -212,7 +259,7 @@ def test_no_circle_of_imports():
     assert left == {}
 
 
-@pytest.mark.parametrize('path', SOURCES, ids=lambda p: str(p.relative_to(ROOT)))
+@each('path', SOURCES, ids=lambda p: str(p.relative_to(ROOT)))
 def test_no_module_is_long(path):
     assert len(path.read_text().splitlines()) <= LONGEST
 
@@ -223,7 +270,7 @@ def test_tests_lie_as_the_package_does():
         assert (ROOT / 'jbench' / folder).is_dir(), f'{path}: no such folder in jbench'
 
 
-@pytest.mark.parametrize(
+@each(
     'name',
     [
         *(f'spec/{n}' for n in files('jbench/spec')),
@@ -236,9 +283,72 @@ def test_tests_lie_as_the_package_does():
         'cli/catalogue',
         'report/text',
         'data/discover',
+        'data/source',
         *(f'tasks/{n}' for n in files('jbench/tasks')),
         *(f'data/sources/{n}' for n in files('jbench/data/sources')),
     ],
 )
 def test_what_a_list_imports_is_light(name):
     assert not {m.split('.')[0] for m in imported(ROOT / 'jbench' / f'{name}.py', top=True)} & HEAVY
+
+
+# ---- one module a kind of target ----
+
+NAMED = {  # beside spec, tasks and targets, modules that say the name of a kind, and why
+    'models.classic': 'the table of networks says which kinds each fits',
+    'models.baselines': 'the table of baselines says which kinds each fits',
+    'models.baselines.classical': 'of several labels, each gets an estimator of its own',
+    'data.stimuli.embed': 'makes the vectors of stimuli, of which an embedding consists',
+    'data.simulation.stimuli': 'a stream of random numbers is called so',
+    'results.record': 'a field of a result is called so',
+    'trained': 'a field of a result is called so',
+}
+
+
+def kinds_named(tree: ast.AST) -> set[str]:
+    """Kinds of target that code tells apart: by words that are nothing else, in comparisons with a kind, in tables
+    that name several, in tests of the type of a spec."""
+
+    def words(nodes) -> set[str]:
+        return {n.value for n in nodes if isinstance(n, ast.Constant) and isinstance(n.value, str)} & set(TARGETS)
+
+    found = set()
+    for node in ast.walk(tree):
+        names = {getattr(n, 'id', getattr(n, 'attr', '')) for n in ast.walk(node)}
+        if isinstance(node, ast.Constant):
+            found |= words([node]) & {'embedding', 'keystrokes', 'classes'}
+        elif isinstance(node, ast.Compare) and 'kind' in names:
+            found |= words(ast.walk(node))
+        elif isinstance(node, ast.Tuple | ast.List | ast.Set | ast.Dict):
+            several = words(node.keys if isinstance(node, ast.Dict) else node.elts)
+            found |= several if len(several) > 1 else set()
+        elif isinstance(node, ast.Call) and ast.unparse(node.func) == 'isinstance':
+            found |= {kind for kind, spec in TARGETS.items() if spec.__name__ in names}
+    return found
+
+
+@pytest.mark.parametrize(
+    ('code', 'kinds'),
+    [
+        ("if data.kind == 'value': pass", {'value'}),
+        ("if kind in ('labels', 'state'): pass", {'labels', 'state'}),
+        ("least = {'value': 2, 'labels': 1}", {'value', 'labels'}),
+        ("weights(y, 'classes')", {'classes'}),
+        ('isinstance(task.target, Embedding | Value)', {'embedding', 'value'}),
+        ("head['value'], table['state']", set()),
+    ],
+)
+def test_a_switch_on_kinds_is_seen(code, kinds):
+    assert kinds_named(ast.parse(code)) == kinds
+
+
+def test_a_kind_of_target_is_one_module():
+    found = {name.removeprefix('jbench.') for name, p in MODULES.items() if kinds_named(ast.parse(p.read_text()))}
+    rooms = {'spec', 'targets', 'tasks'}
+    assert {name for name in found if name.partition('.')[0] not in rooms} == set(NAMED)
+
+
+@pytest.mark.parametrize('name', ['__init__', *files('jbench/targets')])
+def test_targets_need_numpy_alone(name):
+    found = {m.split('.')[0] for m in imported(ROOT / 'jbench' / 'targets' / f'{name}.py')}
+    assert not found & (HEAVY - {'numpy'})

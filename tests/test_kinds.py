@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 
 import answers
@@ -10,13 +9,14 @@ import numpy as np
 import pytest
 
 from jbench import files, progress, stages
-from jbench.cli import catalogue
+from jbench.cli import dry_run
 from jbench.context import Context
 from jbench.data.load import loader, prepared_set
 from jbench.data.stimuli import embed
-from jbench.metrics import keystrokes, score
+from jbench.metrics import keystrokes
 from jbench.results import result_file
 from jbench.spec.errors import RequestError
+from jbench.targets import score
 from jbench.train import fit
 
 
@@ -125,8 +125,7 @@ def test_other_embeddings_are_other_data(context):
     cell = answers.cell('words', recipe__max_epochs=2)
     result, _ = run(cell, context)
     assert run(cell, context)[0] == result, 'finished'
-    asked = argparse.Namespace(data_dir=None, workdir=context.workdir, seeds=[33], if_exists='resume')
-    assert catalogue._plan_cell(cell, asked)['finished'] == [33], 'a plan knows that'
+    assert dry_run.plan_cell(cell, [33], None, context.workdir)['finished'] == [33], 'a plan knows that'
     folder = stages.prepare(cell, context)[0]
     stored = files.read_npz(folder / 'stimuli.npz')
     files.write_atomic(folder / 'stimuli.npz', files.npz_bytes({**stored, 'vectors': stored['vectors'][::-1]}))

@@ -9,10 +9,11 @@ import pytest
 
 from jbench import progress, stages
 from jbench.context import Context
-from jbench.metrics.score import BETTER, evaluate, per_subject, pooled
 from jbench.plan import cells, select
 from jbench.results import result_file
 from jbench.spec.cell import Cell
+from jbench.spec.metrics import METRICS
+from jbench.targets.score import evaluate, per_subject, pooled
 
 DIAGNOSES = [f'{name}_diagnosis' for name in ('dementia', 'depression', 'parkinsons', 'schizophrenia')]
 BEST = {  # the model of a task, where it is not eegnet: what a person shows is in the spectrum of many windows
@@ -49,7 +50,7 @@ def luck(cell: Cell, predictions: dict[str, np.ndarray]) -> float:
     retrieval by its mean over subjects, which takes a fraction of the time)."""
     kind = 'classes' if cell.task.target.kind == 'state' else cell.task.target.kind
     outputs, y, subjects = pooled(kind, predictions, cell.task.level)
-    sign = -1 if BETTER[cell.task.metric] == 'lower' else 1
+    sign = -1 if METRICS[cell.task.metric].better == 'lower' else 1
 
     def score(order: np.ndarray) -> float:
         if kind == 'embedding':

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import weights
-from test_networks import NETWORKS, close, compiled, compiled_step
+from networks import NETWORKS, close, compiled, compiled_step
 
 if find_spec('braindecode') is None:  # importing it here could fail: see make_network_fixtures.py
     pytest.skip('braindecode is not installed: the extra peers', allow_module_level=True)

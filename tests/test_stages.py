@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import os
@@ -91,6 +92,40 @@ def test_a_group_of_which_no_model_fits_is_refused(tmp_path, monkeypatch, capsys
     monkeypatch.setattr(select, 'MODELS', {'emg2qwerty': MODELS['emg2qwerty']})
     argv = ['--task=p3', '--model=classic', '--simulated=yes', '--dry_run', f'--workdir={tmp_path}']
     assert run.main(argv) == 2 and 'no model of --model=classic fits' in capsys.readouterr().err
+
+
+def test_a_mended_model_never_reuses_an_old_score(few, tmp_path, monkeypatch, capsys):
+    """Nor one that starts from other weights; one that wants its own signal gets a prepared set of its own."""
+    argv, plain = [*BASE, '--model=dummy', f'--workdir={tmp_path}'], MODELS['dummy']
+    for change in ({}, {'version': 2}, {'weights': 'f' * 64}, {'overrides': (('signal.sfreq', 60.0),)}):
+        monkeypatch.setattr(select, 'MODELS', {**MODELS, 'dummy': dataclasses.replace(plain, **change)})
+        before, sets = len(stored(tmp_path)), len(list(tmp_path.glob('prepared/SimulatedP3/*/manifest.json')))
+        assert run.main(argv) == 0 and 'finished before' not in capsys.readouterr().err
+        assert len(stored(tmp_path)) == before + 1, change
+        after = len(list(tmp_path.glob('prepared/SimulatedP3/*/manifest.json')))
+        assert after == sets + (not before or 'overrides' in change)
+        assert run.main(argv) == 0 and 'finished before' in capsys.readouterr().err
+    found = stored(tmp_path)
+    assert len({r['key'] for r in found}) == 4 and {r['model'] for r in found} == {'dummy'}
+    assert all(r['protocol']['custom'] == [] for r in found)
+
+
+def test_a_worker_runs_cells_without_a_command_line(few, tmp_path):
+    models = select.select_models('dummy,cov_ts_lr')
+    with Progress() as progress, StopSignal() as stop, contextlib.closing(stages.Compiler()) as compiler:
+        context = Context(tmp_path, None, progress, stop, 'resume')
+        (choice,) = (cells.choose_dataset(t, d, None, tmp_path, 'auto') for t, d in select.select_tasks('p3'))
+        asked = cells.make_cells([choice], models, (), debug=True)
+        kinds = [
+            stages.run(asked, wanted, [33], context=context, compiler=compiler)
+            for wanted in (['prepare'], ['train'], ['report'])
+        ]
+    assert [(k.status, [r['model'] for r in k.results]) for k in kinds] == [
+        (0, []),
+        (0, ['dummy', 'cov_ts_lr']),
+        (0, ['dummy', 'cov_ts_lr']),
+    ]
+    assert kinds[1].results == kinds[2].results
 
 
 def test_an_estimator_stops_when_asked(few, tmp_path, monkeypatch):

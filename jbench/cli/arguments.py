@@ -11,6 +11,7 @@ from jbench.spec.errors import RequestError, unknown
 
 STAGES = ('download', 'prepare', 'train', 'report', 'check')
 DEFAULT = STAGES[1:4]  # each does what is missing
+ASKED = ('--task', '--model', '--set', '--config', '--debug', '--simulated')  # what a cell says
 IF_EXISTS = ('skip', 'resume', 'overwrite', 'fail')
 
 
@@ -57,8 +58,17 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument(
         '--set', action='append', default=[], metavar='FIELD=VALUE', help='change a field, e.g. recipe.max_epochs=5'
     )
+    p.add_argument(
+        '--cell', metavar='FILE', help='run what a JSON file says: a cell of --dry_run --format=json, or a result'
+    )
     p.add_argument('--config', metavar='FILE', help='the same in a Python file: get() -> {FIELD: VALUE}')
     p.add_argument('--if_exists', default='resume', choices=IF_EXISTS, help='finished and half-done seeds [resume]')
+    p.add_argument(
+        '--keep_weights',
+        default='yes',
+        choices=('yes', 'no'),
+        help='of tested networks, beside their results [yes]',
+    )
     p.add_argument('--list', action='store_true', help='tasks, datasets, models, suites')
     p.add_argument('--info', metavar='NAME', help='everything about one task, dataset or model')
     p.add_argument('--dry_run', action='store_true', help='show the plan and stop')
@@ -80,7 +90,10 @@ def parse(argv: list[str]) -> argparse.Namespace:
     if rest:
         flags = [f for a in p._actions for f in a.option_strings]
         raise unknown('argument', rest[0].partition('=')[0], flags)
-    if not args.task and not args.list and not args.info:
+    given = [flag for flag in ASKED if flag in (a.partition('=')[0] for a in argv)]
+    if args.cell and given:
+        raise RequestError(f'--cell={args.cell} and {given[0]}: the cell says that already; leave one out')
+    if not (args.task or args.cell or args.list or args.info):
         raise RequestError('--task is missing, e.g. --task=bci; --list shows the tasks')
     short = [s for s in ('download', 'prepare') if getattr(args, s)]
     if args.stage and short:
@@ -93,7 +106,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
         raise RequestError(f'--stage={args.stage}: check shows the data alone; train in another run')
     if 'check' in stages:
         args.model = 'dummy'  # one that fits every target: the data are the same for all
-    args.stages = stages
+    args.stages, args.keep_weights = stages, args.keep_weights == 'yes'
     try:
         args.seeds = [int(s) for s in args.seeds.split(',')]
     except ValueError:

@@ -5,7 +5,6 @@ Everything here comes from specs, names of files and finished results; a list im
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
 from operator import attrgetter
 from pathlib import Path
@@ -14,8 +13,7 @@ from typing import Any
 from jbench.data.discover import find_recordings
 from jbench.models import MODELS, user_model
 from jbench.plan import select
-from jbench.report.text import as_json, folded, listed, shown, table
-from jbench.spec.cell import Cell
+from jbench.report.text import as_json, folded, listed, table
 from jbench.spec.dataset import Dataset
 from jbench.spec.errors import RequestError, unknown
 from jbench.spec.identity import to_json
@@ -26,15 +24,15 @@ from jbench.tasks.suites import SUITES
 Facts = dict[str, Any]
 
 
-def listing(args: argparse.Namespace) -> str:
-    """All tasks, datasets, models and suites, as text tables or as JSON (`args.format`, `args.data_dir`)."""
+def listing(form: str, data_dir: Path | None = None) -> str:
+    """All tasks, datasets, models and suites, as text tables or as JSON (`form` 'json')."""
     found: dict[str, list[Facts]] = {
         'tasks': [_list_task(name, versions) for name, versions in select.tasks().items()],
-        'datasets': [_list_dataset(d, args.data_dir) for d in sorted(select.datasets().values(), key=_order)],
+        'datasets': [_list_dataset(d, data_dir) for d in sorted(select.datasets().values(), key=_order)],
         'models': [{k: getattr(m, k) for k in ('name', 'family', 'n_parameters')} for m in MODELS.values()],
         'suites': [_list_suite(name) for name in SUITES],
     }
-    if args.format == 'json':
+    if form == 'json':
         return as_json(found)
     disk = {True: 'yes', False: '-', None: 'damaged'}
     tables = (
@@ -84,18 +82,6 @@ def info(name: str, form: str, data_dir: Path | None = None) -> str:
         known = [*select.tasks(), *select.datasets(), *MODELS, *SUITES, *_categories()]
         raise unknown('task, dataset or model', name, known)
     return as_json(facts) if form == 'json' else folded(facts)
-
-
-def dry_run(cells: Sequence[Cell], args: argparse.Namespace) -> str:
-    """The plan: what each cell stands on, which of its seeds are finished, and what is measured about it so far."""
-    plans = [_plan_cell(cell, args) for cell in cells]
-    if args.format == 'json':
-        return as_json({'workdir': str(args.workdir), 'stages': args.stages, 'cells': plans})
-    todo = sum(len(p['seeds']) - len(p['finished']) for p in plans)
-    head = f'plan: {len(plans)} cells, {todo} seeds to run, stages {listed(args.stages)}, into {args.workdir}'
-    words = {'windows': 'not prepared', 'bytes': 'not prepared', 'seconds_to_go': 'not measured', 'finished': 'none'}
-    filled = [{k: words.get(k) if v in (None, []) else v for k, v in p.items()} for p in plans]
-    return '\n\n'.join([head, *map(folded, filled)])
 
 
 def _categories() -> set[str]:
@@ -181,6 +167,7 @@ def _task_facts(task: Task, data_dir: Path | None) -> Facts:
         if head in ('target', 'split') and head not in facts:
             facts[head] = getattr(task, head).kind
         facts[path] = to_json(attrgetter(path)(task))
+    facts['supersedes'] = _superseded('version', task.supersedes)
     facts['datasets'] = {n: roles.get(n, '') + _state(n, data_dir) for n in _served(task)}
     facts['overrides'] = {d: {p: to_json(v) for p, v in pairs} for d, pairs in task.overrides}
     known = {name: d for name in _served(task) if (d := select.datasets().get(name)) and d.recipe}
@@ -188,45 +175,16 @@ def _task_facts(task: Task, data_dir: Path | None) -> Facts:
     return facts
 
 
+def _superseded(what: str, old: tuple[int | str, str] | None) -> Facts | None:
+    """What a version corrects, and why."""
+    return None if old is None else {what: old[0], 'why': old[1]}
+
+
 def _dataset_facts(dataset: Dataset, data_dir: Path | None) -> Facts:
     """Every field; where files should lie; the recipe that a simulated set brings along, over that of the task."""
     facts: Facts = {'is': 'dataset', **to_json(dataset)}
     facts |= {'event_id': dict(dataset.event_id), 'recipe': dict(dataset.recipe)}
+    facts['supersedes'] = _superseded('revision', dataset.supersedes)
     if not dataset.simulated:
         facts['layout'] = f'{data_dir or "<data_dir>"}/{dataset.name}/: {dataset.layout}'
     return {**facts, 'tasks': _tasks_of(dataset), 'state': _state(dataset.name, data_dir)}
-
-
-def _plan_cell(cell: Cell, args: argparse.Namespace) -> Facts:
-    """One cell: prepared or not, which seeds are finished, and how long the others take if they take as long."""
-    from jbench import files
-    from jbench.data.load import prepared_set
-    from jbench.data.prepare import build_set
-    from jbench.results import result_file
-
-    folder, refs = build_set.locate(cell.task, cell.dataset, args.data_dir, args.workdir)
-    split = {k: v for k, v in to_json(cell.task.split).items() if v is not None}
-    facts: Facts = {
-        'cell': f'{cell.task.full_name}@{cell.task.version}/{cell.dataset.name} {cell.model.name}',
-        'data': 'simulated' if cell.dataset.simulated else 'real',
-        'split': f'{split.pop("kind")}: {shown(split)}',
-        'recordings': len(refs),
-        'windows': None,
-        'bytes': None,
-        'seeds': list(args.seeds),
-        'finished': [],
-        'seconds_to_go': None,
-        'key': cell.key,
-    }
-    if folder is None or not build_set.is_ready(folder):
-        return facts
-    manifest = files.read_json(folder / 'manifest.json')
-    facts |= {'recordings': len(manifest['recordings']), 'windows': manifest['n_windows']}
-    facts['bytes'] = sum(f['bytes'] for f in manifest['files'].values())
-    digest, home = prepared_set.digest(folder), result_file.result_dir(args.workdir, cell)
-    done = {s: r for s in args.seeds if (r := result_file.finished(home, s, digest)[0]) is not None}
-    if done:
-        facts['finished'] = [] if args.if_exists == 'overwrite' else list(done)
-        per_seed = sum(r['timings']['fit'] + r['timings']['test'] for r in done.values()) / len(done)
-        facts['seconds_to_go'] = round(per_seed * (len(args.seeds) - len(facts['finished'])), 1)
-    return facts

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import re
+from pathlib import Path
 
 from jbench.spec.errors import RequestError
 
 
-def environment(args: argparse.Namespace) -> str:
+def environment(workdir: Path, device: str | None, distributed: bool) -> str:
     """Settings that jax reads when it starts: threads (they change the bits), backend, compilation cache, processes.
 
     Returns: the name of this process, if it is one of several and not the first; else ''.
@@ -19,17 +19,17 @@ def environment(args: argparse.Namespace) -> str:
     os.environ.setdefault('NPROC', str(threads))
     os.environ.setdefault('PYTHONSAFEPATH', '1')  # workers look for modules in the current folder as little as we do
     os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '3')
-    os.environ.setdefault('JAX_COMPILATION_CACHE_DIR', str((args.workdir / 'xla').absolute()))
+    os.environ.setdefault('JAX_COMPILATION_CACHE_DIR', str((workdir / 'xla').absolute()))
     os.environ.setdefault('JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS', '0.1')
     os.environ.setdefault('JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES', '-1')
     os.environ.setdefault('JAX_PERSISTENT_CACHE_ENABLE_XLA_CACHES', 'none')  # else keys hold the path of the workdir
-    if args.device:
-        os.environ['JAX_PLATFORMS'] = {'gpu': 'cuda'}.get(args.device, args.device)
-    if args.distributed:
+    if device:
+        os.environ['JAX_PLATFORMS'] = {'gpu': 'cuda'}.get(device, device)
+    if distributed:
         from jbench import processes
 
         processes.connect()
-    if args.device:
+    if device:
         import jax
 
         try:
@@ -38,6 +38,6 @@ def environment(args: argparse.Namespace) -> str:
             what = f' ({str(error).splitlines()[0]})' if str(error) else ''
             remedy = 'leave --device out, or install the jax of that device (docs.jax.dev/en/latest/installation.html)'
             raise RequestError(
-                f'--device={args.device}: jax finds no such device on this machine{what}; {remedy}'
+                f'--device={device}: jax finds no such device on this machine{what}; {remedy}'
             ) from error
-    return processes.name() if args.distributed else ''
+    return processes.name() if distributed else ''

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import csv
-from importlib import import_module
 from pathlib import Path
 
 from jbench.data.recording import RecordingRef, forbidden
+from jbench.data.source import source_of
 from jbench.spec.dataset import Dataset
 from jbench.spec.errors import RequestError
 
@@ -19,11 +19,11 @@ def find_recordings(dataset: Dataset, data_dir: Path | None) -> list[RecordingRe
     Raises: RequestError for a damaged table, or a file where none belongs, that keeps a source from telling.
     """
     root = (data_dir / dataset.name) if data_dir else Path('absent')
-    module = import_module(dataset.source)
+    source = source_of(dataset)
     try:
         if not dataset.simulated and not root.is_dir():
             return []
-        found: list[RecordingRef] = module.recordings(dataset, root)
+        return source.recordings(dataset, root)
     except RequestError:
         raise
     except PermissionError as error:
@@ -32,4 +32,3 @@ def find_recordings(dataset: Dataset, data_dir: Path | None) -> list[RecordingRe
         reason = f'{type(error).__name__}: {error}'
         remedy = 'a table there may be damaged, or a file be none of the set: fetch the one again, remove the other'
         raise RequestError(f'{root}: the recordings of {dataset.name} cannot be listed ({reason}); {remedy}') from error
-    return found

@@ -9,7 +9,7 @@ import mne
 import numpy as np
 
 from jbench.spec.errors import RequestError
-from jbench.spec.model import NO_POSITION, Position
+from jbench.spec.model import Position
 
 NETS = ('GSN-HydroCel-129',)  # montages of MNE whose electrodes have names of their own
 
@@ -22,12 +22,11 @@ def montage() -> mne.channels.DigMontage:
 
 
 def positions(ch_names: Sequence[str]) -> tuple[Position, ...]:
-    """Positions of channels, each axis scaled to [0, 1] over those that have one.
+    """Positions of channels in metres, in MNE's head coordinates; None of one whose place is not known.
 
-    As NeuralBench's `ChannelPositions` gives them for recordings that carry this montage: MNE's head coordinates; a
-    name that the montage lacks is looked up by what stands before its first '-' (the anode of a bipolar channel); one
-    that has no position there either gets `NO_POSITION`. References have none of their own. The montage is the 10-05
-    system, or the one of `NETS` that has all of the names.
+    Those of recordings that carry this montage. A name that the montage lacks is looked up by what stands before its
+    first '-' (the anode of a bipolar channel). References have none of their own. The montage is the 10-05 system, or
+    the one of `NETS` that has all of the names.
 
     Raises: RequestError where no channel has a position.
     """
@@ -39,15 +38,15 @@ def positions(ch_names: Sequence[str]) -> tuple[Position, ...]:
     nets = map(mne.channels.make_standard_montage, NETS)
     electrodes = next((net for net in nets if set(ch_names) <= set(net.ch_names)), montage())
     found = of(electrodes)
-    known = np.array([place is not None for place in found], bool)
-    if not known.any():
+    if all(place is None for place in found):
         raise RequestError(
             f'no channel is an electrode of the 10-05 system or of {", ".join(NETS)}, so that none has a position: '
             f'{", ".join(ch_names)}'
         )
     to_head = mne.channels.compute_native_head_t(electrodes)['trans']
-    head = mne.transforms.apply_trans(to_head, np.array([place for place in found if place is not None]))
-    low, extent = head.min(0), np.ptp(head, axis=0)
-    scaled = np.full((len(known), 3), NO_POSITION)
-    scaled[known] = (head - low) / np.where(extent == 0, 1, extent)
-    return tuple((x, y, z) for x, y, z in scaled.tolist())
+    known = iter(mne.transforms.apply_trans(to_head, np.array([p for p in found if p is not None])).tolist())
+    where: list[Position] = []
+    for place in found:
+        x, y, z = (0, 0, 0) if place is None else next(known)
+        where.append(None if place is None else (x, y, z))
+    return tuple(where)

@@ -124,7 +124,7 @@ def event_table(recording: Recording, ref: RecordingRef, dataset: Dataset) -> di
     """
     import numpy as np
 
-    from jbench.data.events import as_text
+    from jbench.events import as_text
 
     events, raw = recording.events, recording.raw
     onset = np.concatenate([[0.0], events['onset']])

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from jbench.data.events import Table, as_text, column, present
+from jbench import targets
+from jbench.events import Table, as_text, column, present
 from jbench.spec.errors import RequestError
-from jbench.spec.task import Classes, Labels, StateClasses, Target, Trim, Where, Window
+from jbench.spec.task import Target, Trim, Where, Window
 
 SHIFT = 20  # id of a window = recording << 20 | window
 
@@ -82,13 +83,10 @@ def triggers(events: Table, window: Window, target: Target) -> list[int]:
     """
     rows = [int(i) for i in np.flatnonzero((events['type'] == window.trigger) & (events['onset'] >= 0))]
     onsets = [float(events['onset'][i]) for i in rows]
-    if len(set(onsets)) < len(onsets) and not isinstance(target, Labels | StateClasses):
+    if len(set(onsets)) < len(onsets) and not targets.of(target.kind).together:
         twice = next(t for t in onsets if onsets.count(t) > 1)
         raise RequestError(f'two {window.trigger} events at {twice:.3f} s')
-    if isinstance(target, Classes) and target.prefix:
-        labels = column(events, target.field)
-        rows = [i for i in rows if str(labels[i]).startswith(target.prefix)]
-    return rows
+    return targets.of(target.kind).triggers(target, events, rows)
 
 
 def starts(onset: float, duration: float, window: Window) -> list[float]:

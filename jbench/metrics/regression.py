@@ -20,7 +20,8 @@ def binned_mae(outputs: np.ndarray, y: np.ndarray, edges: tuple[float, ...] = BI
     return float(np.mean(means)) if means else None
 
 
-def _value(outputs: np.ndarray, y: np.ndarray) -> Scores:
+def value(outputs: np.ndarray, y: np.ndarray) -> Scores:
+    """Scores of a number: outputs, y [N]."""
     error = outputs - y
     rmse, spread = float(np.sqrt((error**2).mean())), float(y.std()) if np.ptp(y) > 0 else 0.0
     scores: Scores = {

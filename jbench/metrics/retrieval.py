@@ -12,17 +12,6 @@ K = 5
 BATCH = 64  # windows that are each other's candidates in batch_top5_acc
 MOST_FREQUENT = 250
 ROWS = 4096  # of queries that are scored together
-METRICS = (
-    'top5_acc',  # windows of one subject and group averaged, all groups are candidates: the headline
-    'top5_acc_250',  # the same among the 250 most frequent groups; so are all names in _250
-    'window_top5_acc',  # each window by itself
-    'window_top5_acc_250',
-    'instance_top5_acc',  # windows of a group averaged over all subjects
-    'instance_top5_acc_250',
-    'subject_top5_acc',  # each window by itself, mean over subjects
-    'subject_top5_acc_250',
-    'batch_top5_acc',  # 64 windows in order are each other's candidates: the published monitor
-)
 
 
 def ranks(queries: np.ndarray, candidates: np.ndarray, answer: np.ndarray) -> np.ndarray:
@@ -83,7 +72,7 @@ def batch_top5_acc(outputs: np.ndarray, targets: np.ndarray) -> float:
 def per_subject(
     outputs: np.ndarray, targets: np.ndarray, groups: np.ndarray, subjects: np.ndarray, metric: str
 ) -> dict[str, float]:
-    """The share of hits of each subject, sorted by name, under the rule of `metric` (a name of METRICS); for
+    """The share of hits of each subject, sorted by name, under the rule of `metric` (a name of spec/metrics.py); for
     instance_top5_acc, which mixes subjects, and batch_top5_acc that of window_top5_acc."""
     number = np.unique(groups, return_inverse=True)[1]
     if metric.endswith('_250'):

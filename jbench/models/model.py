@@ -1,7 +1,7 @@
 """The contract that every network fulfils, and a network from a flax module.
 
-A network is two pure functions: `init` draws its variables, `apply` computes logits; a list of tensors tells what the
-variables are called in the reference implementation.
+A network is two pure functions: `init` draws its variables, `apply` computes logits and named features; a list of
+tensors tells what the variables are called in the reference implementation.
 """
 
 from __future__ import annotations
@@ -16,20 +16,31 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 import numpy as np
+from flax.core.scope import DenyList
+from flax.traverse_util import flatten_dict
 
 from jbench.models import torch_weights
-from jbench.models.torch_weights import Tensor, Variables
-from jbench.spec.errors import RequestError
+from jbench.models.torch_weights import EXACT, Exceptions, Tensor, Variables
+from jbench.spec.errors import RequestError, unknown
 from jbench.spec.model import Signal
 
-Batch = Mapping[str, jax.Array]  # {'x': f32[B, C, T], 'mask': bool[B], ...}
+Batch = Mapping[str, jax.Array]  # {'x': f32[B, C, T], 'mask': bool[B], ...; 'channel_mask': bool[B, C] where asked}
+
+
+class Answer(NamedTuple):
+    """What a network makes of one batch."""
+
+    outputs: jax.Array  # [B, n], or [B, frames, n]
+    batch_stats: Any  # the new statistics; in evaluation those that were given
+    # name -> [B, ...]; a program computes only those that it gives back
+    features: dict[str, jax.Array] = {}  # noqa: RUF012 (nobody writes into it)
 
 
 class Model(NamedTuple):
     """A network as pure functions, built for one `Signal` and one number of outputs."""
 
     init: Callable[[jax.Array], Variables]  # init(key)
-    apply: Callable[..., tuple[jax.Array, Any]]  # apply(variables, batch, *, train, key) -> (logits [B, n], new state)
+    apply: Callable[..., Answer]  # apply(variables, batch, *, train, key)
     tensors: Sequence[Tensor] = ()  # state_dict of the PyTorch reference; none: each array by its own path
     # precompute(x [B, C, T]) -> arrays [B, ...]: what training needs of each window alone. Computed once where windows
     # stay in memory, and carried in the batch; a batch without them computes them.
@@ -39,16 +50,33 @@ class Model(NamedTuple):
         """Variables (or gradients, in their place) as a state_dict."""
         return torch_weights.export(self.tensors or torch_weights.plain_tensors(variables), variables)
 
-    def from_torch(self, found: Mapping[str, np.ndarray]) -> Variables:
-        """Variables from a state_dict. Raises RequestError that names every tensor that does not fit."""
+    def from_torch(
+        self,
+        found: Mapping[str, np.ndarray],
+        exceptions: Exceptions = EXACT,
+        start: Variables | None = None,
+    ) -> Variables:
+        """Variables from a state_dict, as `torch_weights.restore` says.
+
+        Raises: RequestError that names every tensor that does not fit.
+        """
         like = jax.eval_shape(self.init, jax.random.key(0))
-        return torch_weights.restore(self.tensors or torch_weights.plain_tensors(like), found, like)
+        tensors = self.tensors or torch_weights.plain_tensors(like)
+        return torch_weights.restore(tensors, found, like, exceptions, start=start)
 
 
-def load(model: Model, path: str | Path) -> Variables:
+def load(
+    model: Model, path: str | Path, *, exceptions: Exceptions = EXACT, start: Variables | None = None
+) -> Variables:
     """Variables of `model` from a safetensors file of its PyTorch reference.
 
-    Raises: RequestError where the file is absent, damaged, or does not hold exactly the tensors of the network.
+    Args:
+        model: the network.
+        path: of the file.
+        exceptions: where the file may differ from the network; by default nowhere.
+        start: variables of `model`, of which what the file need not hold is taken.
+
+    Raises: RequestError where the file is absent, damaged, or differs from the network elsewhere.
     """
     from safetensors import SafetensorError
     from safetensors.numpy import load_file
@@ -60,7 +88,7 @@ def load(model: Model, path: str | Path) -> Variables:
     except SafetensorError as error:
         raise RequestError(f'{path} is not a complete safetensors file: {error}') from error
     try:
-        return model.from_torch(found)
+        return model.from_torch(found, exceptions, start)
     except RequestError as error:
         raise RequestError(f'{path}: {error}') from error
 
@@ -84,6 +112,28 @@ def require(name: str, signal: Signal, n_out: int, *, min_chans: int = 1, min_ti
         raise RequestError(f'{name}: needs at least {channels} and one output, got {signal.n_chans} and {n_out}')
 
 
+def features(model: Model, *names: str) -> Callable[..., dict[str, jax.Array]]:
+    """A compiled function of (variables, x [B, C, T], **batch) that gives features of windows, in evaluation.
+
+    Args:
+        model: the network.
+        names: of the features; none: all that it has. The others are not computed.
+
+    Raises: RequestError, when the function is called, for a name that the network does not have.
+    """
+
+    @jax.jit
+    def compute(variables: Variables, x: jax.Array, **batch: jax.Array) -> dict[str, jax.Array]:
+        given = {'x': x, 'mask': jnp.ones(len(x), bool), **batch}
+        found = model.apply(variables, given, train=False, key=None).features
+        for name in names:
+            if name not in found:
+                raise unknown('feature of this network', name, found)
+        return {name: found[name] for name in names or found}
+
+    return compute
+
+
 def network(
     module: nn.Module,
     signal: Signal,
@@ -96,23 +146,36 @@ def network(
 
     Args:
         module: called as module(batch, train=..., key=...) -> logits [B, n]; collections 'params' and 'batch_stats'.
+            What it or a part of it gives to `self.sow('features', name, value)` is a feature, by its dotted path.
         tensors, precompute: see `Model`.
         start: what becomes of the variables that the module draws (other initial values).
     """
     window = (signal.n_chans, signal.n_times)
+    drawn = DenyList(('features', 'intermediates'))
 
     @jax.jit  # compiled, the forward pass of flax's initialisation is dropped
     def init(key: jax.Array) -> Variables:
         batch = {'x': jnp.zeros((1, *window)), 'mask': jnp.ones(1, bool)}
-        return start({'batch_stats': {}, **module.init(key, batch, train=False, key=None)})
+        if signal.channel_mask:
+            batch['channel_mask'] = jnp.ones((1, signal.n_chans), bool)
+        return start({'batch_stats': {}, **module.init(key, batch, train=False, key=None, mutable=drawn)})
 
-    def apply(variables: Variables, batch: Batch, *, train: bool, key: jax.Array | None) -> tuple[jax.Array, Any]:
+    def apply(variables: Variables, batch: Batch, *, train: bool, key: jax.Array | None) -> Answer:
         x, mask = batch['x'], batch['mask']
         chex.assert_shape(x, (None, *window))
         chex.assert_shape(mask, (x.shape[0],))
-        if not train:
-            return jnp.asarray(module.apply(variables, batch, train=False, key=None)), variables['batch_stats']
-        logits, changed = module.apply(variables, batch, train=True, key=key, mutable=['batch_stats'])
-        return logits, changed.get('batch_stats', {})
+        kept = ['batch_stats', 'features'] if train else ['features']
+        logits, changed = module.apply(variables, batch, train=train, key=key if train else None, mutable=kept)
+        stats = changed.get('batch_stats', {}) if train else variables['batch_stats']
+        return Answer(jnp.asarray(logits), stats, _named(changed.get('features', {})))
 
     return Model(init, apply, tensors, precompute)
+
+
+def _named(sown: Mapping[str, Any]) -> dict[str, jax.Array]:
+    """Features by dotted path; of a layer that is called several times with its number behind it."""
+    found = {}
+    for path, values in flatten_dict(sown).items():
+        for i, value in enumerate(values):
+            found['.'.join(path) + f'.{i}' * (len(values) > 1)] = value
+    return found

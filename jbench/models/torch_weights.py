@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
+from fnmatch import fnmatchcase
 from functools import reduce
 from operator import getitem
 from typing import Any, NamedTuple
@@ -21,6 +23,19 @@ class Tensor(NamedTuple):
     shape: tuple[int, ...]  # in PyTorch
     path: tuple[str, ...]  # ours; () for a counter that we do not keep: written as 0, ignored when read
     row: int | None = None  # of ours, where equal parts of the network are stacked
+
+
+class Exceptions(NamedTuple):
+    """Where a state_dict may differ from a network. Patterns are of `fnmatch`, names those after renaming; a pattern
+    that fits nothing is an error."""
+
+    renamed: tuple[tuple[str, str], ...] = ()  # ('model.*', 'encoder.*') keeps what * stands for; the first that fits
+    absent: tuple[str, ...] = ()  # tensors of the network: where the file lacks them they keep their start
+    ignored: tuple[str, ...] = ()  # tensors of the file: where the network lacks them they are not looked at
+    head: tuple[str, ...] = ()  # tensors of the network that are new: they keep their start, whatever the file has
+
+
+EXACT = Exceptions()
 
 
 def batch_norm_tensors(name: str, path: tuple[str, ...], features: int) -> list[Tensor]:
@@ -61,26 +76,40 @@ def export(tensors: Iterable[Tensor], variables: Variables) -> dict[str, np.ndar
     """Variables as a PyTorch state_dict of contiguous float32 arrays (int64 for counters)."""
     out = {}
     for tensor in tensors:
-        value: Any = reduce(getitem, tensor.path, variables)
-        value = value[tensor.row] if tensor.path and tensor.row is not None else value
-        array = np.asarray(value, np.float32) if tensor.path else np.zeros((), np.int64)
+        array = np.asarray(_value(tensor, variables), np.float32) if tensor.path else np.zeros((), np.int64)
         out[tensor.name] = np.ascontiguousarray(array.reshape(tensor.shape)).reshape(tensor.shape)
     return out
 
 
-def restore(tensors: Sequence[Tensor], found: Mapping[str, np.ndarray], like: Variables) -> Variables:
+def restore(
+    tensors: Sequence[Tensor],
+    found: Mapping[str, np.ndarray],
+    like: Variables,
+    exceptions: Exceptions = EXACT,
+    *,
+    start: Variables | None = None,
+) -> Variables:
     """Variables from a PyTorch state_dict.
 
     Args:
         tensors: what the network consists of.
-        found: the state_dict; must hold exactly these tensors.
+        found: the state_dict; must hold exactly these tensors, but for the exceptions.
         like: variables (or their shapes) whose structure and shapes the result takes.
+        exceptions: where it may differ.
+        start: variables of which tensors that are not read are taken; needed where there are some.
 
-    Raises: RequestError that names every missing, unexpected, misshaped, non-float or non-finite tensor.
+    Raises: RequestError that names every missing, unexpected, misshaped, non-float or non-finite tensor that is no
+    exception, and every exception that fits nothing.
     """
-    faults = _faults(tensors, found)
+    given, faults = _renamed(found, exceptions.renamed)
+    kept, unread, more = _excepted([tensor.name for tensor in tensors], given, exceptions)
+    read = [tensor for tensor in tensors if tensor.name not in kept]
+    faults += more + _faults(read, {name: a for name, a in given.items() if name not in unread})
     if faults:
         raise RequestError('these weights do not fit the network:\n  ' + '\n  '.join(faults))
+    if kept and start is None:
+        left = ', '.join(sorted(kept))
+        raise RequestError(f'no weights are read for {left}: give `start`, variables that these are taken from')
     out: Variables = {name: {} for name in like}
     for tensor in tensors:
         if not tensor.path:
@@ -91,8 +120,57 @@ def restore(tensors: Sequence[Tensor], found: Mapping[str, np.ndarray], like: Va
         leaf = tensor.path[-1]
         whole = inner.setdefault(leaf, np.empty(shaped[leaf].shape, np.float32))
         place = whole if tensor.row is None else whole[tensor.row]
-        place[...] = np.asarray(found[tensor.name]).reshape(place.shape)
+        value = _value(tensor, start) if tensor.name in kept else given[tensor.name]
+        place[...] = np.asarray(value).reshape(place.shape)
     return out
+
+
+def _value(tensor: Tensor, variables: Any) -> Any:
+    """What variables hold of a tensor."""
+    value: Any = reduce(getitem, tensor.path, variables)
+    return value if tensor.row is None else value[tensor.row]
+
+
+def _renamed(
+    found: Mapping[str, np.ndarray], pairs: tuple[tuple[str, str], ...]
+) -> tuple[dict[str, np.ndarray], list[str]]:
+    """A state_dict under other names, and the faults of the pairs."""
+    out: dict[str, np.ndarray] = {}
+    faults, fitted = [], set()
+    for name, array in found.items():
+        new = name
+        for pattern, replacement in pairs:
+            if match := re.fullmatch('(.*)'.join(map(re.escape, pattern.split('*'))), name):
+                fitted.add(pattern)
+                new = ''.join(map(''.join, zip(replacement.split('*'), (*match.groups(), ''), strict=False)))
+                break
+        if new in out:
+            faults.append(f'renamed: two tensors would be {new}')
+        out[new] = array
+    for pattern, replacement in pairs:
+        if pattern.count('*') != replacement.count('*'):
+            faults.append(f'renamed: {pattern} and {replacement} have different numbers of *')
+        elif pattern not in fitted:
+            faults.append(f'renamed: {pattern} fits no tensor of the file')
+    return out, faults
+
+
+def _excepted(
+    wanted: Sequence[str], given: Mapping[str, np.ndarray], exceptions: Exceptions
+) -> tuple[set[str], set[str], list[str]]:
+    """Our tensors that are not read, those of the file that are not looked at, and the faults of the patterns."""
+    lacking, more = [n for n in wanted if n not in given], [n for n in given if n not in set(wanted)]
+    found, faults = [], []
+    for what, among, whose in (
+        ('absent', lacking, 'of the network that the file lacks'),
+        ('head', wanted, 'of the network'),
+        ('ignored', more, 'of the file that the network lacks'),
+    ):
+        fitting = {p: {n for n in among if fnmatchcase(n, p)} for p in getattr(exceptions, what)}
+        faults += [f'{what}: {pattern} fits no tensor {whose}' for pattern, names in fitting.items() if not names]
+        found.append(set[str]().union(*fitting.values()))
+    absent, head, ignored = found
+    return absent | head, head | ignored, faults
 
 
 def _faults(tensors: Sequence[Tensor], found: Mapping[str, np.ndarray]) -> list[str]:

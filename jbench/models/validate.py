@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jbench.models.model import Model
+from jbench.models.model import Answer, Model
 from jbench.models.torch_weights import Variables
 from jbench.spec.errors import RequestError
 from jbench.spec.model import Signal
@@ -21,17 +21,22 @@ ROWS = 64  # of another batch that shapes are looked at with
 CLOSE = 1e-3  # of the greatest value: more than what sums in another order differ by
 Tree = Any
 Fault = tuple[str, str]  # what was found, and what to do
-Program = Callable[[np.ndarray], 'Answer']  # of x [B, C, T]
+ANSWER = 'return jbench.models.model.Answer(outputs, batch_stats), the new statistics, or those given in evaluation'
+Program = Callable[[np.ndarray], 'Found']  # of x [B, C, T]
 
 
-class Answer(NamedTuple):
+class Found(NamedTuple):
     """What a network makes of one batch, in evaluation and in training."""
 
-    outputs: np.ndarray  # [B, n_out] or [B, frames, n_out], evaluation
+    outputs: Any  # [B, n_out] or [B, frames, n_out], evaluation
     kept: Tree  # the state that evaluation gives back
     trained: np.ndarray  # the same, training
     state: Tree  # the state after training
     gradient: Tree
+
+
+class _NoAnswer(Exception):
+    """A network returned something else."""
 
 
 def check(
@@ -119,7 +124,10 @@ def _faults_of_shape(
     for some, train, noise in ((x, False, None), (x, True, None), (x, True, key), (more, True, key)):
         how = 'training' if train else 'evaluation'
         apply = jax.vmap(partial(_apply, model, train=train), in_axes=(None, 0, None), axis_name=axis_name)
-        outputs, state = jax.eval_shape(apply, variables, _batch(some, 1), noise)
+        try:
+            outputs, state, features = jax.eval_shape(apply, variables, _batch(some, 1), noise)
+        except _NoAnswer as error:
+            yield f'apply returns {error}', ANSWER
         shape = list(outputs.shape[1:])
         fits = len(shape) == 2 + frames and [shape[0], shape[-1]] == [len(some), n_out] and 0 not in shape
         if not fits or not jnp.issubdtype(outputs.dtype, jnp.floating):
@@ -132,9 +140,15 @@ def _faults_of_shape(
         if differing := _described(variables['batch_stats'], 0) ^ _described(state, 1):
             names = ', '.join(sorted({name for name, *_ in differing}))
             yield f'{how} gives a state of other structure, shape or type ({names})', 'expected that of the state given'
+        for name, leaf in features.items():
+            if leaf.ndim < 2 or leaf.shape[1] != len(some):
+                yield (
+                    f'feature {name!r} is {list(leaf.shape[1:])}',
+                    f'expected [{len(some)}, ...], windows first, in evaluation and in training',
+                )
 
 
-def _faults_of_numbers(answer: Answer) -> Iterator[Fault]:
+def _faults_of_numbers(answer: Found) -> Iterator[Fault]:
     parts = {
         'outputs in evaluation': answer.outputs[MASK],
         'outputs in training': answer.trained[MASK],
@@ -149,7 +163,7 @@ def _faults_of_numbers(answer: Answer) -> Iterator[Fault]:
                 yield f'{n} of {leaf.size} values of the {what}{of} are not finite', remedy
 
 
-def _faults_of_rows(ask: Program, answer: Answer, x: np.ndarray, strange: np.ndarray) -> Iterator[Fault]:
+def _faults_of_rows(ask: Program, answer: Found, x: np.ndarray, strange: np.ndarray) -> Iterator[Fault]:
     """Rows of padding count nowhere; in evaluation no row counts for another."""
     for scale in (1, 1000):
         padded = ask(np.where(MASK[:, None, None], x, np.float32(scale) * strange))
@@ -174,15 +188,15 @@ def _lower(
 ) -> jax.stages.Lowered:
     """A network traced anew, in evaluation and training, the batch split as over so many devices."""
 
-    def part(batch: dict, variables: Variables) -> Answer:
+    def part(batch: dict, variables: Variables) -> Found:
         def share(params: Tree) -> tuple[jax.Array, tuple[jax.Array, Tree]]:
-            outputs, state = _apply(model, {**variables, 'params': params}, batch, key, train=True)
+            outputs, state, _ = _apply(model, {**variables, 'params': params}, batch, key, train=True)
             counts = batch['mask'].reshape(-1, *[1] * (outputs.ndim - 1))
             return jnp.where(counts, jnp.square(outputs - 1), 0).sum(), (outputs, state)
 
-        outputs, kept = _apply(model, variables, batch, None, train=False)
+        outputs, kept, _ = _apply(model, variables, batch, None, train=False)
         gradient, (trained, state) = jax.grad(share, has_aux=True)(variables['params'])
-        return Answer(outputs, kept, trained, state, jax.lax.psum(gradient, axis_name))
+        return Found(outputs, kept, trained, state, jax.lax.psum(gradient, axis_name))
 
     program = jax.jit(jax.vmap(part, in_axes=(0, None), axis_name=axis_name))
     return program.lower(_batch(x, n_devices), variables)
@@ -191,16 +205,25 @@ def _lower(
 def _ask(program: jax.stages.Lowered, variables: Variables, n_devices: int = 1) -> Program:
     compiled = program.compile()
 
-    def ask(x: np.ndarray) -> Answer:
+    def ask(x: np.ndarray) -> Found:
         found = jax.device_get(compiled(_batch(x, n_devices), variables))
-        first = Answer(*jax.tree.map(lambda a: a[0], tuple(found)))  # of what all devices have in common
+        first = Found(*jax.tree.map(lambda a: a[0], tuple(found)))  # of what all devices have in common
         return first._replace(outputs=np.concatenate(found.outputs), trained=np.concatenate(found.trained))
 
     return ask
 
 
-def _apply(model: Model, variables: Variables, batch: dict, key: jax.Array | None, *, train: bool) -> tuple[Any, Tree]:
-    return model.apply(variables, {**batch, **model.precompute(batch['x'])} if train else batch, train=train, key=key)
+def _apply(model: Model, variables: Variables, batch: dict, key: jax.Array | None, *, train: bool) -> Answer:
+    given = {**batch, **model.precompute(batch['x'])} if train else batch
+    return _checked(model.apply(variables, given, train=train, key=key))
+
+
+def _checked(found: Any) -> Answer:
+    """What `apply` returned. Raises _NoAnswer where that is something else."""
+    if not isinstance(found, Answer):
+        one = 'an array' if isinstance(found, jax.Array) else f'a {type(found).__name__}'
+        raise _NoAnswer(f'{len(found)} values' if isinstance(found, tuple) else one)
+    return found
 
 
 def _batch(x: np.ndarray, n_devices: int) -> dict[str, np.ndarray]:
@@ -208,7 +231,7 @@ def _batch(x: np.ndarray, n_devices: int) -> dict[str, np.ndarray]:
     return {k: v.reshape(n_devices, -1, *v.shape[1:]) for k, v in (('x', x), ('mask', mask))}
 
 
-def _same(a: Answer, b: Answer) -> bool:
+def _same(a: Found, b: Found) -> bool:
     """Whether every part is near enough, each by its own greatest value; of outputs the rows that count."""
     a, b = (v._replace(outputs=v.outputs[MASK], trained=v.trained[MASK]) for v in (a, b))
     return all(_apart(p, q) <= CLOSE for p, q in zip(a, b, strict=True))

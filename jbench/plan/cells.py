@@ -35,7 +35,7 @@ class UnfitError(RequestError):
     """A named model cannot do a task: it predicts other kinds of target, or needs longer windows."""
 
 
-def _fits(pick: Pick, task: Task) -> bool:
+def fits(pick: Pick, task: Task) -> bool:
     """Whether a model runs on a task: one that is named on any paradigm, one of a group where it belongs.
 
     Raises: UnfitError for a named model that cannot.
@@ -72,15 +72,25 @@ def choose_dataset(task: Task, named: Dataset | None, data_dir: Path | None, wor
     folder, _ = locate(apply(task, core, ()), core, data_dir, workdir)
     if folder is not None:
         return Choice(task, core, named is not None)
-    absent = f'{data_dir or "<data_dir>"}/{core.name} holds no recording'
+    lacking = _lacking(core, data_dir)
     others = [] if named or not data_dir else task.datasets[1:]
     with contextlib.suppress(RequestError):  # of a dataset that nobody asked for
         if there := [d for d in others if find_recordings(select.find_dataset(d), data_dir)]:
-            absent += f'; --task={task.full_name}/{there[0]} reads what is there'
+            lacking += f'; --task={task.full_name}/{there[0]} reads what is there'
     if named is not None or simulated == 'no' or stand_in is None:
-        hint = '' if data_dir else '; name the folder by --data_dir=DIR or JBENCH_DATA'
-        raise RequestError(f'task {task.full_name!r}: {absent}; put there: {core.layout} (from {core.host}){hint}')
-    return Choice(task, stand_in, False, absent)
+        raise absent(task, core, data_dir, lacking)
+    return Choice(task, stand_in, False, lacking)
+
+
+def absent(task: Task, dataset: Dataset, data_dir: Path | None, lacking: str = '') -> RequestError:
+    """The error of a dataset that is not on the machine; `lacking`: in these words."""
+    hint = '' if data_dir else '; name the folder by --data_dir=DIR or JBENCH_DATA'
+    where = f'put there: {dataset.layout} (from {dataset.host}){hint}'
+    return RequestError(f'task {task.full_name!r}: {lacking or _lacking(dataset, data_dir)}; {where}')
+
+
+def _lacking(dataset: Dataset, data_dir: Path | None) -> str:
+    return f'{data_dir or "<data_dir>"}/{dataset.name} holds no recording'
 
 
 def simulated(choices: Iterable[Choice]) -> str:
@@ -137,7 +147,7 @@ def make_cells(
     for c in choices:
         for m in models:
             plain, own, task = (apply(c.task, c.dataset, some, m.spec) for some in ((), user, asked))
-            if _fits(m, task):
+            if fits(m, task):
                 changed = tuple(
                     (p, v) for p, v in user if p not in paths(plain) or attrgetter(p)(plain) != attrgetter(p)(own)
                 )

@@ -48,6 +48,11 @@ def datasets() -> dict[str, Dataset]:
     return {d.name: d for m in _modules('jbench.data.sources') for d in getattr(m, 'DATASETS', ())}
 
 
+def sources() -> list[str]:
+    """Names of the modules that read datasets."""
+    return [m.__name__ for m in _modules('jbench.data.sources')]
+
+
 def _modules(package: str) -> Iterable:
     folder = import_module(package).__path__
     return [import_module(f'{package}.{m.name}') for m in pkgutil.iter_modules(folder)]
@@ -99,7 +104,7 @@ def _find(
     if head in {t.device for v in known.values() for t in v} and rest:
         name, _, rest = rest.partition('/')
         head = f'{head}/{name}'
-    name, at, version = head.partition('@')
+    name, at, number = head.partition('@')
     name = next((n for n in known if n.lower() == name.lower()), name)
     if name not in known:
         served = [
@@ -114,7 +119,7 @@ def _find(
                 f'{asked!r} is a dataset: name the task before it, as in --task={served[0]}/{asked.rpartition("/")[2]}'
             )
         raise unknown('task', asked, [*known, *others])
-    task = _version(known[name], name, version) if at else known[name][-1]
+    task = version(known[name], name, number) if at else known[name][-1]
     if not rest:
         return [(task, None)]
     dataset = find_dataset(rest, readable)
@@ -132,7 +137,7 @@ def _select_user(path: str, rest: str) -> list[tuple[Task, Dataset | None]]:
         raise RequestError(f'--task={path}: {", ".join(taken)}: a name that jbench has already; choose another')
     readable = {**datasets(), **mine}
     for what, name, known in (
-        *(('source', str(d.source), [m.__name__ for m in _modules('jbench.data.sources')]) for d in datasets_),
+        *(('source', str(d.source), sources()) for d in datasets_),
         *(('dataset', name, list(readable)) for t in tasks_ for name in t.datasets),
     ):
         if name not in known:
@@ -157,12 +162,13 @@ def _select_suite(suite: str, rest: str) -> list[tuple[Task, Dataset | None]]:
     return [(override(task, 'recipe.published', published), dataset) for task, dataset in chosen]
 
 
-def _version(versions: tuple[Task, ...], name: str, version: int | str) -> Task:
+def version(versions: tuple[Task, ...], name: str, number: int | str) -> Task:
+    """One of the versions of a task. Raises: RequestError if there is no such."""
     for task in versions:
-        if str(task.version) == str(version):
+        if str(task.version) == str(number):
             return task
     there = ', '.join(str(t.version) for t in versions)
-    raise RequestError(f'task {name!r} has no version {str(version)!r}; it has {there}')
+    raise RequestError(f'task {name!r} has no version {str(number)!r}; it has {there}')
 
 
 def select_models(text: str, device: str | None = None) -> list[Pick]:

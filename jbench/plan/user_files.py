@@ -7,7 +7,7 @@ import runpy
 import traceback
 from operator import attrgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from jbench.data.recording import EVENT_TYPE
 from jbench.spec.dataset import Dataset
@@ -15,6 +15,8 @@ from jbench.spec.errors import RequestError, unknown
 from jbench.spec.overrides import Override, override, paths
 from jbench.spec.task import Task
 from jbench.spec.validate import check
+
+Spec = TypeVar('Spec', Task, Dataset)
 
 
 def config_overrides(path: str) -> tuple[Override, ...]:
@@ -39,7 +41,7 @@ def user_tasks(path: str) -> tuple[list[Task], list[Dataset]]:
         values = found.get(name, ())
         if not isinstance(values, tuple | list) or not all(isinstance(v, kind) for v in values):
             raise RequestError(f'--task={path}: {name} must be a tuple of jbench.spec.task.{kind.__name__}')
-        made.append([_typed(v, path) for v in values])
+        made.append([typed(v, f'--task={path}') for v in values])
     tasks, datasets = made
     if not tasks:
         raise RequestError(
@@ -48,8 +50,11 @@ def user_tasks(path: str) -> tuple[list[Task], list[Dataset]]:
     return tasks, datasets
 
 
-def _typed(spec: Task | Dataset, path: str) -> Task | Dataset:
-    """A spec whose every field is of its type, 2 for a float becoming 2.0. Raises: RequestError where one is not."""
+def typed(spec: Spec, what: str) -> Spec:
+    """A spec whose every field is of its type, 2 for a float becoming 2.0.
+
+    Raises: RequestError, beginning with `what`, where one is not.
+    """
     try:
         for field in paths(spec):
             if field not in ('overrides', 'recipe'):  # pairs of which the second may be anything
@@ -70,9 +75,7 @@ def _typed(spec: Task | Dataset, path: str) -> Task | Dataset:
                 raise RequestError(f'overrides: a dataset stands twice among {", ".join(named)}; once, with all fields')
     except (RequestError, TypeError, AttributeError) as error:
         reason = str(error).removeprefix('--set ')
-        raise RequestError(
-            f'--task={path}: {type(spec).__name__} {spec.name!r}: {reason}; see jbench/spec/task.py'
-        ) from None
+        raise RequestError(f'{what}: {type(spec).__name__} {spec.name!r}: {reason}; see jbench/spec/task.py') from None
     return spec
 
 

@@ -7,11 +7,12 @@ import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
+from jbench.spec.metrics import METRICS
+
 if TYPE_CHECKING:
     from rich.console import Console
 
 SAID = ('simulated: ', 'debug: ', 'custom: ', 'partial: ')  # warnings that a note of their own tells
-PER_CENT = ('bal_acc', 'acc', 'top5_acc', 'cer')  # fractions in files, per cent in tables (as published)
 WORDS = ('task', 'task, dataset', 'dataset', 'model', 'metric')  # heads of columns that may fold
 Row = dict[str, Any]
 
@@ -88,7 +89,7 @@ def format_score(value: float | None, metric: str) -> str:
     """A score as tables show it: accuracies in per cent with one decimal, others as they are, '-' for none."""
     if value is None:
         return '-'
-    if metric in PER_CENT:
+    if METRICS[metric].unit == 'per cent':
         return f'{100 * value:.1f}'
     return f'{value:.3f}' if abs(value) < 10 else f'{value:.1f}'
 
@@ -96,7 +97,6 @@ def format_score(value: float | None, metric: str) -> str:
 def _row(results: Sequence[Mapping[str, Any]]) -> Row:
     """The row of one cell, from the results of its seeds."""
     from jbench.metrics import uncertainty
-    from jbench.metrics.score import BOUNDS
 
     done = [r for r in results if r['headline']['value'] is not None]
     first = (done or results)[0]
@@ -106,7 +106,7 @@ def _row(results: Sequence[Mapping[str, Any]]) -> Row:
     levels = [r['normalised'] for r in done if r['normalised'] is not None]
     floor = head['chance_over_subjects']
     differs = None if floor is None else uncertainty.differs_from_chance(subjects, floor)
-    interval = uncertainty.interval(subjects, BOUNDS[head['name']])
+    interval = uncertainty.interval(subjects, METRICS[head['name']].bounds)
     return {
         **{k: first[k] for k in ('task', 'task_version', 'dataset', 'simulated', 'model', 'key', 'chance')},
         'metric': head['name'],
@@ -179,7 +179,8 @@ def _cells(row: Row, seeds: Sequence[int], notes: Sequence[str], sign: str, layo
 
     task = _printable(f'{row["task"]}@{row["task_version"]}')
     dataset = _printable(row['dataset']) + (' (simulated)' if row['simulated'] else '')
-    model, metric = _printable(row['model']), row['metric'] + (' (%)' if row['metric'] in PER_CENT else '')
+    per_cent = METRICS[row['metric']].unit == 'per cent'
+    model, metric = _printable(row['model']), row['metric'] + ' (%)' * per_cent
     mean = text(row['mean']) + ('' if row['sd'] is None else f' {sign} {text(row["sd"])}')
     interval = '-' if row['interval'] is None else f'[{text(row["interval"][0])}, {text(row["interval"][1])}]'
     level = '-' if row['normalised'] is None else f'{row["normalised"]:.3f}'

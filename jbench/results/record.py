@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import dataclasses
 import resource
 import sys
 from typing import Any
 
 from jbench import processes
 from jbench.data.load import splits
-from jbench.data.load.prepared_set import PreparedSet, class_names
-from jbench.metrics import score
-from jbench.results import result_file
+from jbench.data.load.prepared_set import PreparedSet, listed_classes
+from jbench.results.versions import versions
 from jbench.spec.cell import Cell
 from jbench.spec.dataset import Dataset
+from jbench.spec.identity import to_json
 from jbench.spec.task import Task
+from jbench.targets import score
 from jbench.tasks.suites import SUITES
 
 
@@ -26,6 +28,7 @@ def describe(cell: Cell, data: PreparedSet, seed: int, digest: str, outcome: dic
     counts = {name: int((data.split == name).sum()) for name in ('train', 'valid', 'test')}
     scale = 1 / 1024 if sys.platform != 'darwin' else 1 / 1024**2
     return {
+        'kind': 'decoding',
         'task': cell.task.full_name,
         'task_version': cell.task.version,
         'dataset': cell.dataset.name,
@@ -45,17 +48,28 @@ def describe(cell: Cell, data: PreparedSet, seed: int, digest: str, outcome: dic
         'split_hash': splits.split_hash({name: data.ids[data.split == name] for name in counts}),
         'prepared_hash': digest,
         'key': cell.key,
-        'config': cell,
-        'versions': result_file.versions(),
+        'config': portable(cell),
+        'pretraining': cell.model.pretraining,
+        'attachments': {},
+        'versions': versions(),
         'devices': processes.devices(),
-        'classes': [] if data.kind == 'embedding' else class_names(cell.dataset, data),  # stimuli may be many
+        'signal': {name: getattr(data.signal, name) for name in ('n_chans', 'n_times', 'sfreq', 'ch_names')},
+        'n_out': data.n_out,
+        'scaling': data.scaling,
+        'classes': listed_classes(cell.dataset, data),
         'memory': {'peak_rss_mb': resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * scale},
         'warnings': [*_marks(cell, protocol), *data.warnings, *([outcome['failed']] if 'failed' in outcome else [])],
         'n_parameters': outcome.get('n_parameters', {'total': None, 'trainable': None}),
         'history': outcome.get('history', []),
-        'resumes': outcome.get('resumes', 0),
+        'resumed_at': outcome.get('resumed_at', []),
         'timings': {'prepare': 0.0, **outcome.get('timings', dict.fromkeys(('compile', 'fit', 'test', 'total'), 0.0))},
     }
+
+
+def portable(cell: Cell) -> Cell:
+    """A cell as its result keeps it: of the file of a user's model only the name, not the folder."""
+    folder, _, file = cell.model.target.rpartition('/')
+    return dataclasses.replace(cell, model=dataclasses.replace(cell.model, target=file)) if folder else cell
 
 
 def _protocol(cell: Cell, data: PreparedSet) -> dict[str, Any]:
@@ -71,7 +85,7 @@ def _protocol(cell: Cell, data: PreparedSet) -> dict[str, Any]:
         for s, (names, full, choice) in SUITES.items()
         if pinned in names and choice == published and cell.dataset.name in (served if full else served[:1])
     ]
-    custom = [f'{p}={v}' for p, v in cell.overrides]
+    custom = [f'{p}={to_json(v)}' for p, v in cell.overrides]  # the same whether a cell comes from flags or from JSON
     partial = _partial(cell.task, cell.dataset, data)
     return {
         'suite': None if custom or cell.debug or partial or not suites else suites[0],

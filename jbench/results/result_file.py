@@ -5,13 +5,7 @@ A result is a plain dict, checked against `result.schema.json` when it is writte
 
 from __future__ import annotations
 
-import contextlib
-import functools
 import hashlib
-import importlib.metadata
-import json
-import math
-import platform
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -20,20 +14,17 @@ from typing import Any
 import numpy as np
 
 from jbench import files
-from jbench.metrics import score
+from jbench.results import older
+from jbench.results.predictions import REMEDY, arrange, load_predictions
+from jbench.results.schema import SCHEMA, as_text, mismatches, plain, schema
 from jbench.spec.cell import Cell, cell_key
 from jbench.spec.errors import RequestError
 from jbench.spec.identity import canonical, to_json
 from jbench.spec.task import full_name
-from jbench.version import __version__
+from jbench.targets import score
 
-SCHEMA = 1
+BESIDE = ('.npz', '.safetensors')  # files of a seed: predictions, and the variables that were tested
 SCORES = ('headline', 'normalised', 'chance', 'metrics', 'per_subject')  # the fields that `rescore` computes
-PACKAGES = (  # installed versions that can change a number
-    *('jax', 'jaxlib', 'flax', 'optax', 'orbax-checkpoint', 'grain', 'array_record', 'tensorflow-datasets'),
-    *('numpy', 'scipy', 'mne', 'scikit-learn', 'pyriemann'),
-)
-REMEDY = 'remove it and run the same command again'
 
 
 def result_dir(workdir: str | Path, cell: Cell) -> Path:
@@ -42,44 +33,60 @@ def result_dir(workdir: str | Path, cell: Cell) -> Path:
     return Path(workdir, 'results', _slug(task), _slug(cell.dataset.name), _slug(cell.model.name), cell.key)
 
 
-def write(folder: str | Path, result: Mapping[str, Any], predictions: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Write seed<k>.npz, then seed<k>.json; each is whole or absent.
+def write(
+    folder: str | Path, result: Mapping[str, Any], predictions: Mapping[str, Any] | None, weights: bytes | None = None
+) -> dict[str, Any]:
+    """Write seed<k>.npz and seed<k>.safetensors, then seed<k>.json; each is whole or absent.
 
     Args:
       folder: from `result_dir`.
       result: the fields of the schema. Those in `SCORES` are computed here from the predictions as stored, and so are
-        `schema` and the digests; `dummy` is read.
+        `schema`, `weights` and the digests; `dummy` is read.
       predictions: `id` int [N], `outputs` float [N, K], `y` [N] or [N, K], `subject` text [N], in any order; of
         embeddings also `group` text [N] and `vectors` float [stimuli, K]; None for a failed seed (then the scores of
         `result` are kept, empty where it has none).
+      weights: the tested variables as the bytes of a safetensors file; None: none are kept.
 
     Returns: the result as written.
 
     Raises: RequestError where the disk refuses; ValueError for a result that the schema does not allow.
     """
-    path = Path(folder, f'seed{result["seed"]}.json')
-    full = {'dummy': None, **_no_scores(result), **result, 'schema': SCHEMA, 'predictions_sha256': None}
-    blob = b''
-    if predictions is not None:
-        arrays = arrange(predictions)
-        blob = files.npz_bytes(arrays)
-        full.update(_score_arrays(full, arrays), predictions_sha256=hashlib.sha256(blob).hexdigest())
-    null: list[str] = []
-    full = _plain(full, '', null)
-    full['warnings'] = list(dict.fromkeys([*full.get('warnings', []), *_undefined(full, null)]))
-    full['sha256'] = _digest(full)
-    if problems := list(files.mismatches(full, schema())):
-        raise ValueError(f'{path}: ' + '; '.join(problems))
-    if blob:
-        files.write_atomic(path.with_suffix('.npz'), blob)
-    files.write_atomic(path, (json.dumps(full, indent=1, sort_keys=True, allow_nan=False) + '\n').encode())
-    if not blob:
-        path.with_suffix('.npz').unlink(missing_ok=True)
+    full, beside = _whole(result, predictions, weights)
+    path = Path(folder, f'seed{full["seed"]}.json')
+    _write_beside(path, beside)
+    files.write_atomic(path, as_text(full))
+    _remove_beside(path, beside)
     return full
 
 
+def write_if_absent(
+    folder: str | Path, result: Mapping[str, Any], predictions: Mapping[str, Any] | None, weights: bytes | None = None
+) -> tuple[dict[str, Any], bool]:
+    """As `write`, unless a result that counts (see `finished`) is there; of many that try at once, one writes.
+
+    Returns: the result that is there in the end, and whether it is the one given.
+
+    Raises: as `write`.
+    """
+    full, beside = _whole(result, predictions, weights)
+    path = Path(folder, f'seed{full["seed"]}.json')
+    with files.locked(path.with_name(f'.{path.stem}.lock')):
+        there, _ = finished(folder, full['seed'], full.get('prepared_hash', ''))
+        if there is None:
+            path.unlink(missing_ok=True)  # one that does not count
+            _write_beside(path, beside)
+            if files.write_absent(path, as_text(full)):  # also on a disk of several machines that knows no locks
+                _remove_beside(path, beside)
+                return full, True
+            there = read(path)
+    return there, False
+
+
 def read(path: str | Path) -> dict[str, Any]:
-    """A result file, checked: JSON, schema, its own digest, and the digest of the predictions beside it.
+    """A result file, checked: JSON, schema, its own digest, that of the predictions, and the size of the weights.
+
+    Weights may be many and large, so `verify` and `load_model` alone read them; they may be removed. A result of an
+    older schema is given the fields that came later.
 
     Raises: FileNotFoundError; RequestError naming the file, the field and what was expected.
     """
@@ -88,30 +95,22 @@ def read(path: str | Path) -> dict[str, Any]:
     version = result.get('schema') if isinstance(result, dict) else None
     if isinstance(version, int) and version > SCHEMA:
         raise RequestError(f'{path}: expected schema {SCHEMA}, found the newer {version}: update jbench, or {REMEDY}')
-    if problems := list(files.mismatches(result, schema())):
+    if problems := list(mismatches(result, schema(1 if version == 1 else SCHEMA))):
         raise RequestError(f'{path}: {"; ".join(problems)}; {REMEDY}')
     own = _digest(result)
     if own != result['sha256']:
         raise RequestError(f'{path}: changed since written: expected sha256 {result["sha256"]}, found {own}; {REMEDY}')
-    expected, npz = result['predictions_sha256'], path.with_suffix('.npz')
+    result = older.raised(result) if version == 1 else result
+    expected, npz = result.get('predictions_sha256'), path.with_suffix('.npz')
     if expected is not None:
         actual = files.sha256_file(npz) if npz.is_file() else 'no such file'
         if actual != expected:
             raise RequestError(f'{npz}: expected predictions_sha256 {expected}, found {actual}; {REMEDY}')
+    kept, weights = path.with_suffix('.safetensors'), result['weights']
+    if weights is not None and kept.exists() and kept.stat().st_size != weights['bytes']:
+        remedy = 'remove it (the scores stay), or train it again with --if_exists=overwrite'
+        raise RequestError(f'{kept}: damaged: expected {weights["bytes"]} bytes, found {kept.stat().st_size}; {remedy}')
     return result
-
-
-def load_predictions(path: str | Path) -> dict[str, np.ndarray]:
-    """The arrays `id`, `outputs`, `y`, `subject` beside a result file, sorted by id (`read` checks their digest); of
-    embeddings also `group`, and `vectors` of the stimuli that `y` counts.
-
-    Raises: RequestError for a file that is no such archive.
-    """
-    npz = Path(path).with_suffix('.npz')
-    arrays = files.read_npz(npz)
-    if set(arrays) - {'group', 'vectors'} != {'id', 'outputs', 'y', 'subject'}:
-        raise RequestError(f'{npz}: expected the arrays id, outputs, y, subject, found {sorted(arrays)}; {REMEDY}')
-    return arrays
 
 
 def finished(folder: str | Path, seed: int, prepared_hash: str) -> tuple[dict[str, Any] | None, str]:
@@ -129,7 +128,7 @@ def finished(folder: str | Path, seed: int, prepared_hash: str) -> tuple[dict[st
         return None, f'{error} (it is replaced now)'
     if result['status'] == 'failed':
         return None, f'{path}: this seed failed before; it runs again'
-    if result['prepared_hash'] != prepared_hash:
+    if result.get('prepared_hash', prepared_hash) != prepared_hash:
         old = result['prepared_hash']
         return None, f'{path}: made from other prepared data ({old}, now {prepared_hash}); it runs again'
     return result, ''
@@ -141,9 +140,9 @@ def rescore(path: str | Path) -> dict[str, Any]:
     Raises: FileNotFoundError; RequestError for a damaged file, or one without predictions.
     """
     result = read(path)
-    if result['predictions_sha256'] is None:
+    if result.get('predictions_sha256') is None:
         raise RequestError(f'{path}: holds no predictions (status {result["status"]}), so there is nothing to rescore')
-    return _plain(_score_arrays(result, load_predictions(path)), '', [])
+    return plain(_score_arrays(result, load_predictions(path)), '', [])
 
 
 def verify(path: str | Path) -> list[str]:
@@ -157,13 +156,19 @@ def verify(path: str | Path) -> list[str]:
         result = read(path)
         again, arrays = rescore(path), load_predictions(path)
         task, dataset = result['config']['task'], result['config']['dataset']
+        cell, old = result['config'], result['schema'] == 1
         true = {
             **again,
+            'kind': 'decoding',
             'task': full_name(task['device'], task['name']),
             'task_version': task['version'],
             'dataset': dataset['name'],
             'simulated': dataset['simulated'],
-            'key': cell_key(result['config']),
+            'model': result['model'] if old else cell['model']['name'],
+            'pretraining': [] if old else cell['model']['pretraining'],
+            'protocol': result['protocol'] if old else {**result['protocol'], 'debug': cell['debug']},
+            'key': older.key(result) if old else cell_key(cell),
+            'weights': result['weights'] and {**result['weights'], 'sha256': _digest_of_weights(path, result)},
             'n_records': {**result['n_records'], 'test': len(arrays['id']), 'evaluated': len(arrays['id'])},
             'subjects': {**result['subjects'], 'test': list(dict.fromkeys(arrays['subject'].tolist()))},
         }
@@ -177,39 +182,10 @@ def verify(path: str | Path) -> list[str]:
     return wrong + ([] if path.parts[-5:] == place.parts else [f'{path}: belongs at .../{place}'])
 
 
-def arrange(predictions: Mapping[str, Any]) -> dict[str, np.ndarray]:
-    """Predictions as they are stored: little-endian, outputs float32, all arrays sorted by id.
-
-    Raises: ValueError for arrays of different length, repeated ids, or targets that are not numbers.
-    """
-    ids = np.asarray(predictions['id']).astype('<i8')
-    y = np.asarray(predictions['y'])
-    arrays = {
-        'id': ids,
-        'outputs': np.asarray(predictions['outputs']).astype('<f4'),
-        'y': y.astype({'b': '<i8', 'i': '<i8', 'u': '<i8', 'f': f'<f{y.dtype.itemsize}'}[y.dtype.kind]),
-        'subject': np.asarray([str(s) for s in predictions['subject']], dtype='<U'),
-    }
-    if 'group' in predictions:
-        arrays['group'] = np.asarray([str(g) for g in predictions['group']], dtype='<U')
-    if len({len(array) for array in arrays.values()}) != 1 or len(np.unique(ids)) != len(ids):
-        shapes = {name: array.shape for name, array in arrays.items()}
-        raise ValueError(f'predictions differ in length, or ids are repeated: {shapes}, {len(np.unique(ids))} ids')
-    order = np.argsort(ids)
-    arrays = {name: np.ascontiguousarray(array[order]) for name, array in arrays.items()}
-    if 'vectors' in predictions:  # those that occur
-        shown, number = np.unique(arrays['y'], return_inverse=True)
-        arrays |= {'y': number.astype('<i8'), 'vectors': np.asarray(predictions['vectors'])[shown].astype('<f4')}
-    return arrays
-
-
-def versions() -> dict[str, str]:
-    """Versions of jbench, Python and the packages that can change a number; nothing is imported for it."""
-    found = {'jbench': __version__, 'python': platform.python_version()}
-    for name in PACKAGES:
-        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
-            found[name] = importlib.metadata.version(name)
-    return found
+def _digest_of_weights(path: Path, result: Mapping[str, Any]) -> str:
+    """That of the file beside a result; where it was removed, the written one."""
+    kept = path.with_suffix('.safetensors')
+    return files.sha256_file(kept) if kept.exists() else str(result['weights']['sha256'])
 
 
 def load_all(workdir: str | Path, damaged: Callable[[str], object] | None = None) -> list[dict[str, Any]]:
@@ -236,10 +212,41 @@ def load_all(workdir: str | Path, damaged: Callable[[str], object] | None = None
     return results
 
 
-@functools.cache
-def schema() -> dict[str, Any]:
-    """The published JSON Schema of a result file."""
-    return json.loads(Path(__file__).with_name('result.schema.json').read_text(encoding='utf-8'))
+def _whole(
+    result: Mapping[str, Any], predictions: Mapping[str, Any] | None, weights: bytes | None
+) -> tuple[dict[str, Any], dict[str, bytes]]:
+    """A result with every field that is computed, and the files beside it by their suffix. Raises: ValueError."""
+    full = {'kind': 'decoding', 'pretraining': [], 'attachments': {}, **result}
+    full |= {'schema': SCHEMA, 'weights': None}
+    beside: dict[str, bytes] = {}
+    if full['kind'] == 'decoding':
+        full = {'dummy': None, 'resumed_at': [], **_no_scores(full), **full, 'predictions_sha256': None}
+    if predictions is not None:
+        arrays = arrange(predictions)
+        beside['.npz'] = files.npz_bytes(arrays)
+        full.update(_score_arrays(full, arrays), predictions_sha256=hashlib.sha256(beside['.npz']).hexdigest())
+    if weights is not None:
+        beside['.safetensors'] = weights
+        full['weights'] = {'sha256': hashlib.sha256(weights).hexdigest(), 'bytes': len(weights)}
+    null: list[str] = []
+    full = plain(full, '', null)
+    full['warnings'] = list(dict.fromkeys([*full.get('warnings', []), *_undefined(full, null)]))
+    full['sha256'] = _digest(full)
+    if problems := list(mismatches(full, schema())):
+        raise ValueError(f'seed {full.get("seed")} of {full.get("model")}: ' + '; '.join(problems))
+    return full, beside
+
+
+def _write_beside(path: Path, beside: Mapping[str, bytes]) -> None:
+    for suffix, content in beside.items():
+        files.write_atomic(path.with_suffix(suffix), content)
+
+
+def _remove_beside(path: Path, beside: Mapping[str, bytes]) -> None:
+    """Remove what an earlier result of the seed had and this one has not."""
+    for suffix in BESIDE:
+        if suffix not in beside:
+            path.with_suffix(suffix).unlink(missing_ok=True)
 
 
 def _score_arrays(result: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> dict[str, Any]:
@@ -256,7 +263,7 @@ def _no_scores(result: Mapping[str, Any]) -> dict[str, Any]:
     task = to_json(result['config'])['task']
     name = task['metric']
     empty = dict.fromkeys(('value', 'interval', 'chance_over_subjects', 'differs_from_chance'))
-    headline = {'name': name, 'better': score.BETTER[name], 'level': task.get('level', 'window'), **empty}
+    headline = {'name': name, 'better': score.METRICS[name].better, 'level': task.get('level', 'window'), **empty}
     return {'headline': headline, 'normalised': None, 'chance': None, 'metrics': {}, 'per_subject': {}}
 
 
@@ -266,23 +273,8 @@ def _undefined(result: Mapping[str, Any], null: list[str]) -> list[str]:
     found = [f'not finite, written as null: {_some(null)}'] if null else []
     found += [f'not defined on these windows, so null: {_some(names)}'] if names else []
     tested = result.get('subjects', {}).get('test', []) if result['metrics'] else []
-    silent = sorted(set(tested) - set(result['per_subject']))
+    silent = sorted(set(tested) - set(result.get('per_subject', tested)))
     return found + ([f'no score of their own for {len(silent)} test subjects: {_some(silent)}'] if silent else [])
-
-
-def _plain(value: Any, where: str, null: list[str]) -> Any:
-    """A value of plain JSON types; numbers that JSON does not have become null, and their place is noted in `null`."""
-    value = to_json(value)
-    if isinstance(value, dict):
-        return {str(k): _plain(v, f'{where}.{k}'.lstrip('.'), null) for k, v in value.items()}
-    if isinstance(value, np.ndarray | np.generic):
-        value = value.tolist()
-    if isinstance(value, list):
-        return [_plain(v, f'{where}[{i}]', null) for i, v in enumerate(value)]
-    if isinstance(value, float) and not math.isfinite(value):
-        null.append(where)
-        return None
-    return value
 
 
 def _some(names: list[str]) -> str:

@@ -10,6 +10,7 @@ import typing
 from typing import Any, TypeVar
 
 from jbench.spec.errors import RequestError, unknown
+from jbench.spec.overrides import field_types
 
 Spec = TypeVar('Spec')
 
@@ -47,7 +48,7 @@ def from_json(kind: type[Spec], value: Any, where: str = '') -> Spec:
     where = where or kind.__name__
     if not isinstance(value, dict):
         raise RequestError(f'{where}: found {value!r}, expected an object with the fields of {kind.__name__}')
-    hints = typing.get_type_hints(kind)
+    hints = field_types(kind)
     fields = {f.name: f for f in dataclasses.fields(kind)}  # type: ignore[arg-type]
     if strange := [name for name in value if name not in fields]:
         raise unknown(f'field of {where}', strange[0], fields)
@@ -87,7 +88,7 @@ def _one_of(kinds: tuple[Any, ...], value: Any, where: str) -> Any:
     rest = [k for k in kinds if k is not type(None)]
     if len(rest) == 1:
         return _typed(rest[0], value, where)
-    tagged = {typing.get_args(typing.get_type_hints(k)['kind'])[0]: k for k in rest}
+    tagged = {typing.get_args(field_types(k)['kind'])[0]: k for k in rest}
     kind = value.get('kind') if isinstance(value, dict) else None
     if kind not in tagged:
         raise unknown(f'kind of {where}', str(kind), tagged)

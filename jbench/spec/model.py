@@ -13,8 +13,7 @@ ONE_ANSWER = (*CLASSES, 'labels', 'value', 'embedding')  # a window; keystrokes 
 SERIES = tuple(p for p in PARADIGMS if p != 'fmri')  # what a network of electrodes fits: all but volumes
 OVER_TIME = tuple(p for p in SERIES if p not in ('', 'fnirs'))
 
-Position = tuple[float, float, float]  # of a channel: each axis from 0 to 1 over the channels of a set
-NO_POSITION: Position = (-0.1, -0.1, -0.1)  # of a channel whose place is not known
+Position = tuple[float, float, float] | None  # of a channel: metres in MNE's head coordinates; None: not known
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,8 +23,10 @@ class Signal:
     n_chans: int
     n_times: int
     sfreq: float  # Hz
+    # for networks that ask (ModelSpec.asks):
     ch_names: tuple[str, ...] = ()
-    positions: tuple[Position, ...] = ()  # of the channels, for networks that ask; one montage for all recordings
+    positions: tuple[Position, ...] = ()  # of the channels; one montage for all recordings
+    channel_mask: bool = False  # whether each batch says which channels the recordings of its windows have
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +44,7 @@ class ModelSpec:
     targets: tuple[str, ...] = ()  # kinds of target that it fits; (): all
     paradigms: tuple[str, ...] = ()  # paradigms that it fits; (): all
     least_times: int = 1  # samples of a window
-    asks: tuple[typing.Literal['ch_names', 'positions', 'channel_mask'], ...] = ()  # of Signal, or of each batch
+    asks: tuple[typing.Literal['ch_names', 'positions', 'channel_mask'], ...] = ()  # of Signal
     overrides: tuple[Override, ...] = ()  # fields of a task that it wants otherwise: ('signal.sfreq', 200.0)
     weights: str = ''  # SHA-256 of the pretrained weights that it starts from
     pretraining: tuple[str, ...] = ()  # names of the datasets that these were learnt on

@@ -79,6 +79,8 @@ class Classes:
     mapping: tuple[tuple[str, int], ...] = ()
     prefix: str = ''  # use only events whose label starts so (others trigger no window)
     kind: typing.Literal['classes'] = 'classes'
+    losses: typing.ClassVar = ('cross_entropy',)  # that teach it
+    samplers: typing.ClassVar = ('shuffle', 'balanced')
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,6 +90,8 @@ class StateClasses:
     event: str = 'Seizure'
     field: str = 'state'
     kind: typing.Literal['state'] = 'state'
+    losses: typing.ClassVar = ('cross_entropy',)
+    samplers: typing.ClassVar = ('shuffle', 'balanced')
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,11 +101,13 @@ class Labels:
     event: str = 'Artifact'
     field: str = 'state'
     kind: typing.Literal['labels'] = 'labels'
+    losses: typing.ClassVar = ('binary_cross_entropy',)
+    samplers: typing.ClassVar = ('shuffle',)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Embedding:
-    """A vector a window, made of its stimulus by an encoder (data/stimuli/encoders.py); answered by retrieval.
+    """A vector a window, made of its stimulus by an encoder (spec/encoders.py); answered by retrieval.
 
     Windows of one `group` have the same stimulus. An encoder of sound is given the file and when the window begins.
     """
@@ -112,6 +118,8 @@ class Embedding:
     group: str = 'filepath'
     scaled: bool = False  # each dimension centred and scaled by the training part
     kind: typing.Literal['embedding'] = 'embedding'
+    losses: typing.ClassVar = ('clip', 'clip_distinct')
+    samplers: typing.ClassVar = ('shuffle',)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,6 +131,8 @@ class Value:
     clip: tuple[float, float] | None = None
     scaled: bool = False  # learnt centred and scaled by the training part; scores are in the field's unit
     kind: typing.Literal['value'] = 'value'
+    losses: typing.ClassVar = ('squared_error',)
+    samplers: typing.ClassVar = ('shuffle', 'bins')
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,9 +146,12 @@ class Keystrokes:
     blank: int = 98
     length: int = 128
     kind: typing.Literal['keystrokes'] = 'keystrokes'
+    losses: typing.ClassVar = ('ctc',)
+    samplers: typing.ClassVar = ('shuffle',)
 
 
 Target = Classes | StateClasses | Labels | Embedding | Value | Keystrokes
+TARGETS = {t.kind: t for t in typing.get_args(Target)}  # by kind
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,33 +5,13 @@ from __future__ import annotations
 import math
 from operator import attrgetter
 
+from jbench.spec import metrics
 from jbench.spec.errors import RequestError, unknown
 from jbench.spec.overrides import paths
-from jbench.spec.task import PARADIGMS, ByGroup, Predefined, Task
+from jbench.spec.task import PARADIGMS, TARGETS, ByGroup, Predefined, Task
 
 TINY = 1e-9  # stands for 'above 0'
-_SCORES = ('bal_acc', 'acc', 'f1_macro', 'auroc', 'auprc')
-METRICS = {  # scores of each kind of target; the first is the published headline
-    'classes': _SCORES,
-    'state': _SCORES,
-    'labels': ('f1_score_macro', 'hamming', 'exact_match'),
-    'value': ('pearsonr', 'rmse', 'mae', 'r2', 'normalized_rmse', 'bmae'),
-    'embedding': (
-        *('top5_acc', 'top5_acc_250', 'window_top5_acc', 'window_top5_acc_250', 'instance_top5_acc'),
-        *('instance_top5_acc_250', 'subject_top5_acc', 'subject_top5_acc_250', 'batch_top5_acc'),
-    ),
-    'keystrokes': ('cer',),
-}
-LOSSES = {
-    'classes': ('cross_entropy',),
-    'state': ('cross_entropy',),
-    'labels': ('binary_cross_entropy',),
-    'value': ('squared_error',),
-    'embedding': ('clip', 'clip_distinct'),
-    'keystrokes': ('ctc',),
-}
-SAMPLED = {'balanced': ('classes', 'state'), 'bins': ('value',)}  # kinds of target that a sampler is for
-AVERAGED = ('classes', 'state', 'value')  # kinds of target whose outputs are averaged over a recording or a subject
+WEIGHTED = ('cross_entropy', 'binary_cross_entropy')  # losses that weigh classes
 RANGES = (  # (path, least, greatest) of numbers that mean something
     ('window.duration', TINY, 86_400),
     ('window.stride', TINY, math.inf),
@@ -39,6 +19,7 @@ RANGES = (  # (path, least, greatest) of numbers that mean something
     ('window.trim.longest', 0, math.inf),
     ('signal.sfreq', TINY, 100_000),
     ('signal.clamp', TINY, math.inf),
+    ('signal.factor', TINY, math.inf),
     ('signal.crop.start', 0, math.inf),
     ('signal.crop.skip', 0, math.inf),
     ('signal.crop.longest', TINY, math.inf),
@@ -74,6 +55,9 @@ def check(task: Task) -> None:
             raise RequestError(f'--set {path}: {value!r} must be {least}{at_most}')
     if any(f <= 0 for f in task.signal.notch):
         raise RequestError(f'--set signal.notch: {task.signal.notch!r} must be above 0')
+    for pattern, factor in task.recipe.trainable:
+        if not 0 <= factor < math.inf:
+            raise RequestError(f'--set recipe.trainable: the factor of {pattern!r}, {factor!r}, must be at least 0')
     if not isinstance(task.split, Predefined) and task.split.valid + task.split.test >= 1:
         raise RequestError(
             f'--set split.valid, split.test: {task.split.valid!r} and {task.split.test!r} leave no rest to train on'
@@ -90,16 +74,26 @@ def check(task: Task) -> None:
             raise RequestError(f'--set {path}: {pair!r} must be two ascending numbers')
     if task.paradigm not in PARADIGMS:
         raise unknown('paradigm', task.paradigm, PARADIGMS[1:])
-    kind = task.target.kind
-    if kind in METRICS and task.metric not in METRICS[kind]:
-        raise unknown(f'metric of {kind}', task.metric, METRICS[kind])
-    if kind in LOSSES and task.recipe.loss not in LOSSES[kind]:
-        learnt = ' or '.join(map(repr, LOSSES[kind]))
-        raise RequestError(f'--set recipe.loss: {task.recipe.loss!r} does not fit {kind}, learnt by {learnt}')
-    if kind not in SAMPLED.get(task.recipe.sampler, (kind,)):
-        fitting = ', '.join(SAMPLED[task.recipe.sampler])
-        raise RequestError(f'--set recipe.sampler: {task.recipe.sampler!r} is for {fitting}, not for {kind}')
-    if task.level != 'window' and kind not in AVERAGED:
+    _fitting(task)
+
+
+def _fitting(task: Task) -> None:
+    """Refuse a metric, loss, sampler or level that does not fit the target. Raises RequestError."""
+    target, recipe = task.target, task.recipe
+    kind, known = target.kind, metrics.of_kind(target.kind)
+    if task.metric not in known:
+        raise unknown(f'metric of {kind}', task.metric, known)
+    if recipe.loss not in target.losses:
+        learnt = ' or '.join(map(repr, target.losses))
+        raise RequestError(f'--set recipe.loss: {recipe.loss!r} does not fit {kind}, learnt by {learnt}')
+    if recipe.class_weights and recipe.loss not in WEIGHTED:
+        weighted = ' and '.join(WEIGHTED)
+        raise RequestError(f'--set recipe.class_weights: {recipe.loss!r} weighs no classes; only {weighted} do')
+    if recipe.sampler not in target.samplers:
+        fitting = ', '.join(name for name, t in TARGETS.items() if recipe.sampler in t.samplers)
+        raise RequestError(f'--set recipe.sampler: {recipe.sampler!r} is for {fitting}, not for {kind}')
+    if task.level not in metrics.METRICS[task.metric].levels:
+        averaged = dict.fromkeys(k for m in metrics.METRICS.values() if task.level in m.levels for k in m.kinds)
         raise RequestError(
-            f'--set level: targets of kind {kind!r} are not averaged over a {task.level}; only {", ".join(AVERAGED)}'
+            f'--set level: targets of kind {kind!r} are not averaged over a {task.level}; only {", ".join(averaged)}'
         )

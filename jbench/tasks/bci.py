@@ -8,7 +8,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from jbench.spec.overrides import Override
-from jbench.spec.task import ByBlock, ByGroup, Classes, Exclusion, Predefined, Recipe, SignalSpec, Task, Where, Window
+from jbench.spec.task import ByBlock, ByGroup, Classes, Exclusion, Predefined, Recipe, SignalSpec, Where, Window
+from jbench.tasks import corrected, published
 
 CALIBRATION = (
     Where(field='run', values=tuple(f'{k}train' for k in range(1, 10))),
@@ -27,7 +28,7 @@ def _held_out(field: str, *test: str, valid_by: str, valid: float = 0.2) -> tupl
 
 FINAL_TEST = _held_out('run', '1finaltest', valid_by='_index')
 
-MOTOR_IMAGERY = Task(
+MOTOR_IMAGERY = published(
     name='motor_imagery',
     category='bci',
     paradigm='imagery',
@@ -87,7 +88,7 @@ MOTOR_IMAGERY_2 = {
     'Wei2022BeetlA': (*FINAL_TEST, ('window.where', (replace(THIRD[0], keep=False),))),
     'Wei2022BeetlB': (*FINAL_TEST, ('window.where', (replace(THIRD[0], keep=False),))),
 }
-P3 = Task(
+P3 = published(
     name='p3',
     category='bci',
     paradigm='p300',
@@ -131,7 +132,7 @@ P3 = Task(
 )
 
 TASKS = (
-    Task(
+    published(
         name='cvep',
         category='bci',
         paradigm='cvep',
@@ -155,7 +156,7 @@ TASKS = (
             ('Thielen2015Broad', (('window.duration', 1.0),)),
         ),
     ),
-    Task(
+    published(
         name='mental_imagery',
         category='bci',
         paradigm='imagery',
@@ -166,7 +167,7 @@ TASKS = (
         split=Predefined(field='session', test=('1',), valid_by='_index', valid=0.1),
         recipe=Recipe(lr=5e-4, max_epochs=100, patience=15, label_smoothing=0.0),
     ),
-    Task(
+    published(
         name='motor_execution',
         category='bci',
         paradigm='imagery',
@@ -177,22 +178,22 @@ TASKS = (
         recipe=Recipe(class_weights=True),
     ),
     MOTOR_IMAGERY,
-    replace(
+    corrected(
         MOTOR_IMAGERY,
-        version=2,
+        'subjects and classes that go are left out before the split; parts that share a recording share no scale',
         overrides=tuple((dict(MOTOR_IMAGERY.overrides) | MOTOR_IMAGERY_2).items()),
         exclude=tuple(replace(e, after_split=False) for e in MOTOR_IMAGERY.exclude),
     ),
     P3,
-    replace(
+    corrected(
         P3,
-        version=2,
+        'windows of two datasets were shifted, parts of a third overlap, sessions of a fourth were dealt in reverse',
         overrides=(
             ('Hoffmann2008Efficient', _held_out('session', '3', valid_by='session', valid=0.333)),
             ('Riccio2013Attention', (('split', ByBlock()), ('signal.scaler', 'train'))),
         ),
     ),
-    Task(
+    published(
         name='ssvep',
         category='bci',
         paradigm='ssvep',

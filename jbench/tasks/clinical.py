@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from jbench.spec.task import ByGroup, Classes, Crop, Labels, Predefined, Recipe, SignalSpec, StateClasses, Task, Window
+from jbench.spec.task import ByGroup, Classes, Crop, Labels, Predefined, Recipe, SignalSpec, StateClasses, Window
+from jbench.tasks import corrected, published
 
 TILES = Window(trigger='Eeg', duration=5.0, stride=5.0)  # of a recording
 BY_DIAGNOSIS = ByGroup(stratify='diagnosis')
@@ -18,7 +19,7 @@ TUAB = 'Fp1 Fp2 F7 F8 F3 Fz F4 T9 T7 C3 Cz C4 T8 T10 P7 P3 Pz P4 P8 O1 O2'
 TUEV = 'Fp1 Fp2 F3 F4 C3 C4 P3 P4 O1 O2 F7 F8 T7 T8 P7 P8 T9 T10 Fz Cz Pz'
 
 DIAGNOSES = (
-    Task(
+    published(
         name='dementia_diagnosis',
         category='clinical',
         paradigm='rstate',
@@ -30,7 +31,7 @@ DIAGNOSES = (
         split=BY_DIAGNOSIS,
         recipe=BALANCED,
     ),
-    Task(
+    published(
         name='depression_diagnosis',
         category='clinical',
         paradigm='rstate',
@@ -42,7 +43,7 @@ DIAGNOSES = (
         split=BY_DIAGNOSIS,
         recipe=BALANCED,
     ),
-    Task(
+    published(
         name='parkinsons_diagnosis',
         category='clinical',
         paradigm='rstate',
@@ -55,7 +56,7 @@ DIAGNOSES = (
         split=BY_DIAGNOSIS,
         recipe=BALANCED,
     ),
-    Task(
+    published(
         name='schizophrenia_diagnosis',
         category='clinical',
         paradigm='rstate',
@@ -69,7 +70,7 @@ DIAGNOSES = (
     ),
 )
 
-PATHOLOGY = Task(
+PATHOLOGY = published(
     name='pathology',
     category='clinical',
     paradigm='rstate',
@@ -84,7 +85,7 @@ PATHOLOGY = Task(
 )
 
 TASKS = (
-    Task(
+    published(
         name='clinical_event',
         category='clinical',
         paradigm='rstate',
@@ -99,10 +100,15 @@ TASKS = (
         metric='f1_score_macro',
     ),
     *DIAGNOSES,
-    *(replace(task, version=2, level='subject') for task in DIAGNOSES),
+    *(corrected(task, 'one diagnosis a subject: scores are of subjects', level='subject') for task in DIAGNOSES),
     PATHOLOGY,
-    replace(PATHOLOGY, version=2, signal=replace(PATHOLOGY.signal, crop=Crop(longest=1200.0)), level='recording'),
-    Task(
+    corrected(
+        PATHOLOGY,
+        'the first minute was read, which was to be left out; scores are of recordings',
+        signal=replace(PATHOLOGY.signal, crop=Crop(longest=1200.0)),
+        level='recording',
+    ),
+    published(
         name='seizure',
         category='clinical',
         paradigm='rstate',

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from jbench.spec.task import Keystrokes, Recipe, SignalSpec, Where, Window
+from jbench.tasks import corrected, published
 
-from jbench.spec.task import Keystrokes, Recipe, SignalSpec, Task, Where, Window
-
-TYPING = Task(
+TYPING = published(
     name='typing',
     device='emg',
     category='emg',
@@ -38,5 +37,7 @@ TYPING = Task(
 
 TASKS = (
     TYPING,
-    replace(TYPING, version=2, target=Keystrokes(field='label')),
+    corrected(
+        TYPING, 'a key that was held into the core of a window counted there, too', target=Keystrokes(field='label')
+    ),
 )

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from jbench.spec.task import ByBlock, ByGroup, Classes, Predefined, Recipe, SignalSpec, Task, Where, Window
+from jbench.spec.task import ByBlock, ByGroup, Classes, Predefined, Recipe, SignalSpec, Where, Window
+from jbench.tasks import corrected, published
 
 WINDOW = Window(start=-0.2, duration=1.0)
 SIGNAL = SignalSpec(baseline=(0.0, 0.2))
@@ -23,7 +24,7 @@ KUEPER = (
     ('split', Predefined(field='run', test=('10', '11', '12'), valid_by='recording', valid=0.15)),
 )
 
-AUDIOVISUAL = Task(
+AUDIOVISUAL = published(
     name='audiovisual_stimulus',
     category='evoked',
     paradigm='erp',
@@ -38,8 +39,13 @@ AUDIOVISUAL = Task(
 
 TASKS = (
     AUDIOVISUAL,
-    replace(AUDIOVISUAL, version=2, signal=replace(SIGNAL, scaler='train'), split=ByBlock()),
-    Task(
+    corrected(
+        AUDIOVISUAL,
+        'windows overlap their neighbours, which were in other parts; channels were scaled by the test part too',
+        signal=replace(SIGNAL, scaler='train'),
+        split=ByBlock(),
+    ),
+    published(
         name='ern',
         category='evoked',
         paradigm='erp',
@@ -52,7 +58,7 @@ TASKS = (
         recipe=Recipe(class_weights=True),
         overrides=(('Chavarriaga2010Learning', CHAVARRIAGA), ('Kueper2024Eeg', KUEPER)),
     ),
-    Task(
+    published(
         name='lrp',
         category='evoked',
         paradigm='erp',
@@ -64,7 +70,7 @@ TASKS = (
         signal=SIGNAL,
         recipe=Recipe(class_weights=True, patience=10),
     ),
-    Task(
+    published(
         name='mismatch_negativity',
         category='evoked',
         paradigm='erp',
@@ -76,7 +82,7 @@ TASKS = (
         signal=SIGNAL,
         recipe=Recipe(class_weights=True, patience=10, label_smoothing=0.0),
     ),
-    Task(
+    published(
         name='n170',
         category='evoked',
         paradigm='erp',
@@ -88,7 +94,7 @@ TASKS = (
         signal=SIGNAL,
         recipe=Recipe(class_weights=True),
     ),
-    Task(
+    published(
         name='n2pc',
         category='evoked',
         paradigm='erp',
@@ -100,7 +106,7 @@ TASKS = (
         signal=SIGNAL,
         recipe=Recipe(class_weights=True),
     ),
-    Task(
+    published(
         name='n400',
         category='evoked',
         paradigm='erp',

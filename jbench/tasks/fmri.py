@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from jbench.spec.task import SignalSpec, Window
-from jbench.tasks.cognitive import DISTINCT, UNSEEN
+from jbench.tasks import corrected
+from jbench.tasks.cognitive import BY_HEART, DISTINCT, UNSEEN
 from jbench.tasks.cognitive import IMAGE as EEG_IMAGE
 
 IMAGE = replace(
@@ -26,5 +27,5 @@ IMAGE = replace(
 
 TASKS = (
     IMAGE,
-    replace(IMAGE, version=2, signal=replace(IMAGE.signal, scaler='train'), split=UNSEEN, recipe=DISTINCT),
+    corrected(IMAGE, BY_HEART, signal=replace(IMAGE.signal, scaler='train'), split=UNSEEN, recipe=DISTINCT),
 )

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from jbench.spec.task import Classes, Exclusion, Recipe, Task, Where, Window
+from jbench.spec.task import Classes, Exclusion, Recipe, Where, Window
+from jbench.tasks import published
 
 TILES = Window(trigger='Eeg', duration=5.0, stride=5.0)  # of a recording
 HARD_OR_EASY = Classes(mapping=(('0', 0), ('1', 1), ('2', 1)))  # hard and extremely hard are one class
 
 TASKS = (
-    Task(
+    published(
         name='emotion',
         category='internal_state',
         paradigm='rstate',
@@ -21,7 +22,7 @@ TASKS = (
         target=Classes(field='label'),
         recipe=Recipe(class_weights=True),
     ),
-    Task(
+    published(
         name='mental_arithmetic',
         category='internal_state',
         paradigm='rstate',
@@ -40,7 +41,7 @@ TASKS = (
             ),
         ),
     ),
-    Task(
+    published(
         name='mental_workload',
         category='internal_state',
         paradigm='rstate',

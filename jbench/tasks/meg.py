@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from jbench.spec.task import Exclusion, SignalSpec
-from jbench.tasks.cognitive import DISTINCT, UNSEEN
+from jbench.tasks import corrected
+from jbench.tasks.cognitive import BY_HEART, DISTINCT, TOLD, UNSEEN
 from jbench.tasks.cognitive import IMAGE as EEG_IMAGE
 from jbench.tasks.cognitive import TYPING as EEG_TYPING
 
@@ -34,7 +35,7 @@ TYPING = replace(
 
 TASKS = (
     IMAGE,
-    replace(IMAGE, version=2, signal=TRAIN_SCALED, split=UNSEEN, recipe=DISTINCT),
+    corrected(IMAGE, BY_HEART, signal=TRAIN_SCALED, split=UNSEEN, recipe=DISTINCT),
     TYPING,
-    replace(TYPING, version=2, signal=TRAIN_SCALED),
+    corrected(TYPING, TOLD, signal=TRAIN_SCALED),
 )

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from jbench.spec.task import Labels, Predefined, Recipe, Task, Value, Where, Window
+from jbench.spec.task import Labels, Predefined, Recipe, Value, Where, Window
+from jbench.tasks import corrected, published
 
-REACTION_TIME = Task(
+REACTION_TIME = published(
     name='reaction_time',
     category='misc',
     paradigm='erp',
@@ -26,7 +27,7 @@ REACTION_TIME = Task(
 )
 
 TASKS = (
-    Task(
+    published(
         name='artifact',
         category='misc',
         paradigm='rstate',
@@ -39,9 +40,9 @@ TASKS = (
         metric='f1_score_macro',
     ),
     REACTION_TIME,
-    replace(
+    corrected(
         REACTION_TIME,
-        version=2,
+        'windows followed the key press, when the answer is known; the target is learnt centred and scaled',
         window=replace(REACTION_TIME.window, trigger='Stimulus'),  # the change of contrast, not the key after it
         target=Value(field='reaction_time', scaled=True),
     ),

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from jbench.spec.overrides import Override
-from jbench.spec.task import Classes, Recipe, StateClasses, Task, Trim, Value, Where, Window
+from jbench.spec.task import Classes, Recipe, StateClasses, Trim, Value, Where, Window
+from jbench.tasks import corrected, published
 
 LABELLED = (Where(field='split', values=('train',)),)  # the test part of its challenge has no labels
 EARLY = {  # by task: events of the challenge as the published reader has them, by some minutes too early
@@ -22,7 +23,7 @@ def _challenge(*more: Override) -> tuple[str, tuple[Override, ...]]:
     return 'Ghassemi2018You', (('window.where', LABELLED), *more)
 
 
-AROUSAL = Task(
+AROUSAL = published(
     name='sleep_arousal',
     category='sleep',
     paradigm='sleep',
@@ -34,7 +35,7 @@ AROUSAL = Task(
     recipe=Recipe(sampler='balanced', label_smoothing=0.0),
     overrides=(('Ghassemi2018You', (EARLY['sleep_arousal'],)),),
 )
-ONSET = Task(
+ONSET = published(
     name='sleep_onset',
     category='sleep',
     paradigm='sleep',
@@ -47,7 +48,7 @@ ONSET = Task(
     metric='bmae',
     overrides=(_challenge(EARLY['sleep_onset']),),
 )
-STAGE = Task(
+STAGE = published(
     name='sleep_stage',
     category='sleep',
     paradigm='sleep',
@@ -62,15 +63,20 @@ STAGE = Task(
 
 TASKS = (
     AROUSAL,
-    replace(AROUSAL, version=2, overrides=()),
+    corrected(AROUSAL, 'annotations of the challenge were moved by the time of the first one', overrides=()),
     ONSET,
-    replace(
+    corrected(
         ONSET,
-        version=2,
+        'the target is learnt scaled; annotations of the challenge were moved by the time of the first one',
         target=replace(UNTIL_SLEEP, scaled=True),
         recipe=replace(ONSET.recipe, loss_scale=1.0),
         overrides=(_challenge(),),
     ),
     STAGE,
-    replace(STAGE, version=2, window=replace(STAGE.window, trim=Trim()), overrides=(BY_SCORER, _challenge())),
+    corrected(
+        STAGE,
+        'wake in several events kept more than half an hour beside sleep; annotations of the challenge were moved',
+        window=replace(STAGE.window, trim=Trim()),
+        overrides=(BY_SCORER, _challenge()),
+    ),
 )

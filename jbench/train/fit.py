@@ -15,10 +15,11 @@ import numpy as np
 from jbench import processes
 from jbench.data.load.loader import Loader, n_batches
 from jbench.data.load.sampling import class_weights
-from jbench.metrics import score
 from jbench.progress import Interrupted
 from jbench.spec.errors import RequestError
+from jbench.spec.metrics import METRICS
 from jbench.spec.task import Recipe, Task
+from jbench.targets import score
 from jbench.train import checkpoint
 from jbench.train.parallel import Programs, copy, predict, shard
 from jbench.train.step import State
@@ -37,7 +38,7 @@ class Fitted(NamedTuple):
     history: list[dict[str, float]]  # an entry per epoch: epoch, train_loss, monitor
     best_epoch: int
     seconds: float
-    resumes: int
+    resumed_at: list[int]  # epochs
 
 
 @dataclass
@@ -52,7 +53,7 @@ class Course:
     best_epoch: int = -1
     wait: int = 0  # epochs without a better monitor
     seconds: float = 0.0
-    resumes: int = 0
+    resumed_at: list[int] = field(default_factory=list)  # the epoch at which each resume began
     history: list[dict[str, float]] = field(default_factory=list)
     machine: dict[str, Any] = field(default_factory=dict)
 
@@ -88,7 +89,7 @@ class Watch:
 
 def monitor_of(task: Task) -> str:
     """The score on the validation part that selects the epoch: the headline, or what the reference looks at."""
-    return 'batch_top5_acc' if task.recipe.published and task.metric == 'top5_acc' else task.metric
+    return (METRICS[task.metric].monitor if task.recipe.published else '') or task.metric
 
 
 def loss_weights(recipe: Recipe, train: Loader) -> np.ndarray:
@@ -96,8 +97,7 @@ def loss_weights(recipe: Recipe, train: Loader) -> np.ndarray:
     n_out = train.prepared.n_out
     if not recipe.class_weights:
         return np.ones(n_out, np.float32)
-    kind = 'labels' if recipe.loss == 'binary_cross_entropy' else 'classes'
-    return class_weights(train.y, kind, n_out=n_out)
+    return class_weights(train.y, train.prepared.kind, n_out=n_out)
 
 
 def fit(
@@ -119,7 +119,7 @@ def fit(
     train.carry(programs.precompute)
     course, state, best = _begin(start, watch)
     before, saved = course.seconds, began
-    sign = 1.0 if score.BETTER[metric] == 'higher' else -1.0
+    sign = 1.0 if METRICS[metric].better == 'higher' else -1.0
 
     def save_if(due: bool) -> None:
         nonlocal saved
@@ -152,7 +152,7 @@ def fit(
         watch.progress({**course.history[-1], 'best': sign * course.best})
     if course.best_epoch < 0:
         raise NonFinite(f'{metric} on the validation part was never defined')
-    return Fitted(best, course.history, course.best_epoch, before + time.monotonic() - began, course.resumes)
+    return Fitted(best, course.history, course.best_epoch, before + time.monotonic() - began, course.resumed_at)
 
 
 def monitor(valid: Loader, outputs: np.ndarray, metric: str) -> float | None:
@@ -174,7 +174,7 @@ def _begin(start: State, watch: Watch) -> tuple[Course, State, dict[str, Any]]:
             raise RequestError(f'{watch.folder}: not every process can go on from there; give all the same NPROC')
         if found is not None:
             course = Course(**found[1])
-            course.resumes += 1
+            course.resumed_at.append(course.epoch)
             return course, found[0]['now'], found[0]['best']
     return Course(machine=watch.machine), copy(start), copy(best)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -10,6 +11,7 @@ import optax
 
 AXIS = 'data'  # the mapped axis over which batches are split
 Batch = Mapping[str, jax.Array]  # {'x' [B, C, T], 'y' [B, ...], 'mask' bool[B], ...}
+Row = tuple[tuple[int, ...], Any]  # shape and type of the target of one window
 PerRow = tuple[jax.Array, jax.Array]  # loss [B], weight [B]: the mean over rows is sum(loss) / sum(weight)
 
 
@@ -92,4 +94,26 @@ LOSSES = {
     'clip': clip,
     'clip_distinct': clip_distinct,
     'ctc': ctc,
+}
+
+
+def _class(n_out: int, length: int) -> Row:
+    return (), jnp.int32
+
+
+def _vector(n_out: int, length: int) -> Row:
+    return (n_out,), jnp.float32
+
+
+def _keys(n_out: int, length: int) -> Row:
+    return (length,), jnp.int32
+
+
+TAUGHT = {  # the shape and type of a row of y, so that programs compile before there are data
+    'cross_entropy': _class,
+    'binary_cross_entropy': _vector,
+    'squared_error': _vector,
+    'clip': _vector,
+    'clip_distinct': _vector,
+    'ctc': _keys,
 }

@@ -17,6 +17,7 @@ import optax
 
 from jbench.spec.errors import RequestError
 from jbench.spec.task import Recipe
+from jbench.train import trainable
 
 DEFAULT = Recipe()
 BETA1_HIGH, BETA1_LOW = 0.95, 0.85  # beta1 falls while the rate rises
@@ -104,13 +105,16 @@ def adamw(recipe: Recipe, total_steps: int) -> optax.GradientTransformation:
     `update` depends on weight decay, clipping and the two quotients of rates alone; rate, length and warm-up are in the
     state that `init` makes. A step compiled with one `total_steps` therefore serves any other.
 
-    Raises: RequestError for total_steps < 1.
+    Rates are multiplied by the factors of recipe.trainable. `init` takes all parameters; `update` takes and gives those
+    that are trained, with None in the place of frozen ones (`trainable.divide`), of which nothing is kept.
+
+    Raises: RequestError for total_steps < 1; `init`: for patterns of recipe.trainable that mean nothing.
     """
     _check(total_steps)
 
     def init(params: Any) -> OneCycleAdamW:
         lr, turn, last = (_host(v, np.float32) for v in (recipe.lr, recipe.warmup * total_steps - 1, total_steps - 1))
-        zeros = jax.tree.map(lambda p: np.zeros(p.shape, p.dtype), params)
+        zeros = jax.tree.map(lambda p: np.zeros(p.shape, p.dtype), trainable.divide(params, recipe.trainable)[0])
         return OneCycleAdamW(_host(0, np.int32), lr, turn, last, zeros, zeros)
 
     def update(grads: Any, state: OneCycleAdamW, params: Any = None) -> tuple[Any, OneCycleAdamW]:
@@ -122,12 +126,13 @@ def adamw(recipe: Recipe, total_steps: int) -> optax.GradientTransformation:
         correct1, correct2 = -jnp.expm1(t * jnp.log1p(-gain1)), -jnp.expm1(t * math.log(BETA2))
         mean = jax.tree.map(lambda m, g: m + gain1 * (g - m), state.mean, grads)
         square = jax.tree.map(lambda v, g: BETA2 * v + (1 - BETA2) * g**2, state.square, grads)
-        updates = jax.tree.map(
-            lambda p, m, v: -lr * (recipe.weight_decay * p + m / correct1 / (jnp.sqrt(v / correct2) + EPS)),
-            params,
-            mean,
-            square,
-        )
+
+        def move(path: Any, p: jax.Array, m: jax.Array, v: jax.Array) -> jax.Array:
+            factor = trainable.factor(path, recipe.trainable)
+            rate = lr if factor == 1 else lr * factor
+            return -rate * (recipe.weight_decay * p + m / correct1 / (jnp.sqrt(v / correct2) + EPS))
+
+        updates = jax.tree_util.tree_map_with_path(move, params, mean, square)
         return updates, state._replace(step=state.step + 1, mean=mean, square=square)
 
     return optax.chain(clip_by_global_norm(recipe.grad_clip), optax.GradientTransformation(init, update))

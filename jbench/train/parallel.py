@@ -6,7 +6,7 @@ moments: the first one takes those that could differ, works on files, and speaks
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -21,6 +21,7 @@ from jbench.models.model import Model
 from jbench.spec.errors import RequestError
 from jbench.spec.model import Signal
 from jbench.spec.task import Recipe
+from jbench.train import losses
 from jbench.train.losses import AXIS
 from jbench.train.step import State, predict_step, train_step
 
@@ -54,9 +55,7 @@ def compile_programs(
 
     Raises: RequestError if the batch cannot be split over the devices.
     """
-    d = jax.device_count()
-    if recipe.batch_size % d:
-        raise RequestError(f'recipe.batch_size: {recipe.batch_size} cannot be split over {d} devices')
+    chunk, rows = chunk_shapes(recipe, signal, n_out, length)
     shape, count, window = jax.ShapeDtypeStruct, jax.ShapeDtypeStruct((), jnp.int32), (signal.n_chans, signal.n_times)
     draw = jax.jit(partial(init_state, model)).lower(shape((), jnp.uint32)).compile()
     precompute = jax.jit(model.precompute).lower(shape((recipe.batch_size, *window), jnp.float32)).compile()
@@ -64,23 +63,49 @@ def compile_programs(
     train = jax.pmap(
         partial(_train_chunk, step=step), axis_name=AXIS, in_axes=(None, 0, None), out_axes=None, donate_argnums=0
     )
-    predict = jax.pmap(partial(_predict_chunk, model=model), axis_name=AXIS, in_axes=(None, 0, None), out_axes=None)
     if jax.process_count() > 1:  # what the other processes hold cannot be said by a shape
-        return Programs(draw, precompute, train, predict)
-    rows = (d, chunk_batches(signal, recipe.batch_size), recipe.batch_size // d)
-    y = shape((*rows, n_out), jnp.float32)
-    if recipe.loss in ('cross_entropy', 'ctc'):
-        y = shape((*rows, length) if recipe.loss == 'ctc' else rows, jnp.int32)
-    chunk = {'x': shape((*rows, *window), jnp.float32), 'y': y, 'mask': shape(rows, jnp.bool_)}
+        return Programs(draw, precompute, train, compile_predict(model, recipe, signal, n_out, length))
     extra = {k: shape((*rows, *a.shape[1:]), a.dtype) for k, a in precompute.out_info.items()}
     state = jax.eval_shape(lambda: new_state(init_state(model, 0), tx, jnp.ones(n_out)))
-    variables = {name: state[name] for name in ('params', 'batch_stats')}
     return Programs(
         draw,
         precompute,
         train.lower(state, chunk | extra, count).compile(),
-        predict.lower(variables, chunk, count).compile(),
+        compile_predict(model, recipe, signal, n_out, length),
     )
+
+
+def compile_predict(
+    model: Model, recipe: Recipe, signal: Signal, n_out: int, length: int = 0
+) -> Callable[..., jax.Array]:
+    """`Programs.predict` alone: all that a network needs which is trained."""
+    chunk, _ = chunk_shapes(recipe, signal, n_out, length)
+    predict = jax.pmap(partial(_predict_chunk, model=model), axis_name=AXIS, in_axes=(None, 0, None), out_axes=None)
+    if jax.process_count() > 1:
+        return predict
+    state = jax.eval_shape(lambda: init_state(model, 0))
+    variables = {name: state[name] for name in ('params', 'batch_stats')}
+    return predict.lower(variables, chunk, jax.ShapeDtypeStruct((), jnp.int32)).compile()
+
+
+def chunk_shapes(
+    recipe: Recipe, signal: Signal, n_out: int, length: int = 0
+) -> tuple[dict[str, jax.ShapeDtypeStruct], tuple[int, int, int]]:
+    """Shapes of a chunk as `shard` gives it, and its rows (devices, K, B / devices), which begin each of them.
+
+    Raises: RequestError if the batch cannot be split over the devices.
+    """
+    d, shape = jax.device_count(), jax.ShapeDtypeStruct
+    if recipe.batch_size % d:
+        raise RequestError(f'recipe.batch_size: {recipe.batch_size} cannot be split over {d} devices')
+    rows = (d, chunk_batches(signal, recipe.batch_size), recipe.batch_size // d)
+    tail, dtype = losses.TAUGHT[recipe.loss](n_out, length)
+    y = shape((*rows, *tail), dtype)
+    x = shape((*rows, signal.n_chans, signal.n_times), jnp.float32)
+    chunk = {'x': x, 'y': y, 'mask': shape(rows, jnp.bool_)}
+    if signal.channel_mask:
+        chunk['channel_mask'] = shape((*rows, signal.n_chans), jnp.bool_)
+    return chunk, rows
 
 
 def _train_chunk(state: State, chunk: dict[str, jax.Array], n: jax.Array, *, step: Callable) -> tuple[State, Any]:
@@ -127,12 +152,24 @@ def copy(tree: Any) -> Any:
 def predict(programs: Programs, variables: Any, loader: Loader, check: Callable[[], None] = lambda: None) -> np.ndarray:
     """Outputs f32 [N, n_out] for every window of a loader, in the unit of its targets, each exactly once, in canonical
     order; of keystrokes the best path f32 [N, frames] (metrics/keystrokes.py)."""
+    if not len(loader):
+        return np.zeros((0, loader.prepared.n_out), np.float32)
+    return loader.prepared.unscaled(outputs(programs.predict, variables, loader.chunks(), len(loader), check))
+
+
+def outputs(
+    program: Callable[..., Any],
+    variables: Any,
+    chunks: Iterable[Chunk],
+    n: int,
+    check: Callable[[], None] = lambda: None,
+) -> np.ndarray:
+    """Outputs f32 [n, n_out] of a network for the first n rows of chunks, as it learnt them (values may be scaled); of
+    keystrokes the best path f32 [n, frames]."""
     parts = []
-    for chunk in loader.chunks():
+    for chunk in chunks:
         check()
-        out = np.asarray(programs.predict(variables, shard(chunk), np.int32(chunk.n)))
+        out = np.asarray(program(variables, shard(chunk), np.int32(chunk.n)))
         out = out.reshape(-1, *out.shape[2:])
         parts.append(keystrokes.path(out) if out.ndim == 3 else out)
-    if not parts:
-        return np.zeros((0, loader.prepared.n_out), np.float32)
-    return loader.prepared.unscaled(np.concatenate(parts)[: len(loader)])  # what fills the last batch lies at the end
+    return np.concatenate(parts)[:n]  # what fills the last batch lies at the end

@@ -49,7 +49,7 @@ class Compiler:
         foreseen: bool = False,
     ) -> parallel.Programs:
         """The programs, compiled now if they were not foreseen; `length` is that of a sequence of keys."""
-        signal = dataclasses.replace(_placed(model, signal), ch_names=())  # names do not change a program
+        signal = asked_signal(model, signal)
         default = Recipe()  # these are not in the program but in the state that it carries, or outside of it
         free = {f: getattr(default, f) for f in ('lr', 'warmup', 'max_epochs', 'patience', 'class_weights', 'sampler')}
         key = (model.target, signal, n_out, length, dataclasses.replace(recipe, **free))
@@ -113,20 +113,34 @@ class Compiler:
             self._thread.join()
 
 
-def _placed(model: ModelSpec, signal: Signal) -> Signal:
-    """The signal with the positions of its channels where a network asks for them; MNE is imported only then."""
-    if 'positions' not in model.asks:
-        return signal
-    from jbench.data.electrodes import positions
+def expected(cell: Cell) -> tuple[Signal, int] | None:
+    """Signal and number of outputs of a network as far as the specs alone tell; None: the data will."""
+    known = cell.model.kind == 'network' and _foreseeable(cell)
+    return (_expected_signal(cell), len(cell.dataset.event_id)) if known else None
 
-    return dataclasses.replace(signal, positions=positions(signal.ch_names))
+
+def asked_signal(model: ModelSpec, signal: Signal) -> Signal:
+    """The signal as a network is built for it: of names, positions and mask of the channels what it asks for, so that
+    nothing else changes its program. MNE is imported only for positions."""
+    names, known, asks = signal.ch_names, signal.positions, model.asks
+    if 'positions' in asks and not known:
+        from jbench.data.electrodes import positions
+
+        known = positions(names)
+    return dataclasses.replace(
+        signal,
+        ch_names=names if 'ch_names' in asks else (),
+        positions=known if 'positions' in asks else (),
+        channel_mask='channel_mask' in asks,
+    )
 
 
 def _foreseeable(cell: Cell) -> bool:
     """Whether channels and classes are known before the data: all electrodes, one class for each code of an event."""
     codes = cell.task.target == Classes(field='code') and bool(cell.dataset.event_id)
     electrodes = cell.task.signal.picks == ('eeg',)
-    return codes and electrodes and not cell.model.asks  # names come with the data
+    by_name = {'ch_names', 'positions'} & set(cell.model.asks)  # names come with the data
+    return codes and electrodes and not by_name
 
 
 def _expected_signal(cell: Cell) -> Signal:

@@ -11,15 +11,15 @@ from typing import Any
 import jax
 import numpy as np
 
-from jbench import processes
+from jbench import processes, targets
 from jbench.context import Context
 from jbench.data.load import loader, prepared_set, sampling
 from jbench.models import factory
 from jbench.models.baselines.estimator import Labelled, Training
 from jbench.spec.cell import Cell
 from jbench.spec.errors import RequestError
-from jbench.train import fit, optim, parallel
-from jbench.train.programs import Compiler
+from jbench.train import fit, optim, parallel, trainable
+from jbench.train.programs import Compiler, asked_signal, build
 from jbench.version import __version__
 
 DEBUG_WINDOWS = 256  # of each split, with --debug
@@ -42,13 +42,17 @@ def train_network(
 ) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield (seed, outcome) of each trained seed."""
     recipe, name = cell.task.recipe, cell.title
-    valid, test = (loader.Loader(data, (s,), recipe.batch_size) for s in ('valid', 'test'))
-    train = loader.Loader(data, ('train',), recipe.batch_size, weigh=sampling.SAMPLERS[recipe.sampler])
+    masked = 'channel_mask' in cell.model.asks
+    valid, test = (loader.Loader(data, (s,), recipe.batch_size, channel_mask=masked) for s in ('valid', 'test'))
+    weigh = sampling.SAMPLERS[recipe.sampler]
+    train = loader.Loader(data, ('train',), recipe.batch_size, weigh=weigh, channel_mask=masked)
     began = time.monotonic()
     programs = compiler.get(cell.model, data.signal, data.n_out, recipe, data.length)
     compiled = time.monotonic() - began
     steps = loader.n_batches(len(train), recipe.batch_size) * recipe.max_epochs
     tx = optim.adamw(recipe, steps)
+    asked = asked_signal(cell.model, data.signal)
+    network = build(cell.model, asked, data.n_out, recipe.published, data.length > 0)
     for seed in seeds:
         start = parallel.new_state(programs.draw(np.uint32(seed)), tx, fit.loss_weights(recipe, train))
         watch = _watch(cell, data, seed, name, context)
@@ -57,7 +61,7 @@ def train_network(
             if cell.model.trained:
                 fitted = fit.fit(programs, start, train, valid, recipe, fit.monitor_of(cell.task), watch)
             else:
-                fitted = fit.Fitted(fit.warm_batch_stats(programs, start, train), [], -1, time.monotonic() - began, 0)
+                fitted = fit.Fitted(fit.warm_batch_stats(programs, start, train), [], -1, time.monotonic() - began, [])
         except fit.NonFinite as error:
             yield seed, {'failed': str(error)}
             continue
@@ -70,14 +74,19 @@ def train_network(
         if not np.isfinite(outputs).all():
             yield seed, {'failed': 'outputs on the test part are not finite'}
             continue
-        total = sum(a.size for a in jax.tree.leaves(start['params']))
+        total, learnt = (
+            sum(a.size for a in jax.tree.leaves(tree))
+            for tree in (start['params'], trainable.divide(start['params'], recipe.trainable)[0])
+        )
         yield (
             seed,
             {
                 'predictions': data.predictions(test.rows, outputs) | {'y': test.y},
+                'network': network,
+                'variables': fitted.variables,  # which were tested
                 'history': fitted.history,
-                'resumes': fitted.resumes,
-                'n_parameters': {'total': total, 'trainable': total},
+                'resumed_at': fitted.resumed_at,
+                'n_parameters': {'total': total, 'trainable': learnt},
                 'timings': {
                     'compile': compiled,
                     'fit': fitted.seconds,
@@ -128,7 +137,7 @@ def fit_estimator(
     fitted = time.monotonic()
     context.guard()
     outputs, shape = np.asarray(predict(prepared_set.View(data, test_rows))), (len(test_rows), data.n_out)
-    if data.kind == 'keystrokes' and outputs.ndim == 2:  # a path of any number of frames
+    if targets.of(data.kind).frames and outputs.ndim == 2:  # a path of any number of frames
         shape = (len(test_rows), outputs.shape[1])
     if outputs.shape != shape or outputs.dtype.kind not in 'biuf' or not np.isfinite(outputs).all():
         raise RequestError(

@@ -11,6 +11,7 @@ import optax
 
 from jbench.models.model import Model
 from jbench.spec.task import Recipe
+from jbench.train import trainable
 from jbench.train.losses import AXIS, LOSSES
 
 State = dict[str, Any]  # {'params', 'batch_stats', 'opt', 'step', 'key'}
@@ -28,28 +29,30 @@ def train_step(
 
     The loss is recipe.loss_scale times the weighted mean over the rows of ALL devices whose mask is True: each
     device differentiates its share of the sum, and gradients are summed. Call it with the axis `AXIS` bound
-    (parallel.py does).
+    (parallel.py does). Parameters that `recipe.trainable` freezes are constants: nothing is differentiated to them.
 
-    Returns: the next state, and {'loss', 'grad_norm'} of the whole batch.
+    Returns: the next state, and {'loss', 'grad_norm'} of the whole batch, the norm over what is trained.
     """
     chex.assert_rank(batch['x'], 3)
     key = jax.random.fold_in(state['key'], state['step'])
+    trained, frozen = trainable.divide(state['params'], recipe.trainable)
 
     def share(params: Any) -> tuple[jax.Array, Any]:
-        logits, new = model.apply({'params': params, 'batch_stats': state['batch_stats']}, batch, train=True, key=key)
-        values, weight = LOSSES[recipe.loss](logits, batch, state['loss_weights'], recipe.label_smoothing)
+        variables = {'params': trainable.join(params, frozen), 'batch_stats': state['batch_stats']}
+        answer = model.apply(variables, batch, train=True, key=key)
+        values, weight = LOSSES[recipe.loss](answer.outputs, batch, state['loss_weights'], recipe.label_smoothing)
         total = jax.lax.psum(jnp.sum(jnp.where(batch['mask'], weight, 0)), AXIS)
-        return recipe.loss_scale * jnp.sum(jnp.where(batch['mask'], values, 0)) / total, new
+        return recipe.loss_scale * jnp.sum(jnp.where(batch['mask'], values, 0)) / total, answer.batch_stats
 
-    (value, new), grads = jax.value_and_grad(share, has_aux=True)(state['params'])
+    (value, new), grads = jax.value_and_grad(share, has_aux=True)(trained)
     grads, value = jax.lax.psum((grads, value), AXIS)
-    updates, opt = tx.update(grads, state['opt'], state['params'])
-    params = optax.apply_updates(state['params'], updates)
+    updates, opt = tx.update(grads, state['opt'], trained)
+    params = trainable.join(optax.apply_updates(trained, updates), frozen)
     new_state = state | {'params': params, 'batch_stats': new, 'opt': opt, 'step': state['step'] + 1}
     return new_state, {'loss': value, 'grad_norm': optax.tree.norm(grads)}
 
 
 def predict_step(variables: dict[str, Any], batch: dict[str, jax.Array], *, model: Model) -> jax.Array:
     """Outputs [B, K], or [B, frames, K], of a batch in evaluation mode."""
-    logits, _ = model.apply(variables, batch, train=False, key=None)
-    return logits
+    outputs: jax.Array = model.apply(variables, batch, train=False, key=None).outputs
+    return outputs

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from safetensors.numpy import load_file
 
 from jbench import run
 from jbench.cli import arguments
@@ -20,7 +21,6 @@ from jbench.plan import select
 from jbench.results import result_file
 
 BASE = ('--task=p3', '--model=eegnet', '--debug', '--seeds=33')
-NO_ENV = {k: v for k, v in os.environ.items() if not k.startswith('JBENCH')}
 
 
 class Answer(NamedTuple):
@@ -47,6 +47,7 @@ def workdir(tmp_path_factory) -> Iterator[Path]:
     shrink()
     try:
         assert run.main([*BASE, f'--workdir={folder}']) == 0
+        (folder / 'cell.json').write_text(json.dumps(stored(folder)[1]['config']))
         yield folder
     finally:
         select.datasets = datasets
@@ -77,7 +78,8 @@ def ask(workdir, capsys, tmp_path, monkeypatch):
 def program(*argv: str, code: str = '') -> subprocess.CompletedProcess:
     """The command in a process of its own; `code` runs it in another way."""
     start = ['-c', code] if code else ['-m', 'jbench.run']
-    return subprocess.run([sys.executable, *start, *argv], capture_output=True, text=True, env=NO_ENV, timeout=300)
+    env = {k: v for k, v in os.environ.items() if not k.startswith('JBENCH')}
+    return subprocess.run([sys.executable, *start, *argv], capture_output=True, text=True, env=env, timeout=300)
 
 
 # ---- every flag ----
@@ -100,8 +102,10 @@ FLAGS: dict[str, tuple[tuple[str, ...], int, str]] = {  # flag -> (arguments, ex
     '--workdir': (('--task=p3', '--dry_run', '--workdir={tmp}/new'), 0, 'windows        not prepared'),
     '--simulated': (('--task=p3', '--simulated=yes', '--dry_run'), 0, 'asked for by --simulated=yes'),
     '--set': (('--task=p3', '--set', 'split.valid=0.25', '--set=recipe.lr=1', '--dry_run'), 0, 'valid = 0.25'),
+    '--cell': (('--cell={work}/cell.json', '--dry_run'), 0, 'p3@2/SimulatedP3 eegnet'),
     '--config': (('--task=p3', '--config={tmp}/recipe.py', '--dry_run', '--format=json'), 0, 'SimulatedP3'),
     '--if_exists': ((*BASE, '--if_exists=fail'), 2, 'seed33.json exists (--if_exists=fail)'),
+    '--keep_weights': (('--task=p3', '--keep_weights=no', '--dry_run'), 0, 'weights_bytes  0'),
     '--list': (('--list',), 0, 'eeg-core-1.0'),
     '--info': (('--info=SimulatedP3',), 0, 'recipe.lr: 0.01'),
     '--dry_run': ((*BASE, '--dry_run'), 0, 'finished       33'),
@@ -125,6 +129,30 @@ def test_flag(flag, ask, tmp_path):
     assert answer.status == status, answer
     assert words in answer.out + answer.err
     assert 'Traceback' not in answer.err
+
+
+@pytest.mark.parametrize('flag', ['--task=p3', '--model=dummy', '--set=recipe.lr=1', '--config=x.py', '--debug'])
+def test_a_cell_says_already_what_is_asked(flag, ask):
+    answer = ask('--cell={work}/cell.json', flag)
+    assert answer.status == 2 and f'{flag.partition("=")[0]}: the cell says that already' in answer.err
+
+
+def test_a_cell_as_json_gives_the_same_to_the_last_bit(ask, workdir, tmp_path):
+    """From the plan or from the result, with the same key: there it is finished, elsewhere it is equal."""
+    path, result = stored(workdir)
+    (planned,) = json.loads(ask(*BASE, '--dry_run', '--format=json').out)['cells']
+    assert planned['config'] == result['config'] and planned['key'] == result['key']
+    (tmp_path / 'cell.json').write_text(json.dumps(planned['config']))
+    for file in (tmp_path / 'cell.json', path):
+        assert 'finished before, nothing to compute' in ask(f'--cell={file}', '--seeds=33').err
+    (tmp_path / 'new').mkdir()
+    (tmp_path / 'new' / 'prepared').symlink_to(workdir / 'prepared')
+    assert ask(f'--cell={path}', '--seeds=33', f'--workdir={tmp_path}/new').status == 0
+    other, again = stored(tmp_path / 'new')
+    assert other.relative_to(tmp_path / 'new') == path.relative_to(workdir)
+    assert other.with_suffix('.npz').read_bytes() == path.with_suffix('.npz').read_bytes()
+    differs = {k for k in result if result[k] != again[k]}
+    assert differs <= {'timings', 'memory', 'sha256'}
 
 
 def test_environment_names_the_folders(monkeypatch, tmp_path):
@@ -171,6 +199,11 @@ WRONG = {
     'negative seed': (('--task=p3', '--seeds=-1'), 'expected different integers from 0 to 2^32 - 1'),
     'choice': (('--task=p3', '--if_exists=delete'), "invalid choice: 'delete'"),
     'data folder': (('--task=p3', '--data_dir={tmp}/absent'), '/absent: no such folder'),
+    'cell': (('--cell={tmp}/absent.json',), '/absent.json: no such file; expected a cell, as --dry_run'),
+    'cell that is no JSON': (
+        ('--cell={tmp}/recipe.py',),
+        '/recipe.py: line 1, column 1: Expecting value; expected a cell',
+    ),
     'config': (('--task=p3', '--config={tmp}/absent.py'), '/absent.py: no such file; see configs/'),
     'named dataset absent': (('--task=ssvep/Kalunga2016Online',), '<data_dir>/Kalunga2016Online holds no recording'),
     'named dataset absent, where': (
@@ -359,6 +392,24 @@ def test_a_plan_knows_what_is_finished_and_how_long_the_rest_takes(ask, workdir)
     assert cell['finished'] == []
 
 
+def test_a_plan_says_how_much_the_weights_take(ask, workdir, tmp_path):
+    """Before the data are there where the specs tell the shape, then always; finished seeds do not count."""
+    _, result = stored(workdir)
+    (path,) = workdir.glob('results/*/*/eegnet/*/seed33.safetensors')
+    kept = sum(a.nbytes for a in load_file(path).values())
+    asked = ('--debug', '--model=eegnet,dummy', '--dry_run', '--format=json', '--seeds=33,34,35')
+    plan = json.loads(ask('--task=p3', *asked, f'--workdir={tmp_path}/new').out)
+    assert [c['weights_bytes'] for c in plan['cells']] == [3 * kept, 0] and plan['weights_bytes'] == 3 * kept
+    assert kept > 4 * result['n_parameters']['total']
+    assert json.loads(ask('--task=p3', *asked).out)['cells'][0]['weights_bytes'] == 2 * kept, 'one is finished'
+    assert json.loads(ask('--task=p3', *asked, '--keep_weights=no').out)['weights_bytes'] == 0
+    plan = json.loads(ask('--task=p3,age', *asked, f'--workdir={tmp_path}/new').out)
+    assert plan['cells'][2]['weights_bytes'] is None is plan['weights_bytes'], 'of age only the data tell'
+    shown = ask('--task=p3,age', *asked[:3], '--seeds=33,34,35', f'--workdir={tmp_path}/new').out
+    assert f'weights to be kept: {3 * kept} bytes, and those of 1 cells' in shown
+    assert 'weights_bytes  known once data are prepared' in shown
+
+
 def test_a_seed_that_fails_gives_status_1_and_the_others_count(ask):
     argv = ('--task=p3', '--model=eegnet,dummy', '--debug', '--seeds=33', '--set=recipe.lr=1e30')
     answer = ask(*argv, '--format=json')
@@ -386,7 +437,9 @@ def test_the_list_as_json(ask):
 
 INFO = {
     'p3': ('window.start            -0.2', 'Schreuder2010New: Core, ', 'SimulatedP3: recipe.lr = 0.01'),
-    'eeg/p3@1': ('version                 1',),
+    'eeg/p3@1': ('version                 1', 'revision                facebookresearch/neuroai@af8ce00'),
+    'age': ('doi  ', 'version: 1', 'why: the first minute was read'),
+    'Hubner2016Eeg': ('10.1109/MCI.2018.2807039', 'revision', 'supersedes'),
     'kalunga2016': ('CC0-1.0', '<data_dir>/Kalunga2016Online/: subject<NN>', 'no recordings here'),
     'SimulatedSsvep': ('recipe.max_epochs: 30', 'embedded, simulated'),
     'EEGNet': ('1456', 'Lawhern'),

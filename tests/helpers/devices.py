@@ -12,10 +12,10 @@ from functools import partial
 from pathlib import Path
 
 import jax
+import networks as of_networks
 import numpy as np
 import optax
 import small
-import test_networks
 import weights
 
 from jbench import processes
@@ -68,9 +68,9 @@ def networks(out: str) -> None:
     rng, d, found = np.random.default_rng(0), jax.device_count(), {}
     rows = {'x': rng.standard_normal((8, *shape[:2])) + 3, 'y': np.arange(8) % 2, 'mask': mask}
     batch = {k: v.reshape(d, 8 // d, *v.shape[1:]) for k, v in rows.items()}
-    for name in test_networks.NETWORKS:
-        model, tx = test_networks.build(name, shape, axis_name=AXIS), optax.sgd(weights.LR[name])
-        drawn = test_networks.lively(name, model) | {'key': jax.random.key_data(jax.random.key(0))}
+    for name in of_networks.NETWORKS:
+        model, tx = of_networks.build(name, shape, axis_name=AXIS), optax.sgd(weights.LR[name])
+        drawn = of_networks.lively(name, model) | {'key': jax.random.key_data(jax.random.key(0))}
         state = parallel.new_state(drawn, tx, np.ones(2))
         one = partial(step.train_step, model=model, tx=tx, recipe=Recipe(label_smoothing=0.0))
         train = jax.pmap(one, axis_name=AXIS, in_axes=(None, 0), out_axes=None)

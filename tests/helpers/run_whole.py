@@ -23,7 +23,7 @@ FLAGS = [
     *('--task=p3', '--model=eegnet', '--seeds=33', '--set=recipe.max_epochs=6', '--set=recipe.patience=6'),
     '--format=json',
 ]
-TIMES = ('timings', 'memory', 'resumes', 'sha256')  # what may differ between an undisturbed run and a resumed one
+TIMES = ('timings', 'memory', 'resumed_at', 'sha256')  # what may differ between an undisturbed run and a resumed one
 N_SUBJECTS = 6
 SERVED = 'Zyma2019Electroencephalograms'
 FROM_THE_NETWORK = [  # every stage: six recordings are fetched, prepared, trained on, tested
@@ -85,11 +85,12 @@ def finish(process: subprocess.Popen[str]) -> tuple[int, str]:
     return process.returncode, err
 
 
-def outcome(workdir: Path) -> tuple[bytes, dict[str, Any]]:
-    """Predictions as bytes, and the result without its timings."""
+def outcome(workdir: Path) -> tuple[bytes, bytes, dict[str, Any]]:
+    """Predictions and weights as bytes, and the result without its timings."""
     (path,) = workdir.glob('results/*/*/*/*/seed33.json')
     result = json.loads(path.read_text())
-    return path.with_suffix('.npz').read_bytes(), {k: v for k, v in result.items() if k not in TIMES}
+    predictions, weights = (path.with_suffix(s).read_bytes() for s in ('.npz', '.safetensors'))
+    return predictions, weights, {k: v for k, v in result.items() if k not in TIMES}
 
 
 def disturb(at: At) -> None:
@@ -115,7 +116,9 @@ def main(how: str, argv: list[str]) -> None:
     from jbench.cli import arguments, environment
     from jbench.plan import select
 
-    environment.environment(arguments.parse(argv))  # what jax reads when it is imported, which is now
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell that starts us in the background ignores it
+    args = arguments.parse(argv)
+    environment.environment(args.workdir, args.device, args.distributed)  # what jax reads at its import, now
     from serve import redirected
 
     from jbench.data.load import loader

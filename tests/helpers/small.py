@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 from pathlib import Path
 
+from once import once
+
 from jbench.data.load import prepared_set
 from jbench.data.prepare import build_set
 from jbench.models import MODELS
@@ -24,9 +26,9 @@ def cell(**recipe: object) -> Cell:
 
 
 def prepared(root: Path) -> prepared_set.PreparedSet:
-    """Windows of the first subjects, made once in `root`."""
+    """Windows of the first subjects, in `root`."""
     c = cell()
     refs = build_set.find_recordings(c.dataset, None)[:N_SUBJECTS]
-    folder = root / 'small'
-    build_set.prepare(c.task, dataclasses.replace(c.dataset, n_subjects=N_SUBJECTS), folder, refs, lambda *facts: None)
+    dataset = dataclasses.replace(c.dataset, n_subjects=N_SUBJECTS)
+    folder = once('small', root / 'small', lambda at: build_set.prepare(c.task, dataset, at, refs, lambda *facts: None))
     return prepared_set.open_set(folder, c.task)

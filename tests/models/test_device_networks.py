@@ -10,7 +10,7 @@ import make_device_fixtures as record
 import numpy as np
 import pytest
 import weights
-from test_networks import close, compiled
+from networks import close, compiled
 from weights import Shape
 
 from jbench.models import MODELS, factory, validate
@@ -59,10 +59,10 @@ def test_it_computes_what_its_reference_computes(name: str, shape: Shape, x64: b
 
         def both(variables: Variables, batch: Any) -> Any:
             def loss(params: Any) -> Any:
-                outputs, state = model.apply(variables | {'params': params}, batch, train=True, key=None)
+                outputs, state, _ = model.apply(variables | {'params': params}, batch, train=True, key=None)
                 return jnp.square(outputs[MASK] - 1).mean(), state
 
-            outputs, _ = model.apply(variables, batch, train=False, key=None)
+            outputs, *_ = model.apply(variables, batch, train=False, key=None)
             return outputs[MASK], jax.value_and_grad(loss, has_aux=True)(variables['params'])
 
         outputs, ((loss, state), gradients) = compiled(both)(variables, batch)
@@ -98,7 +98,7 @@ def test_frames_of_an_answer() -> None:
     batch = {'x': jnp.zeros((2, 32, 10000)), 'mask': jnp.ones(2, bool)}
     model = build('emg2qwerty', (32, 10000, 99))
     variables = jax.eval_shape(model.init, jax.random.key(0))
-    out, _ = jax.eval_shape(lambda v: model.apply(v, batch, train=False, key=None), variables)
+    out, *_ = jax.eval_shape(lambda v: model.apply(v, batch, train=False, key=None), variables)
     assert out.shape == (2, 498, 99)
 
 

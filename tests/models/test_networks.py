@@ -7,9 +7,8 @@ Programs that run once are compiled without optimisation, in half the time; thos
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -18,72 +17,22 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import weights
-from places import FIXTURES
+from networks import NETWORKS, RECORDED, build, close, compiled, compiled_step, layout, lively, recorded, tag, windows
 from weights import Shape
 
-from jbench.models import MODELS, factory
+from jbench.models import MODELS
 from jbench.models.model import Model, load
-from jbench.models.torch_weights import Variables
 from jbench.spec.errors import RequestError
-from jbench.spec.model import Signal
 
-FIXTURES = FIXTURES / 'networks'
-WITHOUT_PEER = {'simpleconv_time_agg', 'emg2qwerty', 'fmri_linear', 'fmri_mlp'}  # not in braindecode
-NETWORKS = [m.name for m in MODELS.values() if m.family == 'classic' and m.name not in WITHOUT_PEER]
 MIN_CHANS = {'shallow_fbcsp_net': 2, 'deep4net': 2}  # where not 1
-FAST = ((2, 120, 3), (19, 1200, 3))
+FAST = ((2, 120, 3), pytest.param((19, 1200, 3), marks=pytest.mark.slow))
 N_DRAWN, N_DROPPED = 50, 500  # fresh networks, passes with dropout
 WIDE, SMALL = weights.TRAINED
 each_network = pytest.mark.parametrize('name', NETWORKS)
 
 
-def build(name: str, shape: Shape, **options: Any) -> Model:
-    c, t, n = shape
-    return factory(MODELS[name])(Signal(n_chans=c, n_times=t, sfreq=120.0), n, **options)
-
-
-@cache
-def recorded(name: str) -> Mapping[str, np.ndarray]:
-    return np.load(FIXTURES / f'{name}.npz')
-
-
-def tag(shape: Shape) -> str:
-    return ','.join(map(str, shape))
-
-
-def layout(model: Model) -> dict[str, tuple[int, ...]]:
-    """Names and shapes of the state_dict that a network writes."""
-    blank = jax.tree.map(lambda a: np.zeros(a.shape, a.dtype), jax.eval_shape(model.init, jax.random.key(0)))
-    return {name: value.shape for name, value in model.to_torch(blank).items()}
-
-
-def lively(name: str, model: Model) -> Variables:
-    """The recorded weights, in the float type that jax uses now."""
-    found = model.from_torch(weights.lively(name, layout(model)))
-    return jax.tree.map(lambda v: jnp.asarray(v, float), found)
-
-
-def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    return jax.jit(function, compiler_options={'xla_backend_optimization_level': 0})
-
-
-def windows(shape: Shape, rows: int, mask: np.ndarray | None = None) -> tuple[dict[str, np.ndarray], np.ndarray]:
-    """The recorded windows as a batch, and their labels; with a mask, laid out on its true rows among zeros."""
-    x, y = weights.windows(shape, rows)
-    mask = np.ones(rows, bool) if mask is None else mask
-    wide, labels = np.zeros((len(mask), *x.shape[1:])), np.zeros(len(mask), int)
-    wide[mask], labels[mask] = x, y
-    return {'x': wide.astype(jax.dtypes.canonicalize_dtype(float)), 'mask': mask}, labels  # NumPy: nothing to compile
-
-
-def close(actual: Any, expected: Any, rtol: float, what: str = '', floor: float = 0.0) -> None:
-    """Within rtol of the largest expected magnitude, or of `floor` where that is more."""
-    scale = max(float(np.abs(expected).max(initial=0)), floor)
-    np.testing.assert_allclose(actual, expected, rtol=0, atol=rtol * scale, err_msg=what)
-
-
 def test_every_network_is_recorded() -> None:
-    assert {file.stem for file in FIXTURES.glob('*.npz')} == set(NETWORKS)
+    assert {file.stem for file in RECORDED.glob('*.npz')} == set(NETWORKS)
 
 
 @each_network
@@ -135,7 +84,7 @@ def test_what_a_network_cannot_read_is_refused(name: str) -> None:
         assert [part for part in parts if part not in str(caught.value)] == []
     model = build(name, (chans, times, 1))
     for train in (True, False):
-        logits, state = outputs(model, (chans, times), train)
+        logits, state, _ = outputs(model, (chans, times), train)
         assert logits == jax.ShapeDtypeStruct((2, 1), jnp.float32)
         assert state == jax.eval_shape(model.init, jax.random.key(0))['batch_stats']
     with pytest.raises(AssertionError, match=str(times + 1)):
@@ -143,7 +92,7 @@ def test_what_a_network_cannot_read_is_refused(name: str) -> None:
 
 
 def outputs(model: Model, window: tuple[int, int], train: bool) -> Any:
-    """Shapes and types of the logits and the new state."""
+    """Shapes and types of the logits, the new state and the features."""
     batch = {'x': jax.ShapeDtypeStruct((2, *window), jnp.float32), 'mask': jax.ShapeDtypeStruct((2,), bool)}
     return jax.eval_shape(
         lambda key, batch: model.apply(model.init(key), batch, train=train, key=key), jax.random.key(0), batch
@@ -155,7 +104,7 @@ def check_evaluation(name: str, shape: Shape, rtol: float) -> None:
     model = build(name, shape)
     evaluate = compiled(lambda variables, batch: model.apply(variables, batch, train=False, key=None))
     variables, (batch, _) = lively(name, model), windows(shape, weights.EVAL_ROWS)
-    logits, state = evaluate(variables, batch)
+    logits, state, _ = evaluate(variables, batch)
     assert logits.dtype == batch['x'].dtype
     close(logits, recorded(name)[f'eval/{tag(shape)}'], rtol, f'{name} {shape}')
     jax.tree.map(np.testing.assert_array_equal, state, variables['batch_stats'])
@@ -167,26 +116,6 @@ def check_evaluation(name: str, shape: Shape, rtol: float) -> None:
 @each_network
 def test_evaluation_equals_braindecode(name: str, shape: Shape) -> None:
     check_evaluation(name, shape, 1e-5)
-
-
-@cache
-def compiled_step(name: str, shape: Shape) -> tuple[Model, Callable[..., dict[str, Any]]]:
-    """A network without dropout, and its compiled plain gradient step: (variables, batch, y) -> what came out."""
-    model, lr = build(name, shape), weights.LR[name]
-
-    def step(variables: Variables, batch: dict[str, Any], y: np.ndarray) -> dict[str, Any]:
-        def mean_loss(params: Any) -> Any:
-            logits, state = model.apply(variables | {'params': params}, batch, train=True, key=None)
-            losses = -jax.nn.log_softmax(logits)[jnp.arange(len(y)), y]
-            return jnp.where(batch['mask'], losses, 0).sum() / batch['mask'].sum(), (logits, state)
-
-        (loss, (logits, state)), grads = jax.value_and_grad(mean_loss, has_aux=True)(variables['params'])
-        norm = jnp.sqrt(sum(jnp.sum(g**2) for g in jax.tree.leaves(grads)))
-        params = jax.tree.map(lambda p, g: p - lr * g, variables['params'], grads)
-        found = {'loss': loss, 'grad_norm': norm, 'logits': logits, 'grads': grads}
-        return found | {'variables': {'params': params, 'batch_stats': state}}
-
-    return model, jax.jit(step)
 
 
 MASK = np.arange(20) % 5 != 2  # 16 true rows among rows of padding

@@ -30,7 +30,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jbench.models.layers.blocks import BatchNorm, Linear, dropout
-from jbench.models.model import Model, network
+from jbench.models.model import Answer, Model, network
 
 CALLS = []
 
@@ -86,7 +86,7 @@ def init(key):
         return {'params': {'w': jax.random.normal(key, (signal.n_chans, n_out))}, 'batch_stats': {'n': jnp.zeros(1)}}
 
     def apply(variables, batch, *, train, key):
-        return batch['x'].mean(-1) @ variables['params']['w'], %s
+        return Answer(batch['x'].mean(-1) @ variables['params']['w'], %s)
 
     return Model(init, apply)"""
 WRONG = {  # name -> (what of the right one, becomes what, words of the reason)
@@ -146,6 +146,17 @@ WRONG = {  # name -> (what of the right one, becomes what, words of the reason)
         HEAD,
         f"self.variable('cache', 'n', jnp.zeros, 2)\n        {HEAD}",
         "init gives ['batch_stats', 'cache', 'params']; expected {'params': ..., 'batch_stats': ...}; running",
+    ),
+    'two values': (
+        LAST,
+        BY_HAND.replace('Answer(', '(') % "variables['batch_stats']",
+        'apply returns 2 values; return jbench.models.model.Answer(outputs, batch_stats)',
+    ),
+    'one value': (LAST, BY_HAND.replace(', %s)', ')').replace('Answer(', '('), 'apply returns an array; return'),
+    'features': (
+        HEAD,
+        f"self.sow('features', 'mean', h.mean())\n        {HEAD}",
+        "feature 'mean' is []; expected [6, ...], windows first",
     ),
     "flax's own norm": (
         HEAD,

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from each import each
 
 from jbench import run
 from jbench.cli import arguments
@@ -38,8 +39,8 @@ def names(text: str) -> list[str]:
 # ---- selection ----
 
 
-@pytest.mark.parametrize(
-    ('text', 'expected'),
+@each(
+    'text, expected',
     [
         ('p3', ['p3@2']),
         ('p3@1', ['p3@1']),
@@ -74,8 +75,8 @@ def test_the_grammar_of_task(text, expected):
     assert names(text) == expected
 
 
-@pytest.mark.parametrize(
-    ('text', 'says'),
+@each(
+    'text, says',
     [
         ('p33', "unknown task 'p33'; did you mean 'p3'"),
         ('Kalunga2016', 'is a dataset: name the task before it, as in --task=kalunga_ssvep/Kalunga2016'),
@@ -141,8 +142,8 @@ def test_versions_devices_and_suites(more_tasks):
     assert {(newer, None), (meg, None)} <= set(select.select_tasks('all'))
 
 
-@pytest.mark.parametrize(
-    ('text', 'expected'),
+@each(
+    'text, expected',
     [
         ('eegnet', ['eegnet']),
         ('EEGNet', ['eegnet']),
@@ -167,8 +168,8 @@ def test_what_needs_an_accelerator_is_named_or_has_one():
     assert 'simpleconv_time_agg' not in [m.spec.name for m in select.select_models('classic', 'cpu')]
 
 
-@pytest.mark.parametrize(
-    ('text', 'says'),
+@each(
+    'text, says',
     [
         ('egnet', "did you mean 'eegnet'"),
         ('', "unknown model ''"),
@@ -279,7 +280,7 @@ def test_every_option_is_in_the_table():
     assert sorted([*DIFFERENT, *WHOLE]) == sorted(options(P3))
 
 
-@pytest.mark.parametrize('path', DIFFERENT)
+@each('path', DIFFERENT)
 def test_text_becomes_the_type_of_the_field(path):
     text, value = DIFFERENT[path]
     new = get(apply(P3, SIMULATED, ((path, text),)), path)
@@ -287,7 +288,7 @@ def test_text_becomes_the_type_of_the_field(path):
     assert get(apply(P3, SIMULATED, ((path, value),)), path) == value
 
 
-@pytest.mark.parametrize('path', WHOLE)
+@each('path', WHOLE)
 def test_what_has_no_text_is_given_as_a_whole(path):
     assert get(apply(P3, SIMULATED, ((path, WHOLE[path]),)), path) == WHOLE[path]
     for text in ('x', ''):
@@ -318,8 +319,8 @@ def test_the_fields_of_a_part_that_is_there_are_options_and_so_is_its_absence():
     assert made.task.signal.crop == Crop(longest=30.0) and made.overrides == both
 
 
-@pytest.mark.parametrize(
-    ('path', 'text', 'says'),
+@each(
+    'path, text, says',
     [
         ('recipe.epochs', '5', "unknown option 'recipe.epochs'; did you mean 'recipe.max_epochs'"),
         ('lr', '5', "unknown option 'lr'"),
@@ -352,6 +353,7 @@ def test_the_fields_of_a_part_that_is_there_are_options_and_so_is_its_absence():
         ('signal.baseline', '0.2,0.2', 'must be two ascending numbers'),
         ('signal.notch', '0', 'must be above 0'),
         ('signal.sfreq', '0', '--set signal.sfreq: 0.0 must be above 0'),
+        ('signal.factor', '0', '--set signal.factor: 0.0 must be above 0'),
         ('window.duration', '-1', 'must be above 0'),
         ('window.stride', '0', 'must be above 0'),
         ('window.last', 'x', "--set window.last: 'x' is not a valid float"),
@@ -366,8 +368,8 @@ def test_a_wrong_value_is_refused_in_words(path, text, says):
     assert says in str(error.value)
 
 
-@pytest.mark.parametrize(
-    ('task', 'path', 'text', 'says'),
+@each(
+    'task, path, text, says',
     [
         ('p3', 'window.last', '0', 'must be above 0'),
         ('age', 'signal.crop.start', '-1', 'must be at least 0'),
@@ -392,19 +394,19 @@ def test_fields_of_other_tasks_have_their_ranges_too(task, path, text, says):
 def test_metrics_fit_their_targets():
     import numpy as np
 
-    from jbench.metrics import score
-    from jbench.spec import validate
+    from jbench.spec.metrics import of_kind
+    from jbench.spec.task import TARGETS
+    from jbench.targets import score
     from jbench.train.losses import LOSSES
 
     y = {'labels': np.eye(3, dtype=int), 'value': np.arange(3.0)[:, None], 'keystrokes': np.zeros((3, 2), int)}
     outputs = {'value': y['value'], 'keystrokes': np.zeros((3, 4))}
     names = np.array(list('abc'))
     about = {'vectors': np.eye(3), 'group': names, 'subject': names}
-    for kind, known in validate.METRICS.items():
-        kind = 'classes' if kind == 'state' else kind
+    for kind in TARGETS:
         found = score.evaluate(kind, outputs.get(kind, np.eye(3)), y.get(kind, np.arange(3)), about)
-        assert set(known) == set(found)
-    assert {loss for losses in validate.LOSSES.values() for loss in losses} == set(LOSSES)
+        assert found and set(of_kind(kind)) == set(found)
+    assert {loss for target in TARGETS.values() for loss in target.losses} == set(LOSSES)
 
 
 def test_a_task_of_values_takes_other_metrics():
@@ -423,7 +425,7 @@ def test_a_task_of_values_takes_other_metrics():
         check(dataclasses.replace(age, metric='bal_acc'))
 
 
-@pytest.mark.parametrize('task', EVERY, ids=lambda t: f'{t.device}-{t.name}-{t.version}')
+@each('task', EVERY, ids=lambda t: f'{t.device}-{t.name}-{t.version}')
 def test_values_have_the_type_of_their_field(task):
     """So that a value given as text, equal to the one that is there, leaves the key as it is."""
     for path in options(task):
@@ -518,7 +520,7 @@ def changed(spec: Any, path: str) -> Any:
 WORDS = (*cell_module.WORDS, 'overrides', 'exclude')  # in the key only as far as they act
 
 
-@pytest.mark.parametrize('path', [p for p in leaves(P3) if p not in WORDS])
+@each('path', [p for p in leaves(P3) if p not in WORDS])
 def test_every_field_of_a_task_counts_in_the_key(path):
     assert cell(task=changed(P3, path)).key != cell().key
 
@@ -574,7 +576,7 @@ def test_cells_come_in_order_and_once():
     assert all(c.debug and c.task.recipe.max_epochs == 2 and c.overrides == () for c in tried)
 
 
-@pytest.mark.parametrize('task', EVERY, ids=lambda t: f'{t.device}-{t.name}-{t.version}')
+@each('task', EVERY, ids=lambda t: f'{t.device}-{t.name}-{t.version}')
 def test_a_cell_comes_back_from_its_json(task):
     for name in (*task.datasets, task.simulated):
         if name in select.datasets():
@@ -584,8 +586,8 @@ def test_a_cell_comes_back_from_its_json(task):
             assert back == asked and back.key == asked.key
 
 
-@pytest.mark.parametrize(
-    ('change', 'words'),
+@each(
+    'change, words',
     [
         ({'n_chans': '8'}, r"Dataset.n_chans: found '8', expected int"),
         ({'n_chan': 8}, r"unknown field of Dataset 'n_chan'; did you mean 'n_chans'"),

@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -18,11 +19,12 @@ from small import N_SUBJECTS, cell
 from jbench import run
 from jbench.data.load import prepared_set
 from jbench.data.prepare import build_set
+from jbench.data.recording import Finding, RecordingRef
 from jbench.plan import select
 from jbench.report.dataset import facts as dataset_facts
 from jbench.report.dataset import figures
 from jbench.spec.cell import Cell
-from jbench.spec.errors import MissingExtraError
+from jbench.spec.errors import MissingExtraError, RequestError
 
 ASK = ('--task=p3', '--simulated=yes', '--stage=check')
 
@@ -112,6 +114,14 @@ def test_every_kind_of_target_is_counted_and_drawn(kind, few, data):
         assert set(figures._groups(few.dataset, dataclasses.replace(other, y=0 * y), train)) == {'all windows'}
     for _, draw in figures.of_windows(few, other).values():
         assert figures.png(draw, '').startswith(b'\x89PNG')
+
+
+def test_a_file_that_is_refused_now_is_named(monkeypatch):
+    wrong = Finding('there', 'finite samples', 'nan', 'numbers', 'fetch it again')
+    monkeypatch.setattr(dataset_facts, 'source_of', lambda dataset: SimpleNamespace(read=lambda ref: wrong))
+    ref = RecordingRef('SimulatedP3', 'S01', '0', '0', ())
+    with pytest.raises(RequestError, match=r'S01.*now can not: finite samples, found nan'):
+        dataset_facts._read(cell().dataset, ref)
 
 
 def test_without_matplotlib_nothing_is_done_and_the_way_to_it_is_said(few, tmp_path, monkeypatch, capsys):

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import copy
+import hashlib
 import json
 import random
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +18,18 @@ import pytest
 from places import ROOT
 
 from jbench import files
-from jbench.metrics import score, uncertainty
-from jbench.results import result_file
+from jbench.metrics import uncertainty
+from jbench.results import attachment_folder, attachments, result_file
+from jbench.results.predictions import arrange
+from jbench.results.schema import mismatches, schema
+from jbench.results.versions import versions
 from jbench.spec.cell import Cell
 from jbench.spec.dataset import Dataset
 from jbench.spec.errors import RequestError
 from jbench.spec.identity import to_json
 from jbench.spec.model import ModelSpec
 from jbench.spec.task import Classes, Labels, Task, Value, Window
+from jbench.targets import score
 
 TARGETS = {'classes': (Classes(), 'bal_acc'), 'labels': (Labels(), 'f1_score_macro'), 'value': (Value(), 'pearsonr')}
 
@@ -62,6 +68,7 @@ def make_result(kind: str = 'classes', seed: int = 33, **changes: Any) -> dict[s
     """Everything a caller gives; scores and digests are filled in by `write`."""
     cell = make_cell(kind)
     record = {
+        'kind': 'decoding',
         'task': cell.task.name,
         'task_version': cell.task.version,
         'dataset': cell.dataset.name,
@@ -77,15 +84,20 @@ def make_result(kind: str = 'classes', seed: int = 33, **changes: Any) -> dict[s
         'prepared_hash': 'b' * 16,
         'key': cell.key,
         'config': to_json(cell),
-        'versions': result_file.versions(),
+        'pretraining': ['a set'],
+        'attachments': {},
+        'versions': versions(),
         'devices': {'backend': 'cpu', 'count': 1, 'kind': 'cpu', 'nproc': 2},
         'n_parameters': {'total': 1000, 'trainable': 990},
         'timings': {'prepare': 1.0, 'compile': 2.0, 'fit': 3.0, 'test': 0.5, 'total': 6.5},
         'memory': {'peak_rss_mb': 512.0},
-        'resumes': 0,
+        'resumed_at': [0],
         'history': [{'epoch': 1, 'train_loss': 1.1, 'valid_bal_acc': 0.4}],
         'warnings': [],
         'classes': ['0', '1', '2'],
+        'signal': {'n_chans': 2, 'n_times': 120, 'sfreq': 120.0, 'ch_names': ['Cz', 'Pz']},
+        'n_out': 3,
+        'scaling': None,
     }
     return {**record, **changes}
 
@@ -106,7 +118,7 @@ def test_result_dir(tmp_path: Path) -> None:
 def test_read_gives_what_was_written(tmp_path: Path, kind: str) -> None:
     path, result = stored(tmp_path, kind)
     assert result_file.read(path) == result
-    assert result['schema'] == 1
+    assert result['schema'] == 2
     assert result['headline']['name'] == TARGETS[kind][1]
     assert sorted(p.name for p in tmp_path.iterdir()) == ['seed33.json', 'seed33.npz']
     arrays, given = result_file.load_predictions(path), make_predictions(kind)
@@ -180,9 +192,9 @@ def test_bytes_are_deterministic_and_order_free(tmp_path: Path) -> None:
 def test_arrange_refuses_what_does_not_fit() -> None:
     given = make_predictions()
     with pytest.raises(ValueError, match='length'):
-        result_file.arrange({**given, 'subject': given['subject'][:-1]})
+        arrange({**given, 'subject': given['subject'][:-1]})
     with pytest.raises(ValueError, match='repeated'):
-        result_file.arrange({**given, 'id': given['id'] // 14})
+        arrange({**given, 'id': given['id'] // 14})
 
 
 def test_outputs_that_are_not_finite_are_no_result(tmp_path: Path) -> None:
@@ -292,7 +304,7 @@ def test_edited_score_is_found(tmp_path: Path) -> None:
 
 def test_a_newer_schema_asks_for_a_newer_jbench(tmp_path: Path) -> None:
     path, result = stored(tmp_path)
-    path.write_text(json.dumps({**result, 'schema': 2, 'new_field': 1}))
+    path.write_text(json.dumps({**result, 'schema': 3, 'new_field': 1}))
     with pytest.raises(RequestError, match='update jbench'):
         result_file.read(path)
 
@@ -311,9 +323,28 @@ def test_load_all_names_every_damaged_file(tmp_path: Path) -> None:
 
 
 def test_published_schema_is_the_packaged_one() -> None:
+    for version in (1, 2):
+        jsonschema.Draft202012Validator.check_schema(schema(version))
     packaged = Path(result_file.__file__).with_name('result.schema.json').read_text()
     assert packaged == (ROOT / 'docs' / 'result.schema.json').read_text()
-    jsonschema.Draft202012Validator.check_schema(result_file.schema())
+
+
+def test_mismatches_names_the_field() -> None:
+    form = {'type': 'object', 'required': ['a'], 'additionalProperties': False}
+    form['properties'] = {'a': {'type': 'array', 'items': {'type': 'integer'}}, 'b': {'enum': ['x', 1]}}
+    assert list(mismatches({'a': [1, 2.0], 'b': 'x'}, form)) == []
+    assert list(mismatches({'a': [1, 'y']}, form, 'r')) == ['r.a[1]: expected integer, found "y"']
+    assert list(mismatches({'b': True, 'c': 0}, form)) == [
+        'a: missing',
+        'b: expected one of ["x", 1], found true',
+        'c: no such field is known',
+    ]
+
+
+def test_mismatches_knows_what_one_kind_needs() -> None:
+    form = {'if': {'properties': {'k': {'enum': ['a']}}}, 'then': {'required': ['x']}}
+    assert list(mismatches({'k': 'a'}, form)) == ['x: missing']
+    assert list(mismatches({'k': 'b'}, form)) == list(mismatches({'k': 'a', 'x': 1}, form)) == []
 
 
 def _mutants(value: Any) -> list[tuple[str, Any]]:
@@ -339,22 +370,22 @@ def _mutants(value: Any) -> list[tuple[str, Any]]:
 def test_own_check_agrees_with_jsonschema(tmp_path: Path) -> None:
     _, result = stored(tmp_path)
     result = {**result, 'config': {'task': 'x'}, 'warnings': ['w'], 'versions': {'numpy': '2'}}
-    validator = jsonschema.Draft202012Validator(result_file.schema())
+    validator = jsonschema.Draft202012Validator(schema())
     assert validator.is_valid(result)
-    assert not list(files.mismatches(result, result_file.schema()))
+    assert not list(mismatches(result, schema()))
     mutants = _mutants(result)
     verdicts = []
     for name, mutant in mutants:
-        theirs, ours = validator.is_valid(mutant), not list(files.mismatches(mutant, result_file.schema()))
+        theirs, ours = validator.is_valid(mutant), not list(mismatches(mutant, schema()))
         assert theirs == ours, name
         verdicts.append(ours)
     assert len(mutants) > 800
     assert 0 < sum(verdicts) < len(verdicts) / 2
     for field in result:  # every field is required, and a wrong one is named
         short = {k: v for k, v in result.items() if k != field}
-        assert list(files.mismatches(short, result_file.schema())) == [f'{field}: missing']
+        assert list(mismatches(short, schema())) == [f'{field}: missing']
         wrong = copy.deepcopy({**result, field: object()})
-        assert any(text.startswith(f'{field}: expected') for text in files.mismatches(wrong, result_file.schema()))
+        assert any(text.startswith(f'{field}: expected') for text in mismatches(wrong, schema()))
 
 
 def test_write_refuses_what_the_schema_does_not_allow(tmp_path: Path) -> None:
@@ -368,17 +399,124 @@ def test_write_refuses_what_the_schema_does_not_allow(tmp_path: Path) -> None:
 
 
 def test_versions_import_nothing_heavy() -> None:
-    code = (
-        "import sys, jbench.results.result_file as r; r.versions(); print({'jax', 'mne', 'scipy'} & set(sys.modules))"
-    )
+    code = "import sys, jbench.results.versions as v; v.versions(); print({'jax', 'mne', 'scipy'} & set(sys.modules))"
     done = subprocess.run([sys.executable, '-c', code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.startswith('set()')
-    assert {'jbench', 'python', 'numpy'} <= set(result_file.versions())
+    assert {'jbench', 'python', 'numpy'} <= set(versions())
 
 
 def test_embeddings_are_stored_once_for_each_stimulus_that_is_shown() -> None:
     vectors = np.arange(18.0).reshape(9, 2)
     given = {'id': [30, 10, 20], 'outputs': np.eye(3)[:, :2], 'y': np.array([5, 2, 5]), 'subject': list('abc')}
-    found = result_file.arrange({**given, 'group': ['x', 'y', 'x'], 'vectors': vectors})
+    found = arrange({**given, 'group': ['x', 'y', 'x'], 'vectors': vectors})
     assert found['id'].tolist() == [10, 20, 30] and found['group'].tolist() == ['y', 'x', 'x']
     assert found['y'].tolist() == [0, 1, 1] and (found['vectors'] == vectors[[2, 5]]).all()
+
+
+# ---- what lies beside a result ----
+
+
+def test_weights_are_kept_and_may_go(tmp_path: Path) -> None:
+    result = result_file.write(tmp_path, make_result(), make_predictions(), b'tensors')
+    path, kept = tmp_path / 'seed33.json', tmp_path / 'seed33.safetensors'
+    assert kept.read_bytes() == b'tensors'
+    assert result['weights'] == {'sha256': hashlib.sha256(b'tensors').hexdigest(), 'bytes': 7}
+    assert result_file.read(path) == result
+    kept.write_bytes(b'others!')  # as long: only who hashes the file can see it
+    assert result_file.read(path) == result
+    assert any(': weights: written ' in problem for problem in result_file.verify(path))
+    kept.write_bytes(b'others')
+    with pytest.raises(RequestError, match=r'seed33\.safetensors: damaged: expected 7 bytes, found 6; remove it'):
+        result_file.read(path)
+    kept.unlink()
+    assert result_file.read(path) == result
+    assert not any(': weights: ' in problem for problem in result_file.verify(path))
+    result_file.write(tmp_path, make_result(), make_predictions(), b'tensors')
+    assert result_file.write(tmp_path, make_result(), make_predictions())['weights'] is None
+    assert not kept.exists()  # those of the earlier result are gone
+
+
+def test_a_side_folder_belongs_to_one_result(tmp_path: Path) -> None:
+    path, result = stored(tmp_path)
+    assert attachments(path) == {}
+    folder = attachment_folder(path, 'autopsy')
+    assert folder == tmp_path / 'seed33.autopsy' / result['sha256'][:16] and not folder.exists()
+    files.write_atomic(folder / 'page.html', b'')
+    stored(tmp_path, seed=34)
+    assert attachments(path) == {'autopsy': folder} and attachments(tmp_path / 'seed34.json') == {}
+    _, other = stored(tmp_path, warnings=['another run'])
+    assert other['sha256'] != result['sha256'] and attachments(path) == {}
+    assert [r['seed'] for r in (result_file.read(p) for p in sorted(tmp_path.glob('seed*.json')))] == [33, 34]
+    for name in ('', '../x', 'A', 'npz', 'json', 'safetensors'):
+        with pytest.raises(ValueError, match='cannot name a side folder'):
+            attachment_folder(path, name)
+
+
+def test_a_result_of_alignment_lacks_what_only_decoding_has(tmp_path: Path) -> None:
+    only = schema()['then']['required']
+    given = {k: v for k, v in make_result().items() if k not in only} | {'kind': 'alignment'}
+    head = {'name': 'ceiled', 'value': 0.5, 'better': 'higher', 'interval': None}
+    given |= {
+        'headline': head | {'chance_over_subjects': None, 'differs_from_chance': None},
+        'metrics': {'ceiled': 0.5},
+    }
+    result = result_file.write(tmp_path, given, None)
+    assert result_file.read(tmp_path / 'seed33.json') == result and not set(only) & {*result}
+    with pytest.raises(RequestError, match='no predictions'):
+        result_file.rescore(tmp_path / 'seed33.json')
+    with pytest.raises(ValueError, match='headline: missing'):
+        result_file.write(tmp_path, {k: v for k, v in given.items() if k != 'headline'}, None)
+
+
+# ---- only where none is ----
+
+RACE = """
+import json, os, sys, time
+from pathlib import Path
+import numpy as np
+from jbench.results import result_file
+folder, mine = Path(sys.argv[1]), json.loads(sys.stdin.read())
+draw = np.random.default_rng(int(sys.argv[2]))
+given = {'id': np.arange(60), 'outputs': draw.normal(size=(60, 3)), 'y': np.arange(60) % 3, 'subject': ['s'] * 60}
+(folder / f'ready{sys.argv[2]}').touch()
+while not (folder / 'go').exists():
+    time.sleep(0.001)
+result, ours = result_file.write_if_absent(folder, mine, given, b'weights of ' + sys.argv[2].encode())
+print(json.dumps([result['sha256'], ours]))
+"""
+
+
+def test_of_writers_at_once_one_wins_and_all_see_its_result(tmp_path: Path) -> None:
+    text = json.dumps(make_result())
+    started = [
+        subprocess.Popen([sys.executable, '-c', RACE, str(tmp_path), str(k)], stdin=-1, stdout=-1, cwd=ROOT, text=True)
+        for k in range(3)
+    ]
+    for process in started:
+        assert process.stdin
+        process.stdin.write(text)
+        process.stdin.close()
+    while len(list(tmp_path.glob('ready*'))) < len(started):
+        assert all(p.poll() is None for p in started)
+        time.sleep(0.01)
+    (tmp_path / 'go').touch()
+    answers = [json.loads(p.stdout.read()) for p in started if p.stdout and p.wait(60) == 0]
+    assert sorted(ours for _, ours in answers) == [False, False, True]
+    (path,) = tmp_path.glob('*.json')
+    assert {digest for digest, _ in answers} == {result_file.read(path)['sha256']}  # with the files beside it
+    assert not list(tmp_path.glob('.*.part'))
+
+
+def test_what_does_not_count_is_no_result_that_is_there(tmp_path: Path) -> None:
+    def put(**changes: Any) -> tuple[dict[str, Any], bool]:
+        return result_file.write_if_absent(tmp_path, make_result(**changes), make_predictions())
+
+    first, ours = put()
+    assert ours and put(warnings=['a later run']) == (first, False)
+    path = tmp_path / 'seed33.json'
+    path.write_bytes(path.read_bytes()[:-9])  # damaged
+    assert put() == (first, True)
+    other, ours = put(prepared_hash='c' * 16)
+    assert ours and result_file.read(path) == other
+    failed = result_file.write_if_absent(tmp_path, make_result(seed=34, status='failed'), None)
+    assert failed[1] and put(seed=34)[1] and result_file.read(tmp_path / 'seed34.json')['status'] == 'done'

@@ -10,13 +10,13 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import small
 from places import ROOT
 
-PATHS = os.pathsep.join(str(p) for p in (ROOT, ROOT / 'tests' / 'models'))  # of test_networks, which it runs
 SCRIPT = ROOT / 'tests' / 'helpers' / 'devices.py'
 
 
@@ -27,9 +27,10 @@ def free_port() -> int:
 
 
 def environment(n_devices: int, **more: str) -> dict[str, str]:
-    """n simulated devices; the pool of threads holds one for each, or collectives could wait for ever."""
-    flags = f'--xla_force_host_platform_device_count={n_devices}'
-    return {**os.environ, 'XLA_FLAGS': flags, 'NPROC': '8', 'JAX_PLATFORMS': 'cpu', 'PYTHONPATH': PATHS, **more}
+    """n simulated devices; the pool of threads holds one for each, or collectives could wait for ever. Programs are not
+    optimised: they are there in half the time."""
+    flags = f'--xla_force_host_platform_device_count={n_devices} --xla_backend_optimization_level=0'
+    return {**os.environ, 'XLA_FLAGS': flags, 'NPROC': '8', 'JAX_PLATFORMS': 'cpu', 'PYTHONPATH': str(ROOT), **more}
 
 
 def processes(n: int, port: int) -> list[dict[str, str]]:
@@ -38,17 +39,15 @@ def processes(n: int, port: int) -> list[dict[str, str]]:
     return [{**told, 'JAX_PROCESS_ID': str(i)} for i in range(n)]
 
 
-@pytest.fixture(scope='module')
-def runs(tmp_path_factory):
-    """What 1, 2 and 4 devices of one process, and two processes with one and two devices each, compute."""
-    folder = tmp_path_factory.mktemp('devices')
+def computed(folder: Path, alone: tuple[int, ...], two: tuple[int, ...]) -> dict[str, Any]:
+    """What one process, and two beside each other, compute with some numbers of devices each."""
     small.prepared(folder)
     found = {}
-    for n in (1, 2, 4):
+    for n in alone:
         out = folder / f'{n}.npz'
         subprocess.run([sys.executable, SCRIPT, folder, out], check=True, env=environment(n), timeout=300)
         found[f'{n} devices'] = np.load(out)
-    for n in (1, 2):
+    for n in two:
         out = folder / f'2x{n}.npz'
         command = [sys.executable, SCRIPT, folder, out, 'distributed']
         started = [subprocess.Popen(command, env=environment(n, **who)) for who in processes(2, free_port())]
@@ -61,16 +60,16 @@ def runs(tmp_path_factory):
     return found
 
 
-def test_devices_and_processes_agree(runs):
+@pytest.mark.parametrize(
+    ('alone', 'two'), [((1, 4), (2,)), pytest.param((1, 2, 4), (1, 2), marks=pytest.mark.slow)], ids=('most', 'all')
+)
+def test_devices_and_processes_agree(alone, two, tmp_path):
+    """1, 2 and 4 devices of one process, and two processes with one and two devices each."""
+    runs = computed(tmp_path, alone, two)
     one = runs['1 devices']
     assert int(one['steps']) >= 50
-    assert {k: (int(r['processes']), int(r['devices'])) for k, r in runs.items()} == {
-        '1 devices': (1, 1),
-        '2 devices': (1, 2),
-        '4 devices': (1, 4),
-        '2 processes x 1': (2, 2),
-        '2 processes x 2': (2, 4),
-    }
+    asked = {f'{n} devices': (1, n) for n in alone} | {f'2 processes x {n}': (2, 2 * n) for n in two}
+    assert {k: (int(r['processes']), int(r['devices'])) for k, r in runs.items()} == asked
     for name, r in runs.items():
         np.testing.assert_array_equal(r['ids'], one['ids'], err_msg=f'{name}: the order of windows')
         assert len(r['outputs']) == int(r['n'])
@@ -85,7 +84,6 @@ def test_every_network_agrees(tmp_path):
     found = {}
     for n in (1, 4):
         env = environment(n, JAX_ENABLE_X64='1')
-        env['XLA_FLAGS'] += ' --xla_backend_optimization_level=0'  # compiles in half the time
         out = tmp_path / f'{n}.npz'
         subprocess.run([sys.executable, SCRIPT, 'networks', out], check=True, env=env, timeout=600)
         found[n] = dict(np.load(out))
@@ -154,23 +152,31 @@ def test_the_whole_command_on_two_processes(tmp_path):
     assert time.monotonic() - began < 30 and 'Traceback' not in found[0][2] + found[1][2]
     assert list(stopped.glob('checkpoints/*/seed33/*/sha256.json'))
     assert [status for status, _, _ in end(whole(stopped, 2))] == [0, 0]
-    assert outcome(stopped, 'eegnet')[0]['resumes'] == 1
+    assert len(outcome(stopped, 'eegnet')[0]['resumed_at']) == 1
     assert outcome(stopped, 'eegnet')[1] == outcome(two, 'eegnet')[1]
     assert [status for status, _, _ in end(whole(two, 2))] == [0, 0], 'finished before'
     assert [status for status, _, _ in end(whole(two, 2, '--if_exists=fail'))] == [2, 2], 'refused by the first'
 
 
-def test_more_simulated_devices_than_cores_do_not_wait_for_each_other(tmp_path):
-    """Nobody told how many threads to take; 8 is more than most machines of a test have."""
+@pytest.fixture(scope='module')
+def on_eight(tmp_path_factory):
+    """A run on 8 devices, and its work folder; nobody told how many threads to take."""
+    work = tmp_path_factory.mktemp('eight')
     env = {k: v for k, v in environment(8).items() if k != 'NPROC'}
-    command = [sys.executable, '-m', 'jbench.run', '--task=p3', '--debug', '--seeds=33', f'--workdir={tmp_path}']
-    found = subprocess.run(command, env=env, capture_output=True, text=True, timeout=200)
+    command = [sys.executable, '-m', 'jbench.run', '--task=p3', '--debug', '--seeds=33', f'--workdir={work}']
+    return subprocess.run(command, env=env, capture_output=True, text=True, timeout=200), work
+
+
+def test_more_simulated_devices_than_cores_do_not_wait_for_each_other(on_eight):
+    """8 is more than most machines of a test have."""
+    found, _ = on_eight
     assert found.returncode == 0, found.stderr
 
 
-def test_a_batch_that_the_devices_cannot_share_is_refused(tmp_path):
+def test_a_batch_that_the_devices_cannot_share_is_refused(on_eight):
+    _, work = on_eight
     command = [sys.executable, '-m', 'jbench.run', '--task=p3', '--debug', '--set=recipe.batch_size=62']
-    command += [f'--workdir={tmp_path}']
+    command += [f'--workdir={work}']
     found = subprocess.run(command, env=environment(4), capture_output=True, text=True, timeout=200)
     assert found.returncode == 2, found.stderr
     assert 'recipe.batch_size: 62 cannot be split over 4 devices' in found.stderr

@@ -12,9 +12,9 @@ import small
 
 from jbench import progress
 from jbench.data.load import loader
-from jbench.metrics import score
 from jbench.models import MODELS
 from jbench.models.baselines import estimator
+from jbench.targets import score
 from jbench.train import checkpoint, fit, optim, parallel
 from jbench.train.programs import build
 
@@ -82,12 +82,13 @@ class StopAfter:
 def test_an_interrupted_fit_goes_on_bit_for_bit(tmp_path, setting, after):
     s, whole = setting, run(setting)
     machine = {'a': 1}
+    epochs: list[dict] = []
     with pytest.raises(progress.Interrupted):
-        run(s, fit.Watch(stop=StopAfter(after), folder=tmp_path / 'c', machine=machine))
+        run(s, fit.Watch(epochs.append, stop=StopAfter(after), folder=tmp_path / 'c', machine=machine))
     found = run(s, fit.Watch(folder=tmp_path / 'c', machine=machine))
     assert_same(found.variables, whole.variables)
     assert found.history == whole.history
-    assert (found.resumes, found.best_epoch) == (1, whole.best_epoch)
+    assert (found.resumed_at, found.best_epoch) == ([len(epochs)], whole.best_epoch)
 
 
 def test_a_checkpoint_of_another_machine_or_damaged_is_not_used(tmp_path, setting):
@@ -109,7 +110,7 @@ def test_a_checkpoint_of_another_machine_or_damaged_is_not_used(tmp_path, settin
             (folder / '999999').mkdir()
         machine = {'a': 2} if damage == 'machine' else {'a': 1}
         found = run(setting, fit.Watch(folder=folder, machine=machine))
-        assert found.resumes == (1 if damage == 'empty' else 0), damage
+        assert len(found.resumed_at) == (1 if damage == 'empty' else 0), damage
         assert_same(found.variables, run(setting).variables)
 
 

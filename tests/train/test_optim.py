@@ -41,7 +41,7 @@ def test_another_cycle_equals_torch(total: int) -> None:
     lr, beta1 = onecycle(LR, total, warm_up=typing.warmup, div=typing.start_div, final_div=typing.end_div)
     np.testing.assert_allclose(np.stack([lr, beta1], 1), want, rtol=1e-12, atol=1e-18)
     state = adamw(typing, total).init({})[1]
-    at = jax.vmap(lambda step: schedule(state._replace(step=step), typing.start_div, typing.end_div))
+    at = jax.jit(jax.vmap(lambda step: schedule(state._replace(step=step), typing.start_div, typing.end_div)))
     got, gain = at(jnp.arange(total, dtype=jnp.int32))
     np.testing.assert_allclose(got, want[:, 0], rtol=0, atol=1e-6 * LR)
     np.testing.assert_allclose(gain, 1 - want[:, 1], rtol=0, atol=1e-6)
@@ -54,7 +54,7 @@ def test_another_cycle_equals_torch(total: int) -> None:
 def test_compiled_schedule_equals_the_table(total: int) -> None:
     lr, beta1 = onecycle(LR, total)
     steps = np.unique(np.linspace(0, total - 1, 500).astype(int))
-    at = jax.vmap(lambda step: schedule(state_at(total, 0)._replace(step=step)))
+    at = jax.jit(jax.vmap(lambda step: schedule(state_at(total, 0)._replace(step=step))))
     got, gain = at(jnp.asarray(steps, jnp.int32))
     np.testing.assert_allclose(got, lr[steps], rtol=0, atol=1e-6 * LR)
     np.testing.assert_allclose(gain, 1 - beta1[steps], rtol=0, atol=1e-6)

@@ -25,12 +25,12 @@ def asked(n_times: int) -> tuple:
 def test_programs_that_were_used_are_forgotten_so_that_memory_maps_never_run_out(monkeypatch):
     monkeypatch.setattr(train_programs, 'KEPT', 1)
     held, maps = train_programs.Compiler(), []
-    for n_times in (64, 72, 80):
+    for n_times in (64, 80):
         programs = held.get(*asked(n_times))
         programs.draw(np.uint32(33))
         maps.append(len(Path('/proc/self/maps').read_text().splitlines()))
         assert len(held._made) == 1
-    assert maps[2] < maps[1] + 300, maps  # one alone takes some 700
+    assert maps[1] < maps[0] + 300, maps  # one alone takes some 700
     assert held.get(*asked(80)) is programs
 
 

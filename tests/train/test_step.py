@@ -119,10 +119,10 @@ def test_keys_that_do_not_fit_their_frames_cost_nothing():
 def test_the_scale_of_a_loss_scales_value_and_gradient():
     import optax
 
-    from jbench.models.model import Model
+    from jbench.models.model import Answer, Model
     from jbench.spec.task import Recipe
 
-    model = Model(lambda key: {}, lambda v, batch, *, train, key: (batch['x'][:, 0, :1] * v['params'], {}))
+    model = Model(lambda key: {}, lambda v, batch, *, train, key: Answer(batch['x'][:, 0, :1] * v['params'], {}))
     batch = {'x': jnp.ones((4, 1, 3)), 'y': jnp.zeros((4, 1)), 'mask': jnp.ones(4, bool)}
     state = {
         'params': jnp.array(2.0),

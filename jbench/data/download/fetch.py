@@ -14,7 +14,6 @@ import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,8 +22,9 @@ import requests
 from jbench.data.download import archives, hosts, wanted_files
 from jbench.data.download.file_list import BAD, KEPT, KINDS, LOCK, File, digest_of
 from jbench.data.download.http import Progress, Refused, check_space, public, receive, size_of
-from jbench.data.stimuli import encoders
+from jbench.data.source import fetch_of
 from jbench.files import TEMP_SUFFIX, explained, locked, publish
+from jbench.spec import encoders
 from jbench.spec.dataset import Dataset, Download
 from jbench.spec.errors import RequestError
 
@@ -122,10 +122,10 @@ def fetch(dataset: Dataset, folder: Path, report: Report, say: Callable[[str], N
     """
     say(f'{dataset.name}: from {dataset.host}, licence {dataset.licence}; cite {dataset.citation}')
     place = wanted_files.place_of(dataset)
-    if place.url.startswith('moabb:') and hasattr(source := import_module(dataset.source), 'fetch'):
+    if place.url.startswith('moabb:') and (own := fetch_of(dataset)):
         what = f'download {dataset.name}'
         with locked(folder / LOCK, lambda: report(what, 0, 1, 'waits for another process')):
-            return source.fetch(dataset, folder, partial(report, what), say)
+            return own(dataset, folder, partial(report, what), say)
     _fetch(dataset.name, place, wanted_files.list_of(dataset, folder), folder, report, say)
 
 

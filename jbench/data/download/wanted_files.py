@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from fnmatch import fnmatchcase
-from importlib import import_module
 from pathlib import Path
 
 import requests
 
 from jbench.data.download import hosts
 from jbench.data.download.file_list import KEPT, File, checked, parse_list
+from jbench.data.source import source_of
 from jbench.files import read_json, write_atomic
 from jbench.spec.dataset import Dataset, Download
 from jbench.spec.errors import RequestError
@@ -22,7 +22,7 @@ def list_of(dataset: Dataset, folder: Path) -> Path:
     registered = place_of(dataset).registered
     if not registered:
         return folder / KEPT
-    path = Path(str(import_module(dataset.source).__file__)).with_name(registered)
+    path = Path(source_of(dataset).__file__).with_name(registered)
     if not path.is_file():
         raise RequestError(f'{path}: no such list of sums; put it there, or leave out `registered`')
     return path

@@ -14,7 +14,7 @@ Row = dict[str, Any]  # an event: onset, duration (s), type, and what else is kn
 def columns(rows: Sequence[Mapping[str, Any]]) -> dict[str, np.ndarray]:
     """Events as the columns of a table, in order of their onsets; what a row lacks is ''. Times are float [n], all
     else is text [n], numbers that are whole without decimals."""
-    from jbench.data.events import as_text
+    from jbench.events import as_text
 
     rows = sorted(rows, key=lambda row: (row['onset'], -row['duration']))
     names = dict.fromkeys(name for row in rows for name in row) or {'type': None}

@@ -28,7 +28,7 @@ CHUNK_BATCHES = 16
 class Chunk(NamedTuple):
     """Up to K batches of B windows, of which n count: x f32 [K, B, C, T], y [K, B, ...], mask and id [K, B].
 
-    `extra` [K, B, ...] is what `Loader.carry` asked for.
+    `extra` [K, B, ...] is what `Loader.carry` asked for, and 'channel_mask' bool [K, B, C] where the loader has one.
     """
 
     x: np.ndarray
@@ -78,7 +78,8 @@ class Loader:
     from the shards: the same batches. A thread makes the next chunk, of this epoch or the one after it, while the
     caller computes. `y` may be replaced before that (shuffled labels in tests).
 
-    `weigh` (y -> weights) makes an epoch a draw with replacement.
+    `weigh` (y -> weights) makes an epoch a draw with replacement. With `channel_mask`, chunks carry which channels the
+    recording of each window has.
     """
 
     def __init__(
@@ -88,6 +89,8 @@ class Loader:
         batch_size: int,
         resident_bytes: int | None = None,
         weigh: Callable[[np.ndarray], np.ndarray] | None = None,
+        *,
+        channel_mask: bool = False,
     ) -> None:
         self.prepared, self.batch_size, self._weigh = prepared, batch_size, weigh
         self.rows = prepared.rows(*names)
@@ -95,6 +98,7 @@ class Loader:
         self._order: tuple[int | None, np.ndarray] | None = None  # of the epoch that came last
         self.chunk = chunk_batches(prepared.signal, batch_size)
         self._shards = prepared.shards(prepared.clamp)
+        self._channels = self._shards.channel_mask(self.rows) if channel_mask else None
         window, size = (prepared.signal.n_chans, prepared.signal.n_times), self.chunk * batch_size
         fits = 4 * len(self) * math.prod(window) <= (free_memory() // 4 if resident_bytes is None else resident_bytes)
         self._x = _aligned(self.n_chunks() * size, *window) if fits else None  # whole chunks, as they lie
@@ -155,6 +159,7 @@ class Loader:
         else:
             np.take(self._x, used, axis=0, out=x[: len(used)], mode='clip')  # 'raise' would copy once more
         extra, y = self._carried(x[: len(used)], used), self.prepared.learnt(self.y[numbers])
+        extra = extra if self._channels is None else extra | {'channel_mask': self._channels[numbers]}
         return Chunk(
             x.reshape(shape + x.shape[1:]),
             y.reshape(shape + y.shape[1:]),

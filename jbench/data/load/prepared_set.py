@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from jbench import files
-from jbench.data import targets
+from jbench import files, targets
 from jbench.data.load.shards import Scale, Shards, scale_by_training_part
 from jbench.data.load.split_windows import divide
 from jbench.data.load.splits import listed
@@ -45,10 +44,11 @@ class PreparedSet:
     scaled: bool = False  # values are learnt centred and scaled by the training part
     groups: np.ndarray | None = None  # [N] text: what is to be retrieved
     vectors: np.ndarray | None = None  # f32 [stimuli, D], scaled where the task says so
+    factor: float = 1.0  # of windows, before the clamp: signal.factor
 
     def shards(self, clamp: float | None) -> Shards:
         """Its windows as they are read, clamped if a clamp is given."""
-        return Shards(self.folder, self.manifest, clamp, self.scale)
+        return Shards(self.folder, self.manifest, clamp, self.scale, self.factor)
 
     def rows(self, *names: str) -> np.ndarray:
         """Window numbers of the named splits, one after the other, each in canonical order."""
@@ -57,14 +57,12 @@ class PreparedSet:
     @property
     def n_out(self) -> int:
         """Width of the output layer."""
-        if self.vectors is not None:
-            return int(self.vectors.shape[1])
-        return len(self.classes) if self.kind in ('classes', 'state', 'keystrokes') else self.y.shape[1]
+        return targets.of(self.kind).n_out(self.y, self.classes, self.vectors)
 
     @property
     def length(self) -> int:
         """Of a sequence of keys; 0 for other targets."""
-        return int(self.y.shape[1]) if self.kind == 'keystrokes' else 0
+        return int(self.y.shape[1]) if targets.of(self.kind).frames else 0
 
     def learnt(self, y: np.ndarray) -> np.ndarray:
         """What a network learns of targets y: int32 or float32 [N, ...]."""
@@ -88,6 +86,11 @@ class PreparedSet:
     def predictions(self, rows: np.ndarray, outputs: np.ndarray) -> dict[str, Any]:
         """What a result keeps of the answers to some windows."""
         return {'id': self.ids[rows], 'outputs': outputs, 'y': self.y[rows], **self.about(rows)}
+
+    @property
+    def scaling(self) -> dict[str, Any] | None:
+        """`mean` and `sd` [K] by which values are learnt; None where they are learnt as they are."""
+        return dict(zip(('mean', 'sd'), self._scaling, strict=True)) if self.scaled else None
 
     @functools.cached_property
     def _scaling(self) -> tuple[np.ndarray, np.ndarray]:
@@ -128,9 +131,11 @@ def digest(folder: Path) -> str:
     return found[:16] if len(found) == 64 else spec_hash(found)
 
 
-def open_set(folder: Path, task: Task) -> PreparedSet:
-    """Read manifest and index, encode the targets and assign the splits of a task. Raises RequestError if damaged."""
-    _verify_once(folder, files.sha256_file(folder / 'manifest.json') if (folder / 'manifest.json').exists() else '')
+def open_set(folder: Path, task: Task, *, verified: bool = True) -> PreparedSet:
+    """Read manifest and index, encode the targets and assign the splits of a task; `verified`: every file is compared
+    with its digest before, once. Raises RequestError if damaged."""
+    if verified:
+        _verify_once(folder, files.sha256_file(folder / 'manifest.json') if (folder / 'manifest.json').exists() else '')
     manifest = files.read_json(folder / 'manifest.json')
     index = files.read_npz(folder / 'index.npz')
     events = {k[len('event.') :]: v for k, v in index.items() if k.startswith('event.')}
@@ -141,8 +146,8 @@ def open_set(folder: Path, task: Task) -> PreparedSet:
     y = np.zeros((len(split), *encoded.y.shape[1:]), encoded.y.dtype)
     y[counted] = encoded.y
     warnings = [*manifest['notes'], *notes]
-    kind = 'classes' if task.target.kind == 'state' else task.target.kind
-    if kind == 'classes':
+    kind = targets.of(task.target.kind)
+    if kind.single:
         for name in ('train', 'valid', 'test'):
             absent = sorted(set(range(len(encoded.classes))) - set(y[split == name].tolist()))
             if absent:
@@ -158,7 +163,7 @@ def open_set(folder: Path, task: Task) -> PreparedSet:
         manifest,
         signal,
         task.signal.clamp,
-        kind,
+        kind.name,
         y,
         encoded.classes,
         windows['id'],
@@ -167,12 +172,13 @@ def open_set(folder: Path, task: Task) -> PreparedSet:
         tuple(warnings),
         scale_by_training_part(folder, manifest, split, signal.n_times) if task.signal.scaler == 'train' else None,
         **_taught(folder, task, encoded, y[split == 'train'], counted),
+        factor=task.signal.factor,
     )
 
 
 def _require_classes(task: Task, dataset: str, classes: tuple[str, ...], types: np.ndarray) -> None:
     """Raises RequestError where there is nothing to tell apart."""
-    target, least = task.target, {'classes': 2, 'state': 2, 'labels': 1}.get(task.target.kind, 0)
+    target, least = task.target, targets.of(task.target.kind).least
     if len(classes) >= least:
         return
     event, there = getattr(target, 'event', task.window.trigger), listed(sorted(set(types.tolist())))
@@ -187,7 +193,7 @@ def _taught(
 ) -> dict[str, Any]:
     """What a set says of its targets beside y; a scaled embedding is so in every part."""
     scaled = bool(getattr(task.target, 'scaled', False))
-    if task.target.kind != 'embedding':
+    if not encoded.groups:
         return {'scaled': scaled}
     vectors, groups = embed.stored(folder, encoded.classes), np.full(len(counted), '', object)
     groups[counted] = encoded.groups
@@ -201,6 +207,11 @@ def class_names(dataset: Dataset, data: PreparedSet) -> list[str]:
     """What the classes are called: the names that the dataset gives to its event codes, else the values themselves."""
     names = {str(code): name for name, code in dataset.event_id}
     return [names.get(c, c) for c in data.classes]
+
+
+def listed_classes(dataset: Dataset, data: PreparedSet) -> list[str]:
+    """What outputs 0..K-1 stand for, as a result lists it; [] of stimuli, which may be many."""
+    return class_names(dataset, data) if targets.of(data.kind).listed else []
 
 
 def read(prepared: PreparedSet, rows: np.ndarray, clamp: float | None) -> np.ndarray:

@@ -41,9 +41,16 @@ class Scale(NamedTuple):
 
 class Shards:
     """Windows of a prepared set by number, f32 [C, T] on the union of its channels: less the centre and divided by the
-    spread of their recording if `scale` is given, then clamped to ±`clamp` if that is."""
+    spread of their recording if `scale` is given, times `factor`, then clamped to ±`clamp` if that is given."""
 
-    def __init__(self, folder: Path, manifest: dict[str, Any], clamp: float | None, scale: Scale | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        manifest: dict[str, Any],
+        clamp: float | None,
+        scale: Scale | None = None,
+        factor: float = 1.0,
+    ) -> None:
         import grain
 
         recordings, union = manifest['recordings'], manifest['ch_names']
@@ -59,16 +66,17 @@ class Shards:
             np.array([place[c] for c in r['ch_names']]) if r['ch_names'] not in (None, union) else None
             for r in recordings
         ]
-        self._clamp, self._scale = clamp, scale
+        self._n_chans, self._clamp, self._scale, self._factor = len(union), clamp, scale, np.float32(factor)
 
     def read(self, numbers: np.ndarray, out: np.ndarray) -> None:
         """Read windows `numbers` [N] into out f32 [N, C, T]. Raises RequestError that names a damaged shard."""
         shards = np.searchsorted(self._ends, numbers, 'right')
+        plain = self._scale is None and self._factor == 1
         for i in np.argsort(numbers, kind='stable').tolist():  # in the order in which they lie on the disk
             shard = int(shards[i])
             try:
                 record = self._source[int(numbers[i])]
-                codec.decode_into(record, self._channels[shard], None if self._scale else self._clamp, out[i])
+                codec.decode_into(record, self._channels[shard], self._clamp if plain else None, out[i])
             except UNREADABLE as error:
                 if os.strerror(errno.EMFILE) in str(error):
                     raise RequestError(f'{self._paths[shard]}: {error}; allow more open files (ulimit -n)') from error
@@ -79,8 +87,18 @@ class Shards:
             if self._scale is not None:
                 out[i] -= self._scale.centre[shard]
                 out[i] /= self._scale.spread[shard]
+            if not plain:
+                out[i] *= self._factor
                 if self._clamp is not None:
                     np.clip(out[i], -self._clamp, self._clamp, out=out[i])
+
+    def channel_mask(self, numbers: np.ndarray) -> np.ndarray:
+        """Which channels the recordings of windows `numbers` [N] have, bool [N, C]; windows are zero at the others."""
+        there = np.ones((len(self._channels), self._n_chans), bool)
+        for mine, channels in zip(there, self._channels, strict=True):
+            if channels is not None:
+                mine[:] = np.isin(np.arange(self._n_chans), channels)
+        return there[np.searchsorted(self._ends, numbers, 'right')]
 
 
 def scale_by_training_part(folder: Path, manifest: dict[str, Any], split: np.ndarray, n_times: int) -> Scale:

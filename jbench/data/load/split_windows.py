@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jbench.data.events import Table
 from jbench.data.load.splits import assign, check_shares, listed
 from jbench.data.recording import EVENT_TYPE
 from jbench.data.windows import fitting
+from jbench.events import Table
 from jbench.spec.errors import RequestError
 from jbench.spec.task import ByBlock, ByGroup, Predefined, SplitSpec, Task, Where
 

@@ -14,7 +14,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from jbench.data.events import Table, as_text, column, present, unique_sorted
+from jbench.events import Table, as_text, column, present, unique_sorted
 from jbench.spec.errors import MissingExtraError, RequestError
 from jbench.spec.task import ByBlock, ByGroup, BySimilarity, Predefined
 

@@ -9,7 +9,6 @@ import json
 import os
 import warnings
 from collections.abc import Iterator
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +20,12 @@ from jbench.data.prepare import check_recording, codec
 from jbench.data.prepare.check_recording import Converted
 from jbench.data.prepare.signal import process
 from jbench.data.recording import Finding, Recording, RecordingRef
-from jbench.data.targets import collect
+from jbench.data.source import source_of
 from jbench.data.windows import chosen, n_samples, starts, triggers, windows
 from jbench.spec.dataset import Dataset
 from jbench.spec.errors import RequestError
 from jbench.spec.task import Task
+from jbench.targets import collect
 
 
 def _source(ref: RecordingRef) -> list[list[Any]]:
@@ -51,7 +51,7 @@ def make(task: Task, dataset: Dataset, ref: RecordingRef, folder: Path) -> Conve
     warnings.simplefilter('ignore')
     source = _source(ref)
     try:
-        read = import_module(dataset.source).read(ref)
+        read = source_of(dataset).read(ref)
         if isinstance(read, Finding):
             return {'findings': [read]}
         if 8 * read.raw.n_times * len(read.raw.ch_names) <= recording.BLOCK:

@@ -55,9 +55,9 @@ def workers(n_jobs: int, n_bytes: int) -> Iterator[ProcessPoolExecutor]:
                 workers = set(multiprocessing.active_children()) - others
                 for worker in workers:
                     worker.kill()
-                pool.shutdown(wait=False, cancel_futures=True)
                 for worker in workers:
                     worker.join(10)
+                pool.shutdown(wait=True, cancel_futures=True)  # its thread holds what a process must not leave behind
                 raise
     finally:
         for k, v in before.items():

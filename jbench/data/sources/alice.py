@@ -35,6 +35,7 @@ DATASETS = (
         layout='S<NN>.{vhdr,vmrk,eeg}, AliceChapterOne-EEG.csv, timelock-preprocessing/S<NN>.mat (of proc.zip), '
         'audio/DownTheRabbitHoleFinal_SoundFile<N>.wav (of audio.zip)',
         access='agreement: its host blocks scripts: fetch version 2 by Globus, and unpack audio.zip and proc.zip',
+        revision='2',
     ),
 )
 NOISY = ('S02', 'S24', 'S26', 'S27', 'S30', 'S32', 'S34', 'S35', 'S36')

@@ -54,6 +54,7 @@ def _dataset(row: dict[str, str]) -> Dataset:
         host=row['host'],
         layout=LAYOUT,
         access=row['access'],
+        doi=row['host'].removeprefix('doi.org/') if row['host'].startswith('doi.org/') else '',
         download=Download(url=f'moabb:{row["moabb_class"]}') if row['access'] == 'open' else None,
         aliases=tuple(dict.fromkeys(filter(None, (row['moabb_class'], row['alias'])))),
     )

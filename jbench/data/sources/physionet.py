@@ -27,6 +27,7 @@ ZYMA = Dataset(
     layout='Subject<NN>_1.edf (rest), Subject<NN>_2.edf (arithmetic), subject-info.csv (age, gender; may be absent)',
     # sums of the 72 recordings, taken from a copy that gives the published score (docs/parity.md)
     download=Download(url='https://physionet.org/files/eegmat/1.0.0/', registered='zyma.sha256'),
+    revision='1.0.0',
     aliases=('zyma2019', 'eegmat'),
 )
 SCHALK = Dataset(
@@ -43,6 +44,7 @@ SCHALK = Dataset(
     host='physionet.org/content/eegmmidb/1.0.0/',
     layout='(S<NNN>/)S<NNN>R<NN>.edf',
     download=Download(url='https://physionet.org/files/eegmmidb/1.0.0/', files='S[0-9][0-9][0-9]/S*.edf'),
+    revision='1.0.0',
     aliases=('schalk2004bci2000', 'PhysionetMI', 'eegmmidb'),
 )
 DATASETS = (ZYMA, SCHALK)

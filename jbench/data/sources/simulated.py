@@ -263,7 +263,7 @@ def paradigm(dataset: str) -> str:
     return re.sub('(?<!^)(?=[A-Z])', '_', dataset.removeprefix('Simulated')).lower()
 
 
-def recordings(dataset: Dataset, root: Path | None) -> list[RecordingRef]:
+def recordings(dataset: Dataset, root: Path) -> list[RecordingRef]:
     """The recordings of a simulated set: subjects 'S01', 'S02', ... and their sessions; `root` is unused."""
     from jbench.data.simulation import PARADIGMS
 

@@ -34,6 +34,7 @@ DATASETS = (
         host='physionet.org/files/sleep-edfx/1.0.0/sleep-cassette/',
         layout='(sleep-cassette/)SC4<NN><night><letters>-PSG.edf with SC4<NN><night><letters>-Hypnogram.edf beside it',
         download=Download(url='https://physionet.org/files/sleep-edfx/1.0.0/', files='sleep-cassette/SC4*.edf'),
+        revision='1.0.0',
         aliases=('SleepEDF',),
     ),
     Dataset(
@@ -50,6 +51,7 @@ DATASETS = (
         host='physionet.org/content/hmc-sleep-staging/1.1/',
         layout='(recordings/)SN<NNN>.edf with SN<NNN>_sleepscoring.edf beside it',
         download=Download(url='https://physionet.org/files/hmc-sleep-staging/1.1/', files='recordings/SN*.edf'),
+        revision='1.1',
         aliases=('HMC-Sleep-Staging',),
     ),
     Dataset(
@@ -66,6 +68,7 @@ DATASETS = (
         host='physionet.org/files/challenge-2018/1.0.0/',
         layout='training/<record>/<record>.hea with .mat and .arousal beside it',
         download=Download(url='https://physionet.org/files/challenge-2018/1.0.0/', files='training/*'),
+        revision='1.0.0',
         aliases=('CinC2018',),
     ),
 )

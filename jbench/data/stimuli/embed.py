@@ -14,20 +14,20 @@ from __future__ import annotations
 import functools
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jbench import files
 from jbench.data.download.file_list import KEPT
+from jbench.data.source import vectors_of
 from jbench.spec.dataset import Dataset
 from jbench.spec.errors import RequestError
-from jbench.spec.task import Task
+from jbench.spec.task import Embedding, Task
 
 if TYPE_CHECKING:
     import numpy as np
 
-from jbench.data.stimuli.encoders import Encoder, Segment, find, split_name
+from jbench.spec.encoders import Encoder, Segment, find, split_name
 
 N_PIECES, PIECE = 64, 2**16  # of a file, by which one encoder is told from another; bytes
 Report = Callable[[str, int, int], None]  # (what, done, total); what it raises ends the work
@@ -44,13 +44,13 @@ def provide(task: Task, dataset: Dataset, folder: Path, data_dir: Path | None, w
 
     import numpy as np
 
-    if task.target.kind != 'embedding':
+    if not isinstance(task.target, Embedding):
         return
     raw = files.read_npz(folder / 'index.npz')['window.target']
     names = sorted({json.loads(text)[0] for text in raw.tolist()})
     path, encoder = folder / 'stimuli.npz', find(task.target.encoder)
     kept = files.read_npz(path) if path.exists() else {}
-    own = getattr(import_module(dataset.source), 'vectors', None)
+    own = vectors_of(dataset)
     places = _places(task.target.encoder, dataset, data_dir)
     source = next((p for p in places if own is None and p.exists()), None)
     identity = '' if source is None else _identity(source)
@@ -79,7 +79,7 @@ def provide(task: Task, dataset: Dataset, folder: Path, data_dir: Path | None, w
 
 def lacking(task: Task, dataset: Dataset, data_dir: Path) -> str:
     """The encoder that a task needs and that is not there, with nothing in its place; '' for none."""
-    if task.target.kind != 'embedding' or hasattr(import_module(dataset.source), 'vectors'):
+    if not isinstance(task.target, Embedding) or vectors_of(dataset):
         return ''
     *made, folder = _places(task.target.encoder, dataset, data_dir)
     by_hand = folder.is_dir() and any(folder.iterdir()) and not (folder / KEPT).exists()

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from jbench.data.stimuli.encoders import Encoder, Segment
+from jbench.spec.encoders import Encoder, Segment
 from jbench.spec.errors import MissingExtraError, RequestError
 
 SHORTER_SIDE = 518  # pixels; the processor of DINOv2 then makes 224 of them

@@ -23,8 +23,9 @@ from sklearn.linear_model import LogisticRegression, LogisticRegressionCV, Ridge
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
-from jbench.models.baselines.estimator import BALANCED, FOLDS, Method, Predict, Training, bandpass, fit
+from jbench.models.baselines.estimator import FOLDS, Method, Predict, Training, bandpass, fit
 from jbench.spec.errors import RequestError
+from jbench.spec.metrics import METRICS
 
 DECADES = np.logspace(-3, 3, 7)  # C of logistic regression, alpha of ridge regression
 SHRINKAGE = 0.1
@@ -166,7 +167,7 @@ def ridge(data: Training) -> Predict:
 
 def logistic(data: Training) -> Callable[[np.ndarray], Sequence[Any]]:
     """Logistic regressions from the strongest penalty to the weakest, or the published one, which chooses by itself."""
-    weight = 'balanced' if data.metric in BALANCED else None
+    weight = 'balanced' if METRICS[data.metric].balanced else None
     each = [LogisticRegression(C=c, class_weight=weight, max_iter=1000) for c in DECADES]
     if data.published:
         each = [
@@ -186,14 +187,14 @@ def logistic(data: Training) -> Callable[[np.ndarray], Sequence[Any]]:
 
 def _plain(data: Training, c: float) -> Callable[[np.ndarray], Sequence[Any]]:
     """Logistic regression with a penalty that is not tuned."""
-    weight = 'balanced' if data.metric in BALANCED else None
+    weight = 'balanced' if METRICS[data.metric].balanced else None
     return lambda y: [LogisticRegression(C=c, class_weight=weight, max_iter=1000)]
 
 
 def _discriminant(data: Training, **settings: Any) -> Callable[[np.ndarray], Sequence[Any]]:
     def candidates(y: np.ndarray) -> Sequence[Any]:
         n = len(np.unique(y))
-        priors = np.full(n, 1 / n) if data.metric in BALANCED else None
+        priors = np.full(n, 1 / n) if METRICS[data.metric].balanced else None
         return [LinearDiscriminantAnalysis(priors=priors, **settings)]
 
     return candidates

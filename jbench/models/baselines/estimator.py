@@ -16,15 +16,17 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from jbench.metrics import score
+from jbench import targets
 from jbench.spec.errors import RequestError
+from jbench.spec.metrics import METRICS
 from jbench.spec.model import Signal
+from jbench.targets import score
+from jbench.targets.kind import About
 
 BLOCK = 512  # windows read together
 LEAST_VARIANCE = 1e-8  # windows with less are not fitted on
 MOST_WINDOWS = 20_000  # fitted on: a uniform draw, seed 0, in order
 FOLDS = 5
-BALANCED = ('bal_acc', 'f1_macro', 'f1_score_macro')  # headlines under which every class counts alike
 
 
 class Windows(Protocol):
@@ -43,7 +45,7 @@ class Labelled(NamedTuple):
 
     x: Windows
     y: np.ndarray
-    about: score.About = MappingProxyType({})  # subject, group and vectors, where scores need them
+    about: About = MappingProxyType({})  # subject, group and vectors, where scores need them
 
 
 class Training(NamedTuple):
@@ -164,13 +166,12 @@ def _fitted_on(method: Method, data: Training) -> tuple[np.ndarray, np.ndarray]:
         keep = np.sort(np.random.default_rng(0).choice(keep, MOST_WINDOWS, replace=False))
     y = part.y[keep]
     classes, counts = np.unique(y, return_counts=True)
-    if data.kind == 'classes' and (len(classes) < 2 or counts.max() < least):
+    if targets.of(data.kind).single and (len(classes) < 2 or counts.max() < least):
         shown = ', '.join(f'{n} of class {c}' for c, n in zip(classes, counts, strict=True))
         wanted = 'windows of two classes' + (f', {least} of one of them' if least > 1 else '')
         raise RequestError(f'model {method.name}: it needs {wanted}; {where} holds {shown} (that vary)')
-    if data.kind == 'embedding':
-        y = part.about['vectors'][y]
-    return np.concatenate([method.describe(x) for x in blocks(part.x, keep)]), y[:, 0] if data.kind == 'value' else y
+    y = targets.of(data.kind).sklearn_y(y, part.about)
+    return np.concatenate([method.describe(x) for x in blocks(part.x, keep)]), y
 
 
 def _usual(z: np.ndarray) -> np.ndarray:
@@ -215,18 +216,13 @@ def _best(
     seen = np.concatenate([*look(data.valid.x)])
     part = data.valid
     scores = [score.evaluate(data.kind, _outputs(m, seen, data), part.y, part.about)[data.metric] for m in fitted]
-    sign = 1 if score.BETTER[data.metric] == 'higher' else -1
+    sign = 1 if METRICS[data.metric].better == 'higher' else -1
     return fitted[int(np.argmax([-np.inf if s is None else sign * s for s in scores]))]
 
 
 def _outputs(model: Any, features: np.ndarray, data: Training) -> np.ndarray:
     """What a fitted estimator says of features: f64 [N, n_out]."""
-    if data.kind != 'classes':
-        answers = model.decision_function(features) if data.kind == 'labels' else model.predict(features)
-        return np.asarray(answers, np.float64).reshape(len(features), data.n_out)
-    out = np.zeros((len(features), data.n_out))
-    out[:, model.classes_] = model.predict_proba(features)
-    return out
+    return targets.of(data.kind).sklearn_outputs(model, features, data.n_out)
 
 
 @contextmanager

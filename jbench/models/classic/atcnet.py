@@ -102,7 +102,7 @@ def _enlarged(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
 
 
 class _Window(nn.Module):
-    """Logits [b, n] of the features h [f, b, t] of one sliding window."""
+    """Logits [b, n] of the features h [f, b, t] of one sliding window, and what they are a linear map of [b, f]."""
 
     n_out: int
     sizes: Sizes
@@ -110,7 +110,7 @@ class _Window(nn.Module):
     axis_name: str | None
 
     @nn.compact
-    def __call__(self, h: jax.Array, mask: jax.Array, key: jax.Array | None) -> jax.Array:
+    def __call__(self, h: jax.Array, mask: jax.Array, key: jax.Array | None) -> tuple[jax.Array, jax.Array]:
         keys = blocks.split(key, 1 + 2 * len(DILATIONS))
         x = h.transpose(1, 2, 0)
         attention = Attention(WIDTH, HEADS, HEAD_SIZE, 0.0, self.axis_name, name='attention')
@@ -124,7 +124,8 @@ class _Window(nn.Module):
         weight = self.param('linear', _enlarged, (self.n_out, WIDTH))
         bias = self.param('linear_bias', blocks.uniform(WIDTH**-0.5), (self.n_out,))
         limited = weight * _limit_of_columns(weight)
-        return jnp.einsum('fb,nf->bn', h[..., -1], limited, precision=blocks.PRECISION) + bias
+        last = h[..., -1]
+        return jnp.einsum('fb,nf->bn', last, limited, precision=blocks.PRECISION) + bias, last.T
 
     def _causal(self, h: jax.Array, name: str, dilation: int, mask: jax.Array, key: jax.Array | None) -> jax.Array:
         """Convolution with the past, batch norm, ELU and dropout of h [f, b, t]."""
@@ -154,6 +155,7 @@ class _ATCNet(nn.Module):
         size = sizes(self.n_times)
         keys = blocks.split(key, 3)
         h = self._convolutions(batch, size, keys, train)
+        self.sow('features', 'convolutions', h.swapaxes(0, 1))  # [b, 32, t]
         n, length = size.n_windows, h.shape[2] - size.n_windows + 1
         windows = jnp.stack([h[..., i : i + length] for i in range(n)])
         each = nn.vmap(
@@ -163,7 +165,9 @@ class _ATCNet(nn.Module):
             split_rngs={'params': True},
         )(self.n_out, size, train, self.axis_name, name='windows')
         own = None if keys[2] is None else jax.random.split(keys[2], n)
-        return each(windows, batch['mask'], own).mean(0)
+        logits, last = each(windows, batch['mask'], own)
+        self.sow('features', 'penultimate', last.swapaxes(0, 1))  # [b, W, 32]
+        return logits.mean(0)
 
     def _convolutions(self, batch: Batch, size: Sizes, keys: Sequence[jax.Array | None], train: bool) -> jax.Array:
         """Pooled features [32, b, t] of x [b, c, t]."""

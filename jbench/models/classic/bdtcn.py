@@ -136,7 +136,10 @@ class _BDTCN(nn.Module):
         h = jnp.pad(h, ((0, 0), (0, after), (0, 0)))
         for i, one in enumerate(blocks.split(key, len(DILATIONS))):
             h = _Residual(h.shape[0], DILATIONS[i], self.axis_name, name=f'block{i}')(h, one)
-        return blocks.Linear(N_FILTERS, self.n_out, name='linear')(h[:, :n].mean(1).T)
+        self.sow('features', 'convolutions', h[:, :n].transpose(2, 0, 1))  # [b, 30, t - 56]
+        mean = h[:, :n].mean(1).T
+        self.sow('features', 'penultimate', mean)  # [b, 30]
+        return blocks.Linear(N_FILTERS, self.n_out, name='linear')(mean)
 
 
 def _tensors(signal: Signal, n_out: int) -> list[Tensor]:

@@ -97,9 +97,12 @@ class _CTNet(nn.Module):
         position = self.param('position', nn.initializers.normal(1.0), (n_positions(self.n_times), WIDTH))
         x = h.transpose(1, 2, 0) * math.sqrt(WIDTH) + position[: h.shape[2]]
         first = x = blocks.dropout(x, POSITION_DROPOUT, keys[2], self.axis_name, batch_axis=0)
+        self.sow('features', 'tokens', x)  # [b, L, 40]
         for i in range(LAYERS):
             x = _Layer(self.axis_name, name=f'layer_{i}')(x, keys[i + 3])
+        self.sow('features', 'transformer', x)
         flat = (first + x).reshape(len(x), -1)
+        self.sow('features', 'penultimate', flat)  # [b, 40 L]
         return blocks.Linear(flat.shape[1], self.n_out, name='linear')(flat)
 
     def _convolutions(self, batch: Batch, keys: Sequence[jax.Array | None], train: bool) -> jax.Array:

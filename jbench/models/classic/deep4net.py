@@ -86,9 +86,11 @@ class _Deep4Net(nn.Module):
         h = self._normalised_and_pooled(h, 1, batch['mask'], train, bias)
         for i, key_i in zip((2, 3, 4), blocks.split(key, 3), strict=True):
             n_in, n, k = FEATURES[i - 2], FEATURES[i - 1], taps[i - 1]
+            self.sow('features', f'block_{i - 1}', h.swapaxes(1, 2))  # [b, f, t]
             weight = self.param(f'conv_{i}', blocks.xavier(n_in * k, n * k), (n, n_in, k))
             h = filters.conv(blocks.dropout(h, DROPOUT, key_i, self.axis_name, batch_axis=0), weight, last=True)
             h = self._normalised_and_pooled(h, i, batch['mask'], train)
+        self.sow('features', 'penultimate', h.swapaxes(1, 2))  # [b, 200, L]
         n = FEATURES[-1]
         linear = self.param('linear', blocks.xavier(n * length, self.n_out * length), (self.n_out, n, length))
         bias = self.param('linear_bias', nn.initializers.zeros, (self.n_out,))

@@ -89,12 +89,15 @@ class _EEGConformer(nn.Module):
         h = self._front(batch, train)
         h = blocks.average_pool(filters.elu(h), POOL, STRIDE, axis=1)
         x = blocks.Linear(WIDTH, WIDTH, name='token')(blocks.dropout(h, DROPOUT, keys[0], self.axis_name, batch_axis=0))
+        self.sow('features', 'tokens', x)  # [b, L, 40]
         for i in range(LAYERS):
             x = _Block(self.axis_name, name=f'block_{i}')(x, keys[i + 1])
+        self.sow('features', 'transformer', x)
         h = x.reshape(x.shape[0], -1)
         for i, rate in enumerate((DROPOUT, LAST_DROPOUT)):
             h = filters.elu(blocks.Linear(h.shape[1], HIDDEN[i], name=f'head_{i}')(h))
             h = blocks.dropout(h, rate, keys[LAYERS + 1 + i], self.axis_name, batch_axis=0)
+        self.sow('features', 'penultimate', h)  # [b, 32]
         return blocks.Linear(HIDDEN[-1], self.n_out, name='linear')(h)
 
     def _front(self, batch: Batch, train: bool) -> jax.Array:

@@ -79,6 +79,7 @@ class _EEGNet(nn.Module):
         h = spatial_first.temporal_spatial(batch, temporal, spatial, self._batch_norm('bn_temporal'), PAD, train=train)
         h = self._batch_norm('bn_spatial')(h, mask, train=train)
         h = blocks.dropout(filters.elu_mean(h, POOL_1), DROPOUT, key_1, self.axis_name)
+        self.sow('features', 'spatial', h.swapaxes(0, 1))  # [b, 16, t / 4]
 
         depth = self.param('depth', blocks.uniform(1 / math.sqrt(SEPARABLE_TAPS)), (N_SPATIAL, SEPARABLE_TAPS))
         point = self.param('point', blocks.uniform(1 / math.sqrt(N_SPATIAL)), (N_SPATIAL, N_SPATIAL))
@@ -86,6 +87,7 @@ class _EEGNet(nn.Module):
         h = jnp.einsum('gf,fbt->gbt', point, h, precision=blocks.PRECISION)
         h = self._batch_norm('bn_separable')(h, mask, train=train)
         h = blocks.dropout(filters.elu_mean(h, POOL_2), DROPOUT, key_2, self.axis_name)
+        self.sow('features', 'penultimate', h.swapaxes(0, 1))  # [b, 16, L]
 
         length = n_pooled(self.n_times)
         bound = 1 / math.sqrt(N_SPATIAL * length)

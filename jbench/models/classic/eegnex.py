@@ -178,9 +178,11 @@ class _EEGNeX(nn.Module):
         mask, keys = batch['mask'], blocks.split(key, 2)
         h = self._norm('bn_spatial', N_SPATIAL)(self._front(batch, train), mask, train=train)
         h = blocks.dropout(_padded_mean(h, POOLS[0]), DROPOUT, keys[0], self.axis_name)
+        self.sow('features', 'spatial', h.swapaxes(0, 1))  # [b, 64, t / 4]
         h = self._norm('bn_third', SECOND)(self._dilated(h, 'third', SECOND, DILATIONS[0]), mask, train=train)
         h = self._norm('bn_fourth', FIRST)(self._dilated(h, 'fourth', FIRST, DILATIONS[1]), mask, train=train)
         h = blocks.dropout(_padded_mean(h, POOLS[1]), DROPOUT, keys[1], self.axis_name)
+        self.sow('features', 'penultimate', h.swapaxes(0, 1))  # [b, 8, L]
         length = n_pooled(self.n_times)
         bound = blocks.uniform((FIRST * length) ** -0.5)
         linear = blocks.max_norm(self.param('linear', bound, (self.n_out, FIRST, length)), LINEAR_MAX_NORM)

@@ -152,11 +152,13 @@ class _Emg2Qwerty(nn.Module):
         norm = BatchNorm(self.n_chans, axis_name=self.axis_name, name='norm')
         x = norm(x.reshape(*x.shape[:2], -1), mask, train=train).reshape(x.shape)
         x = _Wrists(self.n_chans // N_BANDS, name='wrists')(x)
+        self.sow('features', 'bands', x)  # [b, frames, 768]
         for i in range(N_BLOCKS):
             h = _Convolution(name=f'conv{i}')(x)
             x = LayerNorm(N_ALL, name=f'conv{i}_norm')(h + x[:, TAPS - 1 :])
             h = Linear(N_ALL, N_ALL, name=f'second{i}')(nn.relu(Linear(N_ALL, N_ALL, name=f'first{i}')(x)))
             x = LayerNorm(N_ALL, name=f'linear{i}_norm')(h + x)
+        self.sow('features', 'penultimate', x)  # [b, frames, 768]
         return nn.log_softmax(Linear(N_ALL, self.n_out, name='head')(x))
 
 

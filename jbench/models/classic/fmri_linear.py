@@ -35,6 +35,7 @@ class _FmriLinear(nn.Module):
     def __call__(self, batch: Batch, *, train: bool, key: jax.Array | None) -> jax.Array:
         weights = self.time.weight[0]
         mixed = jnp.matmul(batch['x'], weights, precision=PRECISION)  # [b, f]
+        self.sow('features', 'penultimate', mixed)
         out = jnp.matmul(mixed, self.linear.weight.T, precision=PRECISION)
         return out + self.linear.bias * weights.sum() + self.time.bias
 

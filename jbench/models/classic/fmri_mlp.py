@@ -50,7 +50,9 @@ class _FmriMlp(nn.Module):
         for i in range(N_BLOCKS):
             h = h + layer(h, f'block{i}', DROPPED_IN_BLOCKS, keys[1 + i])
         h = Linear(self.n_times, 1, name='time')(h.transpose(0, 2, 1))[..., 0]
+        self.sow('features', 'hidden', h)  # [b, 128]
         h = Linear(N_HIDDEN, self.n_out, name='out')(h)
+        self.sow('features', 'penultimate', h)  # [b, n]
         logits: jax.Array = Linear(self.n_out, self.n_out, name='head')(h)
         return logits
 

@@ -67,6 +67,7 @@ class _ShallowFBCSPNet(nn.Module):
         power = blocks.average_pool(h**2, POOL, STRIDE, axis=1)
         h = jnp.log(jnp.where(power < SMALLEST, SMALLEST, power))  # the gradient of jnp.maximum halves at SMALLEST
         h = blocks.dropout(h, DROPOUT, key, self.axis_name, batch_axis=0)
+        self.sow('features', 'penultimate', h.swapaxes(1, 2))  # [b, 40, P]
         linear = self.param('linear', blocks.xavier(f * length, self.n_out * length), (self.n_out, f, length))
         bias = self.param('linear_bias', nn.initializers.zeros, (self.n_out,))
         return jnp.einsum('btf,nft->bn', h, linear, precision=blocks.PRECISION) + bias

@@ -4,7 +4,7 @@ Defossez, Caucheteux, Rapin, Kabeli & King (2023). Decoding speech perception fr
 Machine Intelligence 5, 1097-1107. doi:10.1038/s42256-023-00714-5
 
 The function computed is that of neuraltrain 0.2.3 `SimpleConvTimeAgg` as NeuralBench sets it, for x [B, C, T] and
-channels at positions p in [0, 1]^3:
+channels at positions p in [0, 1]^3 (each axis scaled over the channels):
 
     merger: 270 mixtures of the channels, with weights softmax over channels of heads . (cos, sin)(phases), where
     phases = 2 pi / 1.4 (i, j, k) . (p + 0.2), i, j, k = 0 .. 9 -> 1x1 convolution to 270
@@ -32,6 +32,7 @@ saves a tenth of the work; the rest is large convolutions, which run at the rate
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from itertools import product
 
 import flax.linen as nn
@@ -44,14 +45,25 @@ from jbench.models.layers import blocks, filters
 from jbench.models.model import Batch, Model, network, require
 from jbench.models.torch_weights import Tensor
 from jbench.spec.errors import RequestError
-from jbench.spec.model import NO_POSITION, Position, Signal
+from jbench.spec.model import Position, Signal
 
 N_MERGED, N_HIDDEN, N_LAST = 270, 320, 512
 N_FREQUENCIES, MARGIN = 10, 0.2  # of the embedding of each axis: it repeats after 1 + 2 margins
 RADIUS = 0.2  # around the point that silences channels
 TAPS = 3
+UNKNOWN = (-0.1, -0.1, -0.1)  # the reference's mark of a channel without position
 LAYERS = ((N_MERGED, N_HIDDEN), (N_HIDDEN, N_HIDDEN), (N_HIDDEN, N_HIDDEN), (N_HIDDEN, N_LAST))
 GATED = (1, 3)  # layers that a gated linear unit follows
+
+
+def scaled(positions: Sequence[Position]) -> np.ndarray:
+    """Positions in metres with each axis from 0 to 1 over the channels that have one: [c, 3]; `UNKNOWN` elsewhere."""
+    known = np.array([place is not None for place in positions], bool)
+    found = np.full((len(known), 3), UNKNOWN)
+    metres = np.array([place for place in positions if place is not None])
+    low, extent = metres.min(0), np.ptp(metres, axis=0)
+    found[known] = (metres - low) / np.where(extent == 0, 1, extent)
+    return found
 
 
 def embedding(positions: jax.Array, along: jax.Array) -> jax.Array:
@@ -76,7 +88,7 @@ def centre(key: jax.Array, dtype: jnp.dtype) -> jax.Array:
 
 def alive(positions: jax.Array, silenced: jax.Array | None) -> jax.Array:
     """Which channels at positions [c, 3] count: those that have one, far enough from the silenced point."""
-    known = jnp.any(positions != jnp.asarray(NO_POSITION, positions.dtype), axis=1)
+    known = jnp.any(positions != jnp.asarray(UNKNOWN, positions.dtype), axis=1)
     return known if silenced is None else known & (jnp.sum((positions - silenced) ** 2, axis=1) > RADIUS**2)
 
 
@@ -90,11 +102,11 @@ def merge_weights(scores: jax.Array, counts: jax.Array) -> jax.Array:
 class _Merger(nn.Module):
     """Weights [270, c] of the channels in each mixture."""
 
-    positions: tuple[Position, ...]
+    places: tuple[tuple[float, ...], ...]
 
     @nn.compact
     def __call__(self, dtype: jnp.dtype, key: jax.Array | None) -> jax.Array:
-        where = jnp.asarray(self.positions, dtype)
+        where = jnp.asarray(self.places, dtype)
         found = embedding(where, self.variable('batch_stats', 'frequencies', frequencies).value)
         scale = 1 / math.sqrt(found.shape[1])
         heads = self.param('heads', nn.initializers.normal(scale), (N_MERGED, found.shape[1]))
@@ -120,7 +132,7 @@ class _Conv(nn.Module):
 
 
 class _SimpleConvTimeAgg(nn.Module):
-    positions: tuple[Position, ...]
+    places: tuple[tuple[float, ...], ...]
     n_times: int
     n_out: int
     axis_name: str | None
@@ -139,13 +151,15 @@ class _SimpleConvTimeAgg(nn.Module):
                 x = x + before
             if i in GATED:
                 x = nn.glu(_Conv(n_out, 2 * n_out, name=f'gate{i}')(x))
+        self.sow('features', 'convolutions', x.swapaxes(1, 2))  # [b, 512, t]
         over_time = blocks.Linear(self.n_times, 1, name='time')(x.swapaxes(1, 2))[..., 0]
+        self.sow('features', 'penultimate', over_time)  # [b, 512]
         return blocks.Linear(N_LAST, self.n_out, name='head')(over_time)
 
     def _front(self, conv: _Conv, x: jax.Array, key: jax.Array | None) -> jax.Array:
         """Merger, 1x1 convolution and first convolution of x [b, c, t] in one: [b, t, 320]."""
         linear = _Conv(N_MERGED, N_MERGED, 1, name='linear')
-        mixtures = _Merger(self.positions, name='merger')(x.dtype, key)
+        mixtures = _Merger(self.places, name='merger')(x.dtype, key)
         merged = jnp.matmul(linear.weight[..., 0], mixtures, precision=blocks.PRECISION)
         channels = jnp.concatenate([merged, linear.bias[:, None]], axis=1)
         weight = jnp.einsum('gfk,fc->gck', conv.weight, channels, precision=blocks.PRECISION)
@@ -195,7 +209,12 @@ def simpleconv_time_agg(signal: Signal, n_out: int, *, axis_name: str | None = N
         raise RequestError(
             f'simpleconv_time_agg: needs the positions of all {signal.n_chans} channels, got {len(signal.positions)}'
         )
-    if all(p == NO_POSITION for p in signal.positions):
+    if all(p is None for p in signal.positions):
         raise RequestError('simpleconv_time_agg: needs the position of at least one channel, none is known')
-    module = _SimpleConvTimeAgg(signal.positions, signal.n_times, n_out, axis_name)
-    return network(module, signal, _tensors(signal, n_out))
+    return network_at(scaled(signal.positions), signal, n_out, axis_name)
+
+
+def network_at(places: np.ndarray, signal: Signal, n_out: int, axis_name: str | None = None) -> Model:
+    """SimpleConvTimeAgg on channels at `places` [C, 3], as `scaled` gives them."""
+    where = tuple(map(tuple, places.tolist()))
+    return network(_SimpleConvTimeAgg(where, signal.n_times, n_out, axis_name), signal, _tensors(signal, n_out))

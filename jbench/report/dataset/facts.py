@@ -8,20 +8,19 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from functools import partial
 from html import escape
-from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from jbench import files
+from jbench import files, targets
 from jbench.data.discover import find_recordings
 from jbench.data.load import prepared_set
 from jbench.data.load.prepared_set import PreparedSet, class_names
-from jbench.data.recording import UNIT, RecordingRef, data_channels, samples
+from jbench.data.recording import UNIT, Finding, RecordingRef, data_channels, samples
+from jbench.data.source import source_of
 from jbench.report.dataset import figures
 from jbench.report.dataset.figures import Look
 from jbench.report.text import folded, listed, table
@@ -82,7 +81,10 @@ def _read(dataset: Dataset, ref: RecordingRef) -> Look:
     with mne.use_log_level('ERROR'), warnings.catch_warnings():
         warnings.simplefilter('ignore')
         try:
-            raw = import_module(dataset.source).read(ref).raw
+            read = source_of(dataset).read(ref)
+            if isinstance(read, Finding):
+                raise ValueError(f'{read.rule}, found {read.found}')
+            raw = read.raw
             channels = data_channels(raw, dataset)
         except Exception as error:  # the contract has passed it, so something changed since
             raise RequestError(f'{ref.where}: could be read when it was prepared, and now can not: {error}') from error
@@ -130,36 +132,17 @@ def _facts(cell: Cell, data: PreparedSet, looks: list[Look], n_refs: int) -> Fac
 
 def _counts(dataset: Dataset, data: PreparedSet) -> dict[str, dict[str, Any]]:
     """What each part holds: rows of the table by their names, the number of windows first."""
-    y, used = data.y, set(data.y[data.rows('train')].ravel().tolist())
     rows: dict[str, Callable[[np.ndarray], Any]] = {
         'windows': len,
         'subjects': lambda part: len(set(data.subjects[part].tolist())),
     }
-    if data.kind == 'embedding':
-        rows['stimuli'] = lambda part: len(set(y[part].tolist()))
-        rows['stimuli that train too'] = lambda part: len(set(y[part].tolist()) & used)
-    elif data.kind == 'keystrokes':
-        rows['keys'] = lambda part: int((y[part] >= 0).sum())
-    elif data.kind == 'value':
-        for name, of in (('least', np.min), ('median', np.median), ('most', np.max), ('sd', np.std)):
-            rows[name] = partial(_number, y, of)
-    else:
-        for k, name in enumerate(class_names(dataset, data)):
-            rows[f'class {name}'] = partial(_times, y[:, k] > 0 if y.ndim > 1 else y == k)
+    rows |= targets.of(data.kind).counts(data.y, class_names(dataset, data), data.rows('train'))
     parts = {p: data.rows(p) for p in figures.PARTS}
     found = {name: {part: count(numbers) for part, numbers in parts.items()} for name, count in rows.items()}
     if len(rest := data.rows('')):
         for name, row in found.items():  # of what the task leaves out no target is known
             row['in no part'] = rows[name](rest) if name in ('windows', 'subjects') else '-'
     return found
-
-
-def _number(y: np.ndarray, of: Callable[[np.ndarray], Any], part: np.ndarray) -> str:
-    return f'{of(y[part]):.4g}'
-
-
-def _times(mine: np.ndarray, part: np.ndarray) -> int:
-    return int(mine[part].sum())
 
 
 def _page(facts: Facts, captions: dict[str, str]) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from jbench import targets
 from jbench.data.load import prepared_set
 from jbench.data.load.prepared_set import PreparedSet, class_names
 from jbench.data.recording import UNIT
@@ -115,15 +116,7 @@ def png(draw: Callable[[Figure], None], title: str) -> bytes:
 def _groups(dataset: Dataset, data: PreparedSet, rows: np.ndarray) -> dict[str, np.ndarray]:
     """Which of the windows are of which class (the largest ones): positions in `rows`. A value gives thirds."""
     y = data.y[rows]
-    if data.kind == 'value':
-        edges = np.quantile(y, [0, 1 / 3, 2 / 3, 1])
-        third = np.searchsorted(edges[1:3], y[:, 0])
-        found = {f'{edges[k]:.3g} to {edges[k + 1]:.3g}': np.flatnonzero(third == k) for k in range(3)}
-    elif data.kind in ('classes', 'labels'):
-        names = class_names(dataset, data)
-        found = {n: np.flatnonzero(y[:, k] > 0 if y.ndim > 1 else y == k) for k, n in enumerate(names)}
-    else:
-        found = {'all windows': np.arange(len(rows))}
+    found = targets.of(data.kind).groups(y, class_names(dataset, data))
     largest = sorted(found, key=lambda n: -len(found[n]))[:GROUPS]
     return {n: v for n, v in found.items() if n in largest and len(v)} or {'all windows': np.arange(len(rows))}
 
@@ -178,18 +171,15 @@ def _targets(figure: Figure, dataset: Dataset, data: PreparedSet) -> None:
         v = v / np.maximum(np.linalg.norm(v, axis=1, keepdims=True), 1e-12)
         ax.hist((v @ v.T)[np.triu_indices(len(v), 1)], 50, label=f'pairs of {len(v)} of {len(data.vectors)} stimuli')
         ax.set(xlabel='cosine of their embeddings', ylabel='pairs')
-    elif data.kind == 'value':
+    elif (shares := targets.of(data.kind).shares) is None:
         edges = np.histogram_bin_edges(data.y, 30).tolist()
         for part in PARTS:
             ax.hist(data.y[data.rows(part), 0], edges, density=True, histtype='step', label=part)
         ax.set(xlabel='value', ylabel='density')
     else:
-        names = class_names(dataset, data)
-        names = names[: int(data.y.max()) + 1] if data.kind == 'keystrokes' else names  # further outputs have no key
         for k, part in enumerate(PARTS):
             y = data.y[data.rows(part)]
-            used = y[y >= 0]
-            share = (y > 0).mean(0) if data.kind == 'labels' else np.bincount(used, minlength=len(names)) / used.size
+            names, share = shares(y, class_names(dataset, data))
             ax.bar(np.arange(len(names)) + 0.27 * (k - 1), share, 0.25, label=f'{part} ({len(y)} windows)')
         ax.set_xticks(range(len(names)), names, rotation=60 * (len(names) > 8), fontsize=7)
         ax.set_ylabel('share of the part')

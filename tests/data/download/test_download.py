@@ -58,7 +58,7 @@ def registered(tmp_path, monkeypatch) -> str:
     monkeypatch.syspath_prepend(str(tmp_path / 'code'))
     monkeypatch.delitem(sys.modules, 'small_source', raising=False)
     (tmp_path / 'code').mkdir()
-    (tmp_path / 'code' / 'small_source.py').touch()
+    (tmp_path / 'code' / 'small_source.py').write_text('def recordings(dataset, root): ...\ndef read(ref): ...\n')
     line = f'{hashlib.sha256(WHOLE).hexdigest()} {len(WHOLE)} {NAME}\n'
     (tmp_path / 'code' / 'small.sha256').write_text(line)
     return 'small.sha256'

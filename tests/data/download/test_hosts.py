@@ -22,8 +22,9 @@ from serve import Fault, Server, serving
 from jbench.data.download import archives, file_list, hosts, http
 from jbench.data.download import fetch as download_fetch
 from jbench.data.sources import moabb
-from jbench.data.stimuli import embed, encoders
+from jbench.data.stimuli import embed
 from jbench.plan import select
+from jbench.spec import encoders
 from jbench.spec.dataset import Download
 from jbench.spec.errors import RequestError
 
@@ -384,7 +385,7 @@ def test_a_damaged_archive_is_one_error(tmp_path, content):
 @pytest.mark.filterwarnings('ignore')
 def test_moabb_fetches_its_sets_and_the_list_is_written(tmp_path, monkeypatch):
     from moabb.datasets import ssvep_nakanishi
-    from test_moabb import nakanishi
+    from moabb_files import nakanishi
 
     (source := tmp_path / 'source').mkdir()
     nakanishi(source)

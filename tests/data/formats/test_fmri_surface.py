@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from scipy.io import savemat
 
-from jbench.data import targets, windows
+from jbench import targets
+from jbench.data import windows
 from jbench.data.discover import find_recordings
 from jbench.data.formats import fmri_surface
 from jbench.data.prepare import check_recording

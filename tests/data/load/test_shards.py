@@ -15,9 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from places import HELPERS
 
-from jbench.data.load import shards
-from jbench.data.prepare import codec
+from jbench.data.load import loader, prepared_set, shards
+from jbench.data.prepare import build_set, codec
 from jbench.spec.errors import RequestError
+from jbench.spec.overrides import override
 
 
 @pytest.fixture(scope='module')
@@ -53,6 +54,30 @@ def test_windows_are_clamped(data, plain):
     assert np.abs(plain).max() > 0.5
     everything = np.arange(len(plain))
     assert read(data, everything, 0.5).tobytes() == np.clip(plain, -0.5, 0.5).tobytes()
+
+
+def test_windows_come_times_a_factor_before_they_are_clamped(data, plain):
+    """For networks and for baselines, which are not clamped; nothing of what is stored changes."""
+    rows, given = np.arange(len(plain)), dataclasses.replace(data, factor=1e4)
+    assert prepared_set.read(given, rows, None).tobytes() == (plain * np.float32(1e4)).tobytes()
+    assert prepared_set.View(given, rows)[:].tobytes() == (plain * np.float32(1e4)).tobytes()
+    assert prepared_set.read(given, rows, 3.0).tobytes() == np.clip(plain * np.float32(1e4), -3, 3).tobytes()
+    chunk = next(loader.Loader(dataclasses.replace(given, clamp=3.0), ('train',), 4).chunks())
+    first = np.clip(plain[data.rows('train')[:4]] * np.float32(1e4), -3, 3)
+    assert chunk.x[0].tobytes() == first.tobytes()
+    n_chans = data.signal.n_chans
+    scale = shards.Scale(np.full((5, n_chans, 1), 0.5, np.float32), np.full((5, n_chans, 1), 2, np.float32))
+    scaled = prepared_set.read(dataclasses.replace(given, scale=scale), rows, 3.0)
+    np.testing.assert_allclose(scaled, np.clip((plain - 0.5) / 2 * 1e4, -3, 3), rtol=1e-6)
+
+
+def test_a_task_gives_its_factor_and_the_prepared_set_serves_all(data):
+    task = small.cell().task
+    other = override(task, 'signal.factor', 2.0)
+    opened = prepared_set.open_set(data.folder, other)
+    assert (opened.factor, data.factor) == (2.0, 1.0)
+    dataset = small.cell().dataset
+    assert build_set.stored_spec(other, dataset) == build_set.stored_spec(task, dataset)
 
 
 LIMITED = """

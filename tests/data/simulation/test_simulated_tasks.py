@@ -22,12 +22,12 @@ from jbench.data.simulation.simulate import _gain, simulate
 from jbench.data.simulation.stimuli import latent
 from jbench.data.simulation.traits import release
 from jbench.data.sources import simulated
-from jbench.data.targets import collect, encode
 from jbench.data.windows import chosen, starts, triggers
 from jbench.models.baselines.classical import _band_powers
 from jbench.plan import cells, select
 from jbench.spec.dataset import Dataset
 from jbench.spec.task import Task
+from jbench.targets import collect, encode
 
 TASKS = [t for versions in select.tasks().values() for t in versions if t.simulated]
 BY_NAME = {d.name: d for d in simulated.DATASETS}

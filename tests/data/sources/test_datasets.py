@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import re
 import subprocess
@@ -116,11 +115,9 @@ def test_a_damaged_file_stops_its_own_dataset_alone(tmp_path, what):
         find_recordings(dataset, tmp_path)
     assert said in str(error.value) and str(error.value).startswith(str(tmp_path / dataset.name))
     assert ('cannot be listed' in str(error.value)) == ('cannot be listed' in said)
-    asked = argparse.Namespace(format='json', data_dir=tmp_path)
-    on_disk = {d['name']: d['on_disk'] for d in json.loads(catalogue.listing(asked))['datasets']}
+    on_disk = {d['name']: d['on_disk'] for d in json.loads(catalogue.listing('json', tmp_path))['datasets']}
     assert on_disk.pop(dataset.name) is None and not any(on_disk.values())
-    asked.format = 'text'
-    assert re.search(f'^{dataset.name} .* damaged ', catalogue.listing(asked), re.M)
+    assert re.search(f'^{dataset.name} .* damaged ', catalogue.listing('table', tmp_path), re.M)
     assert f'damaged: {error.value}' in json.loads(catalogue.info(dataset.name, 'json', tmp_path))['state']
 
 

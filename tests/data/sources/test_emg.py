@@ -9,7 +9,7 @@ import edfio
 import numpy as np
 import pytest
 
-from jbench.data import targets
+from jbench import targets
 from jbench.data.discover import find_recordings
 from jbench.data.formats import edf
 from jbench.data.prepare import check_recording

@@ -10,6 +10,7 @@ from pathlib import Path
 import mne
 import numpy as np
 import pytest
+from moabb_files import EEG, nakanishi, noise
 from scipy.io import savemat
 
 from jbench.data.discover import find_recordings
@@ -23,11 +24,6 @@ from jbench.spec.errors import MissingExtraError, RequestError
 
 needs_moabb = pytest.mark.skipif(find_spec('moabb') is None, reason="moabb is not installed: pip install -e '.[moabb]'")
 pytestmark = pytest.mark.filterwarnings('ignore')
-EEG = 1e-5  # V, the size of what is written
-
-
-def noise(*shape: int) -> np.ndarray:
-    return np.random.default_rng(0).normal(size=shape)
 
 
 def barachant(root: Path) -> dict[float, int]:
@@ -42,14 +38,6 @@ def barachant(root: Path) -> dict[float, int]:
     path.parent.mkdir(parents=True)
     mne.io.RawArray(x, info).crop(5.0).save(path)
     return {sample / 512 - 5: code for sample, code in at.items()}
-
-
-def nakanishi(root: Path) -> dict[float, int]:
-    """A MATLAB file of trials; MOABB puts 50 empty samples before and behind each."""
-    path = root / 'MNE-nakanishi-data' / 'mnakanishi' / '12JFPM_SSVEP' / 'raw' / 'master' / 'data' / 's1.mat'
-    path.parent.mkdir(parents=True)
-    savemat(path, {'eeg': noise(12, 8, 1114, 15) * EEG * 1e6})
-    return {(1214 * k + 50) / 256: k // 15 + 1 for k in range(180)}
 
 
 def leeb(root: Path) -> dict[float, int]:

@@ -23,10 +23,10 @@ from jbench.data.formats.words import columns, matched
 from jbench.data.prepare import check_recording
 from jbench.data.recording import Finding, RecordingRef, event_table
 from jbench.data.sources import zuco
-from jbench.data.targets import collect, encode
 from jbench.data.windows import chosen, starts, triggers
 from jbench.plan import select
 from jbench.plan.cells import apply
+from jbench.targets import collect, encode
 
 Table = dict[str, list[Any]]
 HEAD = ('onset', 'duration', 'type')

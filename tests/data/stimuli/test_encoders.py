@@ -15,7 +15,8 @@ import numpy as np
 import pytest
 
 from jbench import files
-from jbench.data.stimuli import embed, encoders, torch_encoders
+from jbench.data.stimuli import embed, torch_encoders
+from jbench.spec import encoders
 from jbench.spec.errors import MissingExtraError, RequestError
 
 NAMES = ('a.png', 'b.png', 'c.png')

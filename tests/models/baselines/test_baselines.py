@@ -679,7 +679,7 @@ def whole_machine() -> Iterator[None]:
 @pytest.mark.parametrize('published', [False, True])
 def test_ridge_answers_embeddings_that_are_linear_in_the_features(published):
     """24 stimuli of five dimensions, three of which the channels show; alpha is chosen by retrieval on valid."""
-    from jbench.metrics.score import evaluate
+    from jbench.targets.score import evaluate
 
     rng = np.random.default_rng(0)
     vectors = rng.normal(size=(24, 5)).astype(np.float32)

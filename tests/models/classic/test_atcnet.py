@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from test_ctnet import close, compiled, value_and_grad
+from gradients import close, compiled, value_and_grad
 
 from jbench.models.classic import atcnet
 from jbench.models.classic.atcnet import DILATIONS, MAX_NORM, WIDTH, _Window, sizes
@@ -89,7 +89,11 @@ def test_stacked_windows_equal_one_after_the_other(train: bool) -> None:
         variables['batch_stats'] = jax.tree.map(lambda v: v + 0.4, variables['batch_stats'])
 
         def batched(variables: Any) -> Any:
-            return value_and_grad(lambda v: stacked.apply(v, h, mask, None, mutable=['batch_stats']), variables)
+            def both(v: Any) -> Any:
+                (logits, _), new = stacked.apply(v, h, mask, None, mutable=['batch_stats'])
+                return logits, new
+
+            return value_and_grad(both, variables)
 
         def looped(variables: Any) -> Any:
             def each(v: Any) -> Any:
@@ -126,7 +130,7 @@ def test_dropout_takes_whole_features() -> None:
     """A feature of the only window that is dropped at all times teaches the taps that read it nothing."""
     model = atcnet.atcnet(Signal(n_chans=3, n_times=480, sfreq=120.0), 2)
     batch = {'x': jax.random.normal(jax.random.key(0), (1, 3, 480)), 'mask': jnp.ones(1, bool)}
-    variables = model.init(jax.random.key(1))
+    variables = compiled(model.init)(jax.random.key(1))
 
     def total(params: Any) -> jax.Array:
         return model.apply(variables | {'params': params}, batch, train=True, key=jax.random.key(2))[0].sum()

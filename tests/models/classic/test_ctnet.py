@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import flax.linen as nn
@@ -10,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from gradients import close, compiled, value_and_grad
 
 from jbench.models.classic.ctnet import ctnet, n_positions, n_tokens
 from jbench.models.layers import blocks, filters, spatial_first
@@ -44,31 +44,6 @@ class Front(nn.Module):
         return jnp.einsum('fdc,fbsc->fdbs', grouped, h).reshape(-1, b, length)
 
 
-def value_and_grad(apply: Callable[[Any], tuple[jax.Array, Any]], variables: Any, seed: int = 0) -> Any:
-    """(value, new state, gradient of a random projection of the value)."""
-
-    def project(params: Any) -> tuple[jax.Array, Any]:
-        value, state = apply(variables | {'params': params})
-        return jnp.sum(value * np.random.default_rng(seed).standard_normal(value.shape)), (value, state)
-
-    (_, (value, state)), grads = jax.value_and_grad(project, has_aux=True)(variables['params'])
-    return value, state, grads
-
-
-def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    return jax.jit(function, compiler_options={'xla_backend_optimization_level': 0})  # in half the time
-
-
-def close(actual: Any, expected: Any, rtol: float = 1e-10) -> None:
-    """Every leaf within rtol of the largest value of the expected leaf, or of 0.1."""
-
-    def leaf(path: Any, a: Any, e: Any) -> None:
-        scale = max(float(np.abs(e).max()), 0.1)
-        np.testing.assert_allclose(a, e, rtol=0, atol=rtol * scale, err_msg=jax.tree_util.keystr(path))
-
-    jax.tree_util.tree_map_with_path(leaf, actual, expected)
-
-
 @pytest.mark.parametrize(
     ('n_taps', 'pad', 't'), [(64, (31, 32), 90), (49, (24, 24), 60), (6, (2, 3), 8), (1, (0, 0), 3)]
 )
@@ -79,8 +54,8 @@ def test_spatial_first_equals_the_literal_order(n_taps: int, pad: tuple[int, int
         x = rng.standard_normal((5, 4, t)) + 3 * rng.standard_normal((5, 1, 1)) + 2
         batch = {'x': jnp.asarray(x), 'mask': jnp.asarray([True, True, False, True, True])}
         fast, literal = Front(n_taps, pad, True), Front(n_taps, pad, False)
-        variables = literal.init(jax.random.key(0), batch, train=False)
-        variables = jax.tree.map(lambda v: v + jnp.asarray(rng.uniform(0, 0.5, v.shape)), variables)
+        variables = compiled(lambda key: literal.init(key, batch, train=False))(jax.random.key(0))
+        variables = jax.tree.map(lambda v: np.asarray(v) + rng.uniform(0, 0.5, v.shape), variables)
 
         def both(front: Front) -> Any:
             def run(variables: Any) -> Any:
@@ -104,7 +79,7 @@ def test_elu_mean_equals_its_parts(t: int, width: int) -> None:
             return nn.elu(x)[..., : n * width].reshape(2, 3, n, width).mean(-1)
 
         found, wanted = (
-            value_and_grad(lambda v, f=f: (f(v['params']), ()), {'params': x})
+            compiled(lambda x, f=f: value_and_grad(lambda v: (f(v['params']), ()), {'params': x}))(x)
             for f in (lambda x: filters.elu_mean(x, width), literal)
         )
         close(found, wanted, 1e-14)
@@ -120,7 +95,7 @@ def test_positions_beyond_the_tokens_are_dead() -> None:
     ]
     model = ctnet(Signal(n_chans=2, n_times=150, sfreq=120.0), 2)
     batch = {'x': jnp.asarray(np.random.default_rng(0).standard_normal((4, 2, 150))), 'mask': jnp.ones(4, bool)}
-    variables = model.init(jax.random.key(0))
+    variables = compiled(model.init)(jax.random.key(0))
 
     @compiled
     def logits(position: jax.Array) -> jax.Array:

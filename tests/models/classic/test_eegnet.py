@@ -51,13 +51,13 @@ def small_model() -> tuple[Model, Callable[..., Any]]:
 
 def lively(model: Model, seed: int = 0) -> Variables:
     """Variables with nothing at its initial value; spatial filters with norms on both sides of the limit."""
-    variables = model.init(jax.random.key(seed))
+    variables = jax.jit(model.init)(jax.random.key(seed))
     rng = np.random.default_rng(seed)
-    variables = jax.tree.map(lambda v: v + 0.2 * jnp.asarray(rng.uniform(-1, 1, v.shape), v.dtype), variables)
+    variables = jax.tree.map(lambda v: np.asarray(v) + 0.2 * rng.uniform(-1, 1, v.shape).astype(v.dtype), variables)
     spatial = variables['params']['spatial']
-    goal = jnp.linspace(0.5, 2, len(spatial))[:, None]
-    variables['params']['spatial'] = spatial * goal / jnp.linalg.norm(spatial, axis=1, keepdims=True)
-    return variables
+    goal = np.linspace(0.5, 2, len(spatial), dtype=spatial.dtype)[:, None]
+    variables['params']['spatial'] = spatial * goal / np.linalg.norm(spatial, axis=1, keepdims=True)
+    return jax.tree.map(jnp.asarray, variables)
 
 
 def literal(variables: Variables, batch: Batch, *, train: bool) -> tuple[jax.Array, Any]:
@@ -97,7 +97,7 @@ def value_and_grad(apply: Callable[..., Any], **kw: Any) -> Callable[[Variables,
     @jax.jit
     def compute(variables: Variables, batch: Batch, y: np.ndarray) -> Any:
         def loss(params: Any) -> Any:
-            logits, state = apply({**variables, 'params': params}, batch, train=True, **kw)
+            logits, state, *_ = apply({**variables, 'params': params}, batch, train=True, **kw)
             weight = batch['mask'].astype(logits.dtype)
             losses = -jax.nn.log_softmax(logits)[jnp.arange(len(y)), y] * weight
             return losses.sum() / weight.sum(), (logits, state)
@@ -147,14 +147,18 @@ def error(actual: Any, truth: Any) -> float:
     return max(float(np.abs(np.asarray(a, float) - t).max() / max(np.abs(t).max(), FLOOR)) for a, t in pairs)
 
 
+@jax.jit
+def lag_moments(x: jax.Array, mask: jax.Array) -> Any:
+    """Of windows [B, C, T] and the filters of EEGNet."""
+    return spatial_first.lag_moments(spatial_first.lag_sums(x, 64, (32, 32)), mask, x.shape[1], 64, (32, 32))
+
+
 @pytest.mark.parametrize(('c', 't'), [(1, 27), (2, 70), (3, 600)])
 def test_lag_moments_equal_windows(c: int, t: int) -> None:
     with jax.enable_x64(True):
         rng = np.random.default_rng(t)
         x, mask = rng.standard_normal((4, c, t)) + 50, np.array([True, False, True, True])
-        mean, covariance, count = spatial_first.lag_moments(
-            spatial_first.lag_sums(jnp.asarray(x), 64, (32, 32)), jnp.asarray(mask), c, 64, (32, 32)
-        )
+        mean, covariance, count = lag_moments(x, mask)
         padded = np.pad(x[mask], ((0, 0), (0, 0), (32, 32)))
         windows = np.lib.stride_tricks.sliding_window_view(padded, 64, axis=-1).reshape(-1, 64)
         assert count == len(windows)
@@ -169,7 +173,8 @@ def test_moments_carried_in_the_batch_change_nothing() -> None:
     rng = np.random.default_rng(0)
     x = (rng.standard_normal((6, 3, 130)) + 50 * rng.standard_normal((6, 1, 1))).astype(np.float32)
     batch, y = batch_of(x, np.arange(6) < 5), np.arange(6) % 2
-    alone = [model.precompute(batch['x'][i : i + 1]) for i in range(6)]
+    precompute = jax.jit(model.precompute)
+    alone = [precompute(batch['x'][i : i + 1]) for i in range(6)]
     carried = batch | {k: jnp.concatenate([a[k] for a in alone]) for k in alone[0]}
     variables, compute = lively(model), value_and_grad(model.apply, key=None)
     close(compute(variables, carried, y), compute(variables, batch, y), 1e-5)
@@ -195,9 +200,7 @@ def test_lag_moments_bear_offsets() -> None:
     padded = np.pad(x.astype(float), ((0, 0), (0, 0), (32, 32)))
     windows = np.lib.stride_tricks.sliding_window_view(padded, 64, axis=-1).reshape(-1, 64)
     expected = np.cov(windows, rowvar=False, bias=True)
-    _, covariance, _ = spatial_first.lag_moments(
-        spatial_first.lag_sums(jnp.asarray(x), 64, (32, 32)), jnp.ones(4, bool), 2, 64, (32, 32)
-    )
+    _, covariance, _ = lag_moments(x, np.ones(4, bool))
     np.testing.assert_allclose(covariance, expected, rtol=0, atol=1e-6 * expected.max())
     blind = np.diff(rng.standard_normal(65))  # a filter that does not see the offset, but for the edges
     np.testing.assert_allclose(blind @ np.asarray(covariance, float) @ blind, blind @ expected @ blind, rtol=1e-5)
@@ -244,9 +247,9 @@ def test_jit_traces_once_and_changes_nothing() -> None:
 def test_order_of_the_batch_does_not_matter(train: bool) -> None:
     (model, apply), rng = small_model(), np.random.default_rng(4)
     variables, x, order = lively(model), rng.standard_normal((4, 3, 120)).astype(np.float32), np.array([2, 0, 3, 1])
-    logits, state = apply(variables, batch_of(x), train=train, key=None)
-    moved, same = apply(variables, batch_of(x[order]), train=train, key=None)
-    close((moved, same), (logits[order], state), 1e-5)
+    logits, state, features = apply(variables, batch_of(x), train=train, key=None)
+    expected = logits[order], state, {name: a[order] for name, a in features.items()}
+    close(tuple(apply(variables, batch_of(x[order]), train=train, key=None)), expected, 1e-5)
 
 
 def test_dropout_keeps_the_mean_and_channels_whole() -> None:

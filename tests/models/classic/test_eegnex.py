@@ -8,8 +8,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from gradients import close, compiled, value_and_grad
 from jax import lax
-from test_ctnet import close, compiled, value_and_grad
 
 from jbench.models.classic import eegnex
 from jbench.models.classic.eegnex import FIRST, PAD, SECOND, TAPS
@@ -80,9 +80,10 @@ def test_moments_bear_offsets() -> None:
     rng, t = np.random.default_rng(0), 160
     x = (rng.standard_normal((4, 2, t)) + 100).astype(np.float32)
     with jax.enable_x64(True):
-        truth = np.asarray(literal(weights(), jnp.asarray(x.reshape(-1, t), float)))
+        truth = np.asarray(compiled(literal)(weights(), jnp.asarray(x.reshape(-1, t), float)))
     p = {k: jnp.asarray(v, jnp.float32) for k, v in weights().items()}
     batch = {'x': jnp.asarray(x), 'mask': jnp.ones(4, bool)}
-    moments = eegnex._moments(batch, eegnex._joined(t, p['first'], p['offset'], p['second']), None)
+    of = compiled(lambda p: eegnex._moments(batch, eegnex._joined(t, p['first'], p['offset'], p['second']), None))
+    moments = of(p)
     np.testing.assert_allclose(moments.var, truth.var((1, 2)), rtol=1e-4)
     np.testing.assert_allclose(moments.mean, truth.mean((1, 2)), atol=1e-4 * np.sqrt(truth.var((1, 2))).max())

@@ -6,6 +6,7 @@ Also what it shares with Deep4Net and EEGConformer: the merged convolutions, the
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import jax
@@ -82,7 +83,7 @@ def test_equals_the_literal_network() -> None:
 
         def outcome(params: Any, train: bool, plain: bool) -> Any:
             v = variables | {'params': params}
-            logits, state = literal(v, batch, train) if plain else model.apply(v, batch, train=train, key=None)
+            logits, state, *_ = literal(v, batch, train) if plain else model.apply(v, batch, train=train, key=None)
             return jnp.sin(logits[valid]).sum(), (logits[valid], state)
 
         both = jax.value_and_grad(outcome, has_aux=True)
@@ -123,7 +124,7 @@ def test_both_ways_to_convolve_windows_are_equal(monkeypatch: pytest.MonkeyPatch
         found = []
         for many in (0, 10**9):
             monkeypatch.setattr(filters, 'MANY', many)
-            found.append(jax.value_and_grad(score, argnums=(0, 1))(jnp.asarray(temporal), jnp.asarray(spatial)))
+            found.append(jax.jit(jax.value_and_grad(lambda *v: score(*v), argnums=(0, 1)))(temporal, spatial))
         close(*found, 1e-12)
         expected = np.einsum(
             'gfc,fk,bcsk->bsg', spatial, temporal, np.lib.stride_tricks.sliding_window_view(x, 25, axis=2)
@@ -141,7 +142,8 @@ def test_pools_equal_windows(axis: int) -> None:
         return reduce(np.take(seen, range(0, seen.shape[axis], stride), axis=axis), -1)
 
     for width, stride in ((15, 5), (6, None), (7, 7), (1, 1)):
-        found = blocks.average_pool(jnp.asarray(x), width, stride, axis=axis)
+        pool = partial(blocks.average_pool, width=width, stride=stride, axis=axis)
+        found = jax.jit(pool)(jnp.asarray(x))
         np.testing.assert_allclose(found, literal_pool(width, stride or width, np.mean), rtol=1e-4, atol=1e-6)
     np.testing.assert_array_equal(
         blocks.max_pool(jnp.asarray(x), 3, axis=axis), literal_pool(3, 3, np.max).astype(np.float32)
@@ -174,7 +176,7 @@ def test_devices_compute_one_batch() -> None:
 
     def run(model: Model, batch: Batch) -> Any:
         def loss(params: Any) -> Any:
-            logits, state = model.apply(variables | {'params': params}, batch, train=True, key=key)
+            logits, state, _ = model.apply(variables | {'params': params}, batch, train=True, key=key)
             return jnp.sin(logits).sum(), (logits, state)
 
         return jax.grad(loss, has_aux=True)(variables['params'])

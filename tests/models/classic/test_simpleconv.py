@@ -20,20 +20,25 @@ from weights import Shape
 from jbench.data.electrodes import montage, positions
 from jbench.models import MODELS
 from jbench.models.classic import simpleconv_time_agg
+from jbench.models.classic.simpleconv_time_agg import UNKNOWN, network_at, scaled
 from jbench.models.model import Model
 from jbench.models.torch_weights import Variables
 from jbench.spec.errors import RequestError
-from jbench.spec.model import NO_POSITION, Signal
-from jbench.train.programs import Compiler, _placed
+from jbench.spec.model import Position, Signal
+from jbench.train.programs import Compiler, asked_signal
 
 RECORDED = np.load(record.FILE)
 MASK = np.array([True, False, True, True, False, True])  # the true rows among rows of padding
 
 
 def build(shape: Shape, where: Any = None) -> Model:
+    """The network on channels at recorded places, which are scaled already."""
     c, t, n = shape
-    known = tuple(map(tuple, (record.places(c) if where is None else where).tolist()))
-    return simpleconv_time_agg.simpleconv_time_agg(Signal(n_chans=c, n_times=t, sfreq=120.0, positions=known), n)
+    return network_at(record.places(c) if where is None else np.asarray(where), signal(c, t), n)
+
+
+def signal(n_chans: int, n_times: int, known: tuple[Position, ...] = ()) -> Signal:
+    return Signal(n_chans=n_chans, n_times=n_times, sfreq=120.0, positions=known)
 
 
 def layout(model: Model) -> dict[str, tuple[int, ...]]:
@@ -73,7 +78,7 @@ def test_evaluation_equals_neuraltrain(shape: Shape, x64: bool) -> None:
         model = build(shape)
         x = jnp.asarray(weights.windows(shape, weights.EVAL_ROWS)[0], float)
         batch = {'x': x, 'mask': jnp.ones(len(x), bool)}
-        logits, _ = compiled(lambda v: model.apply(v, batch, train=False, key=None))(lively(model))
+        logits = compiled(lambda v: model.apply(v, batch, train=False, key=None).outputs)(lively(model))
         close(logits, RECORDED[f'eval/{shape[0]}'], 1e-10 if x64 else 1e-5)
 
 
@@ -84,7 +89,7 @@ def compiled_step() -> tuple[Model, Callable[..., Any]]:
 
     def step(variables: Variables, batch: dict[str, jax.Array], y: np.ndarray) -> dict[str, Any]:
         def mean_loss(params: Any) -> Any:
-            logits, state = model.apply(variables | {'params': params}, batch, train=True, key=None)
+            logits, state, _ = model.apply(variables | {'params': params}, batch, train=True, key=None)
             losses = -jax.nn.log_softmax(logits)[jnp.arange(len(y)), y]
             return jnp.where(batch['mask'], losses, 0).sum() / batch['mask'].sum(), (logits, state)
 
@@ -168,9 +173,27 @@ def test_one_point_is_silenced_for_all_windows() -> None:
 
 def test_positions_are_asked_for() -> None:
     with pytest.raises(RequestError, match='positions of all 8 channels, got 7'):
-        build((8, 120, 2), record.places(8)[:7])
+        simpleconv_time_agg.simpleconv_time_agg(signal(8, 120, ((0.0, 0.0, 0.1),) * 7), 2)
     with pytest.raises(RequestError, match='none is known'):
-        build((8, 120, 2), np.full((8, 3), NO_POSITION))
+        simpleconv_time_agg.simpleconv_time_agg(signal(8, 120, (None,) * 8), 2)
+
+
+def test_positions_in_metres_are_scaled_inside() -> None:
+    """Each axis over the channels that have a position: as the reference is given them."""
+    names = ['Fp1', 'X9', 'Cz', 'O2', 'P8']
+    places = [p for p in positions(names) if p is not None]
+    expected = np.full((5, 3), UNKNOWN)
+    expected[[0, 2, 3, 4]] = (np.array(places) - np.min(places, 0)) / np.ptp(places, axis=0)
+    np.testing.assert_array_equal(scaled(positions(names)), expected)
+    np.testing.assert_array_equal(scaled(positions(['Cz', 'EMG'])), [[0, 0, 0], UNKNOWN])
+    batch = {'x': jax.random.normal(jax.random.key(0), (2, 5, 40)), 'mask': jnp.ones(2, bool)}
+    inside = simpleconv_time_agg.simpleconv_time_agg(signal(5, 40, positions(names)), 2)
+    variables = lively(inside)
+    found = [
+        compiled(lambda v, model=model: model.apply(v, batch, train=False, key=None).outputs)(variables)
+        for model in (inside, network_at(expected, signal(5, 40), 2))
+    ]
+    np.testing.assert_array_equal(*found)
 
 
 # ---- positions of channels ----
@@ -187,23 +210,28 @@ def test_positions_are_asked_for() -> None:
 def test_positions_are_those_of_a_recording_with_the_montage(names: list[str], electrodes) -> None:
     info = mne.create_info(names, 100.0, 'eeg')
     head = np.array([c['loc'][:3] for c in info.set_montage(electrodes)['chs']])
-    np.testing.assert_allclose(positions(names), (head - head.min(0)) / np.ptp(head, axis=0), atol=1e-12)
+    np.testing.assert_allclose(positions(names), head, atol=1e-12)
+    assert 0.05 < np.linalg.norm(head, axis=1).max() < 0.2  # metres
 
 
 def test_names_are_matched_whole_then_up_to_the_first_hyphen() -> None:
     found = dict(zip(('Fp1', 'Cz-A1', 'O2', 'X9', 'cz'), positions(['Fp1', 'Cz-A1', 'O2', 'X9', 'cz']), strict=True))
-    assert found['X9'] == found['cz'] == NO_POSITION
-    assert found['Cz-A1'] == positions(['Fp1', 'Cz', 'O2'])[1] != NO_POSITION
-    assert positions(['Cz', 'EMG']) == ((0.0, 0.0, 0.0), NO_POSITION)
+    assert found['X9'] is found['cz'] is None
+    assert found['Cz-A1'] == positions(['Fp1', 'Cz', 'O2'])[1] == positions(['Cz', 'EMG'])[0] != None  # noqa: E711
+    assert positions(['Cz', 'EMG'])[1] is None
     with pytest.raises(RequestError, match='none has a position: EMG1, EMG2'):
         positions(['EMG1', 'EMG2'])
 
 
 def test_only_networks_that_ask_get_positions_and_they_wait_for_the_data() -> None:
-    signal = Signal(n_chans=2, n_times=120, sfreq=120.0, ch_names=('Cz', 'O2'))
-    assert _placed(MODELS['eegnet'], signal) == signal
-    assert _placed(MODELS['simpleconv_time_agg'], signal).positions == positions(['Cz', 'O2'])
+    named = Signal(n_chans=2, n_times=120, sfreq=120.0, ch_names=('Cz', 'O2'))
+    assert asked_signal(MODELS['eegnet'], named) == dataclasses.replace(named, ch_names=())
+    found = asked_signal(MODELS['simpleconv_time_agg'], named)
+    assert (found.positions, found.ch_names, found.channel_mask) == (positions(['Cz', 'O2']), (), False)
+    every = dataclasses.replace(MODELS['eegnet'], asks=('ch_names', 'channel_mask'))
+    found = asked_signal(every, named)
+    assert (found.positions, found.ch_names, found.channel_mask) == ((), ('Cz', 'O2'), True)
     compiler = Compiler()
-    compiler.foresee([dataclasses.replace(small.cell(), spec=MODELS['simpleconv_time_agg'])])
+    compiler.foresee([dataclasses.replace(small.cell(), model=MODELS['simpleconv_time_agg'])])
     compiler.close()
     assert not compiler._made

@@ -10,7 +10,8 @@ from scipy.special import softmax
 from sklearn import metrics as sk
 
 from jbench.metrics import regression, uncertainty
-from jbench.metrics import score as metrics_score
+from jbench.spec.metrics import METRICS
+from jbench.targets import score as metrics_score
 
 
 def windows(seed: int, n: int, k: int, *, ties: bool = False) -> tuple[np.ndarray, np.ndarray]:
@@ -218,10 +219,9 @@ def test_every_metric_has_a_direction_and_a_best_value() -> None:
         *metrics_score.evaluate('embedding', outputs[:12], y[:12], ABOUT),
         *metrics_score.evaluate('keystrokes', outputs, np.zeros((20, 1), int)),
     }
-    assert names == set(metrics_score.BETTER) == set(metrics_score.PERFECT) == set(metrics_score.BOUNDS)
-    for name in names:
-        low, high = metrics_score.BOUNDS[name]
-        assert metrics_score.PERFECT[name] == (high if metrics_score.BETTER[name] == 'higher' else low)
+    assert names == set(METRICS)
+    for name, metric in METRICS.items():
+        assert name == metric.name and metric.perfect == metric.bounds[metric.better == 'higher']
     with pytest.raises(KeyError, match='bal_acc'):
         metrics_score.headline(metrics_score.evaluate('classes', outputs, y), 'cer')
 
@@ -237,7 +237,7 @@ def test_perfect_outputs_have_the_perfect_score() -> None:
         ('keystrokes', np.tile([0.0, 1, 1, -1, 1], (12, 1)), np.tile([0, 1, 1, -1], (12, 1))),
     ):
         for name, score in metrics_score.evaluate(kind, outputs, truth, ABOUT).items():
-            assert score == pytest.approx(metrics_score.PERFECT[name]), name
+            assert score == pytest.approx(METRICS[name].perfect), name
 
 
 def test_dummy() -> None:

@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jbench.data.events import as_text, overlapping, present, unique_sorted
 from jbench.data.load.sampling import class_weights
-from jbench.data.stimuli.encoders import split_name
-from jbench.data.targets import collect, encode, scaling
+from jbench.events import as_text, overlapping, present, unique_sorted
 from jbench.metrics.keystrokes import NONE
+from jbench.spec.encoders import split_name
 from jbench.spec.errors import RequestError
 from jbench.spec.task import Classes, Embedding, Keystrokes, Labels, StateClasses, Target, Value
+from jbench.targets import collect, encode, scaling
 
 EVENTS = {
     'recording': np.zeros(6, int),

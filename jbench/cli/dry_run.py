@@ -1,0 +1,119 @@
+"""What a request would run: `--dry_run`. Nothing is prepared, trained or written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from jbench.report.text import as_json, folded, listed, shown
+from jbench.spec.cell import Cell
+from jbench.spec.identity import to_json
+from jbench.spec.overrides import override
+
+Facts = dict[str, Any]
+
+
+def show(plans: Sequence[Facts], stages: Sequence[str], workdir: Path, form: str) -> str:
+    """The plan: what each cell stands on, which of its seeds are finished, and what is measured about it so far.
+
+    Args:
+        plans: of `plan_cell`.
+        stages: that would run.
+        workdir: where they would write.
+        form: 'table' or 'json'; the JSON holds each cell as `--cell` takes it.
+    """
+    known = [p['weights_bytes'] for p in plans if p['weights_bytes'] is not None]
+    total = sum(known) if len(known) == len(plans) else None
+    if form == 'json':
+        facts = {'workdir': str(workdir), 'stages': list(stages), 'weights_bytes': total, 'cells': list(plans)}
+        return as_json(facts)
+    todo = sum(len(p['seeds']) - len(p['finished']) for p in plans)
+    head = f'plan: {len(plans)} cells, {todo} seeds to run, stages {listed(stages)}, into {workdir}; '
+    head += f'weights to be kept: {sum(known)} bytes'
+    head += f', and those of {len(plans) - len(known)} cells' if total is None else ''
+    words = {'windows': 'not prepared', 'bytes': 'not prepared', 'seconds_to_go': 'not measured', 'finished': 'none'}
+    words['weights_bytes'] = 'known once data are prepared (of a file of yours: once it ran)'
+    filled = [{k: words.get(k) if v in (None, []) else v for k, v in p.items() if k != 'config'} for p in plans]
+    return '\n\n'.join([head, *map(folded, filled)])
+
+
+def plan_cell(
+    cell: Cell,
+    seeds: Sequence[int],
+    data_dir: Path | None,
+    workdir: Path,
+    *,
+    again: bool = False,
+    keep_weights: bool = True,
+) -> Facts:
+    """One cell: prepared or not, which seeds are finished, and how long the others take if they take as long.
+
+    Args:
+        cell: what would run.
+        seeds: of the model.
+        data_dir, workdir: where recordings and results lie.
+        again: finished seeds run again, too.
+        keep_weights: those of tested networks stay.
+    """
+    from jbench import files
+    from jbench.data.load import prepared_set
+    from jbench.data.prepare import build_set
+    from jbench.results import result_file
+
+    folder, refs = build_set.locate(cell.task, cell.dataset, data_dir, workdir)
+    split = {k: v for k, v in to_json(cell.task.split).items() if v is not None}
+    facts: Facts = {
+        'cell': f'{cell.task.full_name}@{cell.task.version}/{cell.dataset.name} {cell.model.name}',
+        'data': 'simulated' if cell.dataset.simulated else 'real',
+        'split': f'{split.pop("kind")}: {shown(split)}',
+        'recordings': len(refs),
+        'windows': None,
+        'bytes': None,
+        'seeds': list(seeds),
+        'finished': [],
+        'seconds_to_go': None,
+        'weights_bytes': None,
+        'key': cell.key,
+        'config': to_json(cell),
+    }
+    ready = folder is not None and build_set.is_ready(folder)
+    one = _weights_bytes(cell, folder if ready else None) if keep_weights else 0
+    facts['weights_bytes'] = one and one * len(seeds)
+    if folder is None or not ready:
+        return facts
+    manifest = files.read_json(folder / 'manifest.json')
+    facts |= {'recordings': len(manifest['recordings']), 'windows': manifest['n_windows']}
+    facts['bytes'] = sum(f['bytes'] for f in manifest['files'].values())
+    digest, home = prepared_set.digest(folder), result_file.result_dir(workdir, cell)
+    done = {s: r for s in seeds if (r := result_file.finished(home, s, digest)[0]) is not None}
+    if done:
+        facts['finished'] = [] if again else list(done)
+        facts['weights_bytes'] = one and one * (len(seeds) - len(facts['finished']))
+        per_seed = sum(r['timings']['fit'] + r['timings']['test'] for r in done.values()) / len(done)
+        facts['seconds_to_go'] = round(per_seed * (len(seeds) - len(facts['finished'])), 1)
+    return facts
+
+
+def _weights_bytes(cell: Cell, folder: Path | None) -> int | None:
+    """Bytes of the weights of one seed: 0 of an estimator, None where the width of a network is not known before its
+    data are prepared (in `folder`), or a file of the user's would have to run."""
+    if cell.model.kind != 'network':
+        return 0
+    if cell.model.family == 'user':
+        return None
+    from jbench.data.load import prepared_set
+    from jbench.results import weights
+    from jbench.train import programs
+
+    length = 0
+    if folder is not None:  # no window is looked at
+        unscaled = override(cell.task, 'signal.scaler', 'none')
+        data = prepared_set.open_set(folder, unscaled, verified=False)
+        signal, n_out, length = data.signal, data.n_out, data.length
+    elif known := programs.expected(cell):
+        signal, n_out = known
+    else:
+        return None
+    asked, published = programs.asked_signal(cell.model, signal), cell.task.recipe.published
+    return weights.size(programs.build(cell.model, asked, n_out, published, length > 0))

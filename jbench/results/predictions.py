@@ -1,0 +1,53 @@
+"""The predictions beside a result file: one NPZ a seed, from which every score is computed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from jbench import files
+from jbench.spec.errors import RequestError
+
+REMEDY = 'remove it and run the same command again'
+
+
+def load_predictions(path: str | Path) -> dict[str, np.ndarray]:
+    """The arrays `id`, `outputs`, `y`, `subject` beside a result file, sorted by id (`read` checks their digest); of
+    embeddings also `group`, and `vectors` of the stimuli that `y` counts.
+
+    Raises: RequestError for a file that is no such archive.
+    """
+    npz = Path(path).with_suffix('.npz')
+    arrays = files.read_npz(npz)
+    if set(arrays) - {'group', 'vectors'} != {'id', 'outputs', 'y', 'subject'}:
+        raise RequestError(f'{npz}: expected the arrays id, outputs, y, subject, found {sorted(arrays)}; {REMEDY}')
+    return arrays
+
+
+def arrange(predictions: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    """Predictions as they are stored: little-endian, outputs float32, all arrays sorted by id.
+
+    Raises: ValueError for arrays of different length, repeated ids, or targets that are not numbers.
+    """
+    ids = np.asarray(predictions['id']).astype('<i8')
+    y = np.asarray(predictions['y'])
+    arrays = {
+        'id': ids,
+        'outputs': np.asarray(predictions['outputs']).astype('<f4'),
+        'y': y.astype({'b': '<i8', 'i': '<i8', 'u': '<i8', 'f': f'<f{y.dtype.itemsize}'}[y.dtype.kind]),
+        'subject': np.asarray([str(s) for s in predictions['subject']], dtype='<U'),
+    }
+    if 'group' in predictions:
+        arrays['group'] = np.asarray([str(g) for g in predictions['group']], dtype='<U')
+    if len({len(array) for array in arrays.values()}) != 1 or len(np.unique(ids)) != len(ids):
+        shapes = {name: array.shape for name, array in arrays.items()}
+        raise ValueError(f'predictions differ in length, or ids are repeated: {shapes}, {len(np.unique(ids))} ids')
+    order = np.argsort(ids)
+    arrays = {name: np.ascontiguousarray(array[order]) for name, array in arrays.items()}
+    if 'vectors' in predictions:  # those that occur
+        shown, number = np.unique(arrays['y'], return_inverse=True)
+        arrays |= {'y': number.astype('<i8'), 'vectors': np.asarray(predictions['vectors'])[shown].astype('<f4')}
+    return arrays

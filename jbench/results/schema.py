@@ -1,0 +1,89 @@
+"""What a result file must look like: its published JSON Schema, of every version, the check against it,
+and the bytes."""
+
+from __future__ import annotations
+
+import functools
+import json
+import math
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from jbench.spec.identity import to_json
+
+SCHEMA = 2  # the version that is written
+_TYPES = {'object': dict, 'array': list, 'string': str, 'boolean': bool, 'null': type(None)}
+
+
+@functools.cache
+def schema(version: int = SCHEMA) -> dict[str, Any]:
+    """The JSON Schema of a result file, of this version or an older one."""
+    name = 'result.schema.json' if version == SCHEMA else f'result.schema.{version}.json'
+    return json.loads(Path(__file__).with_name(name).read_text(encoding='utf-8'))
+
+
+def mismatches(value: Any, schema: Mapping[str, Any], where: str = '') -> Iterator[str]:
+    """What in a JSON value breaks a JSON Schema, one text a problem: 'field: expected ..., found ...'.
+
+    Knows the part of JSON Schema that result files use: type, enum, required, properties, additionalProperties, items,
+    and if with then.
+    """
+    types = schema.get('type', [])
+    types = [types] if isinstance(types, str) else types
+    if types and not any(_is(value, name) for name in types):
+        yield f'{where or "file"}: expected {" or ".join(types)}, found {_short(value)}'
+        return
+    choices = schema.get('enum')
+    if choices is not None and not any(value == v and isinstance(value, bool) == isinstance(v, bool) for v in choices):
+        yield f'{where or "file"}: expected one of {_short(choices)}, found {_short(value)}'
+    if isinstance(value, list) and 'items' in schema:
+        for i, item in enumerate(value):
+            yield from mismatches(item, schema['items'], f'{where}[{i}]')
+    if isinstance(value, dict):
+        dot = f'{where}.' if where else ''
+        known, rest = schema.get('properties', {}), schema.get('additionalProperties', True)
+        yield from (f'{dot}{name}: missing' for name in schema.get('required', []) if name not in value)
+        for name, item in value.items():
+            inner = known.get(name, rest)
+            if inner is False:
+                yield f'{dot}{name}: no such field is known'
+            elif inner is not True:
+                yield from mismatches(item, inner, dot + name)
+    if 'if' in schema and not any(mismatches(value, schema['if'])):
+        yield from mismatches(value, schema['then'], where)
+
+
+def as_text(result: Mapping[str, Any]) -> bytes:
+    """The bytes of a result file."""
+    return (json.dumps(result, indent=1, sort_keys=True, allow_nan=False) + '\n').encode()
+
+
+def plain(value: Any, where: str, null: list[str]) -> Any:
+    """A value of plain JSON types; numbers that JSON does not have become null, and their place is noted in `null`."""
+    value = to_json(value)
+    if isinstance(value, dict):
+        return {str(k): plain(v, f'{where}.{k}'.lstrip('.'), null) for k, v in value.items()}
+    if isinstance(value, np.ndarray | np.generic):
+        value = value.tolist()
+    if isinstance(value, list):
+        return [plain(v, f'{where}[{i}]', null) for i, v in enumerate(value)]
+    if isinstance(value, float) and not math.isfinite(value):
+        null.append(where)
+        return None
+    return value
+
+
+def _is(value: Any, name: str) -> bool:
+    """Whether a JSON value has the type that JSON Schema calls `name`."""
+    if name in ('number', 'integer'):
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        return number and (name == 'number' or float(value).is_integer())
+    return isinstance(value, _TYPES[name])
+
+
+def _short(value: Any) -> str:
+    text = json.dumps(value, default=repr, ensure_ascii=False)
+    return text if len(text) <= 80 else text[:77] + '...'

@@ -1,0 +1,216 @@
+"""A network as its run left it, from the result of a seed: it answers windows as it answered in its test.
+
+import jbench
+
+model = jbench.load_model('jbench-work/results/p3@2/SimulatedP3/eegnet/<key>/seed33.json')
+outputs = model.predict()  # of the test windows, as they are stored
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from jbench import targets
+from jbench.data.load import prepared_set
+from jbench.data.load.loader import Chunk, Loader, n_batches
+from jbench.data.prepare import build_set
+from jbench.models import MODELS, user_model
+from jbench.models.model import Model
+from jbench.models.torch_weights import Variables
+from jbench.results import result_file, weights
+from jbench.spec.cell import Cell
+from jbench.spec.errors import RequestError
+from jbench.spec.identity import from_json
+from jbench.spec.model import ModelSpec, Signal
+from jbench.spec.task import Recipe
+from jbench.train import parallel, programs
+from jbench.train.seeds import few_windows
+from jbench.version import __version__
+
+
+@dataclass(frozen=True, eq=False)
+class TrainedModel:
+    """A network with the variables that were tested, those of its best epoch."""
+
+    path: Path  # of the result
+    result: dict[str, Any] = field(repr=False)
+    cell: Cell = field(repr=False)  # what was asked: task, dataset, model, changes
+    spec: ModelSpec = field(repr=False)  # its line in the table of models
+    signal: Signal  # of a window
+    classes: tuple[str, ...]  # what outputs 0..K-1 stand for; () for values and embeddings
+    model: Model = field(repr=False)  # pure functions: model.apply(variables, {'x', 'mask'}, train=False, key=None)
+    variables: Variables = field(repr=False)
+
+    def predict(self, x: np.ndarray | None = None) -> np.ndarray:
+        """Outputs of windows: f32 [N, n_out], values in the unit of their targets; of keystrokes the path f32 [N,
+        frames].
+
+        They are computed by the programs of the benchmark, in batches of the same size. Where `devices` of the result
+        are those of this process, the test windows in their order are answered with the bits that are stored; elsewhere
+        the same within rounding.
+
+        Args:
+            x: windows f32 [N, C, T], scaled and clamped as `jbench.load(...).test.arrays().x` has them. None: the test
+                windows of the prepared set, in the order of `results.load_predictions(path)['id']`.
+        Raises: RequestError for windows of another shape, or where x is None and the prepared set is not there.
+        """
+        if x is None:
+            loader = self._test_windows()
+            return self._outputs(loader.chunks(), len(loader))
+        x, window = np.asarray(x, np.float32), (self.signal.n_chans, self.signal.n_times)
+        if x.ndim != 3 or x.shape[1:] != window or not len(x):
+            raise RequestError(
+                f'predict: got windows {list(x.shape)}, expected [N, {window[0]}, {window[1]}] (windows, channels, '
+                f'samples at {self.signal.sfreq:g} Hz), at least one'
+            )
+        return self._outputs(self._chunks(x), len(x))
+
+    def _outputs(self, chunks: Iterator[Chunk], n: int) -> np.ndarray:
+        found, scaling = parallel.outputs(self._program, self.variables, chunks, n), self.result['scaling']
+        if scaling is None:
+            return found
+        return (found * np.array(scaling['sd']) + np.array(scaling['mean'])).astype(np.float32)
+
+    @functools.cached_property
+    def _shape(self) -> tuple[Recipe, Signal, int, int]:
+        """What programs are compiled for."""
+        task = self.cell.task
+        length = getattr(task.target, 'length', 0)
+        return task.recipe, programs.asked_signal(self.spec, self.signal), self.result['n_out'], length
+
+    @property
+    def _program(self) -> Callable[..., Any]:
+        return _compiled(self.spec, *self._shape)
+
+    def _chunks(self, x: np.ndarray) -> Iterator[Chunk]:
+        """Windows as a loader would give them."""
+        shapes, (d, k, rows) = parallel.chunk_shapes(*self._shape)
+        size = d * rows
+        for first in range(0, len(x), k * size):
+            part = x[first : first + k * size]
+            n = n_batches(len(part), size)
+            filled = np.zeros((k * size, *x.shape[1:]), np.float32)
+            filled[: n * size] = x[:1]
+            filled[: len(part)] = part
+            yield Chunk(
+                filled.reshape(k, size, *x.shape[1:]),
+                np.zeros((k, size, *shapes['y'].shape[3:]), shapes['y'].dtype),
+                (np.arange(k * size) < len(part)).reshape(k, size),
+                np.zeros((k, size), np.int64),
+                n,
+                {name: np.ones((k, size, *shapes[name].shape[3:]), bool) for name in shapes if name == 'channel_mask'},
+            )
+
+    def _test_windows(self) -> Loader:
+        """The test windows of the prepared set that the result was made from."""
+        data = prepared_set.open_set(_prepared(self.path, self.result, self.cell), self.cell.task)
+        masked = 'channel_mask' in self.spec.asks
+        loader = Loader(
+            few_windows(data) if self.cell.debug else data,
+            ('test',),
+            self.cell.task.recipe.batch_size,
+            channel_mask=masked,
+        )
+        if not np.array_equal(data.ids[loader.rows], result_file.load_predictions(self.path)['id']):
+            made, now = self.result['versions']['jbench'], __version__
+            raise RequestError(
+                f'{self.path}: its test windows are not those of this jbench (made with {made}, this is {now}); hand '
+                'windows in, or train it again with --if_exists=overwrite'
+            )
+        return loader
+
+
+def load_model(path: str | os.PathLike[str], *, model: str | None = None) -> TrainedModel:
+    """The trained network of a result file, from the weights beside it.
+
+    Args:
+        path: of `seed<k>.json` in a work folder, which also holds the prepared set; elsewhere it answers only windows
+            that are handed in.
+        model: the file of a network of one's own, as --model has it ('path/to/file.py:function'). It may lie elsewhere
+            than before; a result alone never makes a file run.
+    Raises: FileNotFoundError; RequestError for a damaged result, one without weights, weights that are missing or
+        damaged, or a network that is no longer the one that was trained.
+    """
+    os.environ.setdefault('NPROC', str(os.cpu_count() or 1))  # as the command does: bits depend on it
+    path = Path(path).absolute()
+    result = result_file.read(path)
+    kept = _kept(path, result)
+    cell = from_json(Cell, result['config'], f'{path}: config')
+    spec = _known(path, cell.model, model)
+    signal = from_json(Signal, result['signal'], f'{path}: signal')
+    asked, frames = programs.asked_signal(spec, signal), targets.of(cell.task.target.kind).frames
+    network = programs.build(spec, asked, result['n_out'], cell.task.recipe.published, frames)
+    variables = weights.load(weights.place(path), network, kept)
+    return TrainedModel(path, result, cell, spec, signal, tuple(result['classes']), network, variables)
+
+
+@functools.lru_cache(programs.KEPT)  # the seeds of a cell have one
+def _compiled(spec: ModelSpec, recipe: Recipe, signal: Signal, n_out: int, length: int) -> Callable[..., Any]:
+    network = programs.build(spec, signal, n_out, recipe.published, length > 0)
+    return parallel.compile_predict(network, recipe, signal, n_out, length)
+
+
+def _kept(path: Path, result: dict[str, Any]) -> str:
+    """The digest of the weights. Raises RequestError where none are kept."""
+    model = result['config'].get('model')  # which results of schema 1 do not say
+    if model is not None and model['kind'] != 'network':
+        raise RequestError(f'{path}: {model["name"]} is an estimator, which keeps no weights; only networks do')
+    if result['status'] == 'failed':
+        raise RequestError(f'{path}: this seed failed, so it has no weights: {result["warnings"][-1]}')
+    if result['weights'] is None:
+        raise RequestError(
+            f'{path}: its weights were not kept (--keep_weights=no, or an older jbench); run the same command with '
+            '--keep_weights=yes --if_exists=overwrite'
+        )
+    sha256: str = result['weights']['sha256']
+    return sha256
+
+
+def _known(path: Path, spec: ModelSpec, file: str | None) -> ModelSpec:
+    """The network of the table, or of the user's file, if it is the one that was trained."""
+    again = 'train it again'
+    if spec.family == 'user':
+        name = spec.target.rpartition(':')[2]
+        if file is None:
+            raise RequestError(
+                f'{path}: its model {spec.name} is a file, which a result alone does not make run; say which: '
+                f'jbench.load_model(..., model={spec.target!r})'
+            )
+        found = user_model.find(file)
+        if found.name != spec.name:
+            raise RequestError(
+                f'{path}: trained by {spec.name} (function, digest of the file), and {file} is {found.name}: the file '
+                f'changed or {name} is another function; give the file as it was, or {again}'
+            )
+        return found
+    if file is not None:
+        raise RequestError(f'model={file!r}: unused, because {path} is of {spec.name}, a model of jbench')
+    known = MODELS.get(spec.name)
+    if known is None or known.version != spec.version:
+        now = 'is not in this jbench' if known is None else f'was mended since (version {known.version})'
+        raise RequestError(f'{path}: trained by {spec.name}, version {spec.version}, which {now}; {again}')
+    return known
+
+
+def _prepared(path: Path, result: dict[str, Any], cell: Cell) -> Path:
+    """The prepared set that a result was made from. Raises RequestError where it is not in the work folder."""
+    workdir = path.parents[5] if len(path.parents) > 5 else path.parent
+    folders = sorted((workdir / 'prepared' / cell.dataset.name).glob('*/manifest.json'))
+    for folder in (p.parent for p in folders):
+        if build_set.is_ready(folder) and prepared_set.digest(folder) == result['prepared_hash']:
+            return folder
+    where = f'--task={cell.task.full_name}@{cell.task.version}/{cell.dataset.name} --model={cell.model.name}'
+    changed = ''.join(f' --set={name}={value}' for name, value in cell.overrides)
+    data = '' if cell.dataset.simulated else ' --data_dir=DIR'
+    raise RequestError(
+        f'{path}: no prepared set {result["prepared_hash"]} in {workdir}/prepared/{cell.dataset.name}; make it with '
+        'the command that trained the model and --prepare (python -m jbench.run --prepare '
+        f'--workdir={workdir} {where}{changed}{data}), or hand windows in: predict(x)'
+    )
