@@ -87,7 +87,10 @@ def commands(page: str) -> list[list[str]]:
     return [line.split()[1:] for line in lines]
 
 
-@pytest.mark.parametrize('page', PAGES)
+COMMANDS = [p if p == 'add_a_dataset' else pytest.param(p, marks=pytest.mark.slow) for p in PAGES]
+
+
+@pytest.mark.parametrize('page', COMMANDS)
 def test_what_a_page_shows_works(page, house):
     env = {k: v for k, v in os.environ.items() if not k.startswith('JBENCH')} | {'PYTHONPATH': str(house)}
     assert commands(page)

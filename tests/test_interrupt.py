@@ -95,8 +95,11 @@ DISKS = {  # too small for what the stage writes there
 
 
 @pytest.mark.skipif(not CAN_MOUNT, reason='no small disk can be mounted here')
-def test_a_full_disk_is_named_and_a_rerun_with_space_ends_alike(undisturbed, workdir):
-    for stage, (disks, path) in DISKS.items():
+@pytest.mark.parametrize(
+    'stages', [('checkpoint', 'weights'), pytest.param(tuple(DISKS), marks=pytest.mark.slow)], ids=('few', 'all')
+)
+def test_a_full_disk_is_named_and_a_rerun_with_space_ends_alike(undisturbed, workdir, stages):
+    for stage, (disks, path) in ((s, DISKS[s]) for s in stages):
         status, err = finish(start(workdir, disks=disks, save_every=SAVES))
         assert status == 2, f'{stage}: {err}'
         (line,) = (line for line in err.splitlines() if line.startswith('jbench: cannot write'))

@@ -21,6 +21,7 @@ def asked(n_times: int) -> tuple:
     return small.cell().model, signal, 2, Recipe(batch_size=2)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != 'linux', reason='/proc is of Linux')
 def test_programs_that_were_used_are_forgotten_so_that_memory_maps_never_run_out(monkeypatch):
     monkeypatch.setattr(train_programs, 'KEPT', 1)

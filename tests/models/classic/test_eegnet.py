@@ -107,7 +107,7 @@ def value_and_grad(apply: Callable[..., Any], **kw: Any) -> Callable[[Variables,
     return compute
 
 
-@pytest.mark.parametrize(('c', 't'), [(1, 27), (3, 130)])
+@pytest.mark.parametrize(('c', 't'), [pytest.param(1, 27, marks=pytest.mark.slow), (3, 130)])
 def test_equals_the_literal_convolutions(c: int, t: int) -> None:
     """Value, gradient, running statistics and evaluation, in float32 and float64.
 
