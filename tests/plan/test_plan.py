@@ -54,7 +54,7 @@ def names(text: str) -> list[str]:
         ('mental_arithmetic/eegmat', ['mental_arithmetic@1/Zyma2019Electroencephalograms']),
         ('internal_state', ['emotion@1', 'mental_arithmetic@1', 'mental_workload@1']),
         ('meg', ['image@2', 'typing@2']),
-        ('emg/typing', ['typing@1']),
+        ('emg/typing', ['typing@2']),
         ('bci', NEWEST),
         ('eeg/bci', NEWEST),
         ('all', [f'{v[-1].name}@{v[-1].version}' for v in select.tasks().values()]),

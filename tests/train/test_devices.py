@@ -174,6 +174,7 @@ def test_more_simulated_devices_than_cores_do_not_wait_for_each_other(on_eight):
     assert found.returncode == 0, found.stderr
 
 
+@pytest.mark.slow
 def test_a_batch_that_the_devices_cannot_share_is_refused(on_eight):
     _, work = on_eight
     command = [sys.executable, '-m', 'jbench.run', '--task=p3', '--debug', '--set=recipe.batch_size=62']
