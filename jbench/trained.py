@@ -206,11 +206,8 @@ def _prepared(path: Path, result: dict[str, Any], cell: Cell) -> Path:
     for folder in (p.parent for p in folders):
         if build_set.is_ready(folder) and prepared_set.digest(folder) == result['prepared_hash']:
             return folder
-    where = f'--task={cell.task.full_name}@{cell.task.version}/{cell.dataset.name} --model={cell.model.name}'
-    changed = ''.join(f' --set={name}={value}' for name, value in cell.overrides)
     data = '' if cell.dataset.simulated else ' --data_dir=DIR'
     raise RequestError(
         f'{path}: no prepared set {result["prepared_hash"]} in {workdir}/prepared/{cell.dataset.name}; make it with '
-        'the command that trained the model and --prepare (python -m jbench.run --prepare '
-        f'--workdir={workdir} {where}{changed}{data}), or hand windows in: predict(x)'
+        f'python -m jbench.run --cell={path} --prepare --workdir={workdir}{data}, or hand windows in: predict(x)'
     )

@@ -8,7 +8,9 @@ from typing import Any
 
 from jbench.report.text import as_json, folded, listed, shown
 from jbench.spec.cell import Cell
+from jbench.spec.errors import RequestError
 from jbench.spec.identity import to_json
+from jbench.spec.model import Signal
 from jbench.spec.overrides import override
 
 Facts = dict[str, Any]
@@ -102,18 +104,28 @@ def _weights_bytes(cell: Cell, folder: Path | None) -> int | None:
         return 0
     if cell.model.family == 'user':
         return None
-    from jbench.data.load import prepared_set
     from jbench.results import weights
     from jbench.train import programs
 
-    length = 0
+    try:
+        shape = _shape(cell, folder)
+        if shape is None:
+            return None
+        signal, n_out, length = shape
+        asked, published = programs.asked_signal(cell.model, signal), cell.task.recipe.published
+        return weights.size(programs.build(cell.model, asked, n_out, published, length > 0))
+    except RequestError:  # the cell itself will be refused, in its place
+        return None
+
+
+def _shape(cell: Cell, folder: Path | None) -> tuple[Signal, int, int] | None:
+    """Signal, number of outputs and length of targets of a network; None where the data will tell."""
+    from jbench.data.load import prepared_set
+    from jbench.train import programs
+
     if folder is not None:  # no window is looked at
         unscaled = override(cell.task, 'signal.scaler', 'none')
         data = prepared_set.open_set(folder, unscaled, verified=False)
-        signal, n_out, length = data.signal, data.n_out, data.length
-    elif known := programs.expected(cell):
-        signal, n_out = known
-    else:
-        return None
-    asked, published = programs.asked_signal(cell.model, signal), cell.task.recipe.published
-    return weights.size(programs.build(cell.model, asked, n_out, published, length > 0))
+        return data.signal, data.n_out, data.length
+    known = programs.expected(cell)
+    return (*known, 0) if known else None

@@ -115,16 +115,22 @@ def _worded(task: Task) -> Task:
 
 
 def _changed(task: Task, dataset: Dataset, model: ModelSpec, cell: Cell) -> tuple[Override, ...]:
-    """The user's own settings of a cell: those that it says, and those that a change of the file made."""
+    """The user's own settings of a cell: those that it says, and those that a change of the file made. Their values
+    are those of the task. Raises: RequestError for a setting of a field that there is not."""
+    known = cells.options(task)
+    if strange := [path for path, _ in cell.overrides if path not in known]:
+        raise unknown('field of its overrides', strange[0], known)
+    says = tuple((path, to_json(attrgetter(path)(task))) for path, _ in cell.overrides)
     if task.full_name not in select.tasks():
-        return cell.overrides
+        return says
     ours = select.version(select.tasks()[task.full_name], task.full_name, task.version)
     plain, given = (_values(one, dataset) for one in (cells.apply(ours, dataset, (), model), task))
     differ = [p for p in dict.fromkeys((*plain, *given)) if plain.get(p, ...) != given.get(p, ...)]
     told = [f'{path}.' for path, _ in cell.overrides]
     left_out = {'recipe.published', 'recipe.max_epochs'} if cell.debug else {'recipe.published'}  # of suites, --debug
     left_out |= {p for p in differ for t in told if f'{p}.'.startswith(t) or t.startswith(f'{p}.')}
-    return (*cell.overrides, *((p, to_json(given.get(p))) for p in differ if p not in left_out))
+    says = tuple((p, v) for p, v in says if any(f'{d}.'.startswith(f'{p}.') or p.startswith(f'{d}.') for d in differ))
+    return (*says, *((p, to_json(given.get(p))) for p in differ if p not in left_out))
 
 
 def _values(task: Task, dataset: Dataset) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""From what the user typed to a list of cells: registries by file name, the selection grammar, overrides."""
+"""Cells: which dataset serves a task, what overrides make of it, which models fit."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from jbench.plan.select import Pick
 from jbench.spec.cell import Cell
 from jbench.spec.dataset import Dataset
 from jbench.spec.errors import RequestError, unknown
+from jbench.spec.identity import to_json
 from jbench.spec.model import ModelSpec
 from jbench.spec.overrides import Override, override, paths
 from jbench.spec.task import Task
@@ -149,7 +150,9 @@ def make_cells(
             plain, own, task = (apply(c.task, c.dataset, some, m.spec) for some in ((), user, asked))
             if fits(m, task):
                 changed = tuple(
-                    (p, v) for p, v in user if p not in paths(plain) or attrgetter(p)(plain) != attrgetter(p)(own)
+                    (p, to_json(attrgetter(p)(own)))  # the same whether it was typed, or came from a file
+                    for p, _ in user
+                    if p not in paths(plain) or attrgetter(p)(plain) != attrgetter(p)(own)
                 )
                 cells.append(Cell(task=task, dataset=c.dataset, model=m.spec, overrides=changed, debug=debug))
     return list({c.key: c for c in cells}.values())

@@ -40,13 +40,11 @@ def user_tasks(path: str) -> tuple[list[Task], list[Dataset]]:
     for name, kind in (('TASKS', Task), ('DATASETS', Dataset)):
         values = found.get(name, ())
         if not isinstance(values, tuple | list) or not all(isinstance(v, kind) for v in values):
-            raise RequestError(f'--task={path}: {name} must be a tuple of jbench.spec.task.{kind.__name__}')
+            raise RequestError(f'--task={path}: {name} must be a tuple of jbench.spec.{kind.__name__}')
         made.append([typed(v, f'--task={path}') for v in values])
     tasks, datasets = made
     if not tasks:
-        raise RequestError(
-            f'--task={path}: expected TASKS, a tuple of jbench.spec.task.Task; see configs/local_folder.py'
-        )
+        raise RequestError(f'--task={path}: expected TASKS, a tuple of jbench.spec.Task; see configs/local_folder.py')
     return tasks, datasets
 
 
@@ -75,7 +73,7 @@ def typed(spec: Spec, what: str) -> Spec:
                 raise RequestError(f'overrides: a dataset stands twice among {", ".join(named)}; once, with all fields')
     except (RequestError, TypeError, AttributeError) as error:
         reason = str(error).removeprefix('--set ')
-        raise RequestError(f'{what}: {type(spec).__name__} {spec.name!r}: {reason}; see jbench/spec/task.py') from None
+        raise RequestError(f'{what}: {type(spec).__name__} {spec.name!r}: {reason}; see jbench/spec') from None
     return spec
 
 

@@ -1,4 +1,4 @@
-"""Result files: one JSON and one NPZ of predictions a seed. Everything that a person sees is computed from them.
+"""Result files: a seed has one JSON, one NPZ of predictions, and its weights. All that a person sees comes from them.
 
 A result is a plain dict, checked against `result.schema.json` when it is written and when it is read.
 """
@@ -17,9 +17,9 @@ from jbench import files
 from jbench.results import older
 from jbench.results.predictions import REMEDY, arrange, load_predictions
 from jbench.results.schema import SCHEMA, as_text, mismatches, plain, schema
-from jbench.spec.cell import Cell, cell_key
+from jbench.spec.cell import Cell
 from jbench.spec.errors import RequestError
-from jbench.spec.identity import canonical, to_json
+from jbench.spec.identity import canonical, from_json, to_json
 from jbench.spec.task import full_name
 from jbench.targets import score
 
@@ -62,7 +62,8 @@ def write(
 def write_if_absent(
     folder: str | Path, result: Mapping[str, Any], predictions: Mapping[str, Any] | None, weights: bytes | None = None
 ) -> tuple[dict[str, Any], bool]:
-    """As `write`, unless a result that counts (see `finished`) is there; of many that try at once, one writes.
+    """As `write`, unless a result that counts (see `finished`) is there; of many that try at once, one writes: on a
+    disk that knows locks.
 
     Returns: the result that is there in the end, and whether it is the one given.
 
@@ -75,7 +76,7 @@ def write_if_absent(
         if there is None:
             path.unlink(missing_ok=True)  # one that does not count
             _write_beside(path, beside)
-            if files.write_absent(path, as_text(full)):  # also on a disk of several machines that knows no locks
+            if files.write_absent(path, as_text(full)):
                 _remove_beside(path, beside)
                 return full, True
             there = read(path)
@@ -83,10 +84,10 @@ def write_if_absent(
 
 
 def read(path: str | Path) -> dict[str, Any]:
-    """A result file, checked: JSON, schema, its own digest, that of the predictions, and the size of the weights.
+    """A result file, checked: JSON, schema, its own digest, and the digest of the predictions beside it.
 
-    Weights may be many and large, so `verify` and `load_model` alone read them; they may be removed. A result of an
-    older schema is given the fields that came later.
+    Weights are large, and may be removed: `verify` and `load_model` alone look at them. A result of an older schema is
+    given the fields that came later.
 
     Raises: FileNotFoundError; RequestError naming the file, the field and what was expected.
     """
@@ -106,10 +107,6 @@ def read(path: str | Path) -> dict[str, Any]:
         actual = files.sha256_file(npz) if npz.is_file() else 'no such file'
         if actual != expected:
             raise RequestError(f'{npz}: expected predictions_sha256 {expected}, found {actual}; {REMEDY}')
-    kept, weights = path.with_suffix('.safetensors'), result['weights']
-    if weights is not None and kept.exists() and kept.stat().st_size != weights['bytes']:
-        remedy = 'remove it (the scores stay), or train it again with --if_exists=overwrite'
-        raise RequestError(f'{kept}: damaged: expected {weights["bytes"]} bytes, found {kept.stat().st_size}; {remedy}')
     return result
 
 
@@ -167,7 +164,7 @@ def verify(path: str | Path) -> list[str]:
             'model': result['model'] if old else cell['model']['name'],
             'pretraining': [] if old else cell['model']['pretraining'],
             'protocol': result['protocol'] if old else {**result['protocol'], 'debug': cell['debug']},
-            'key': older.key(result) if old else cell_key(cell),
+            'key': older.key(result) if old else from_json(Cell, cell, 'config').key,
             'weights': result['weights'] and {**result['weights'], 'sha256': _digest_of_weights(path, result)},
             'n_records': {**result['n_records'], 'test': len(arrays['id']), 'evaluated': len(arrays['id'])},
             'subjects': {**result['subjects'], 'test': list(dict.fromkeys(arrays['subject'].tolist()))},

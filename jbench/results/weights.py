@@ -27,8 +27,13 @@ def to_bytes(model: Model, variables: Variables) -> bytes:
     """The content of the file: the same bytes for the same numbers."""
     from safetensors.numpy import save
 
-    arrays = model.to_torch(variables) if model.tensors else _by_path(jax.tree.map(np.asarray, variables))
+    arrays = model.to_torch(variables) if model.tensors else _by_path(jax.tree.map(_in_order, variables))
     return save(arrays, metadata=METADATA)
+
+
+def _in_order(array: Any) -> np.ndarray:
+    """On the host, rows first: safetensors writes the memory of an array as it lies."""
+    return np.array(array, order='C')
 
 
 def size(model: Model) -> int:
@@ -61,7 +66,7 @@ def load(path: str | Path, model: Model, sha256: str | None = None) -> Variables
         raise RequestError(f'{path}: damaged: expected sha256 {sha256}, found {found}; {remedy}')
     try:
         arrays = parse(blob)
-    except SafetensorError as error:
+    except (SafetensorError, KeyError) as error:
         raise RequestError(f'{path}: damaged: not a complete safetensors file ({error}); {remedy}') from error
     try:
         return model.from_torch(arrays) if model.tensors else _from_paths(arrays, _like(model))

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from jbench.spec.dataset import Dataset
-from jbench.spec.identity import spec_hash, to_json
+from jbench.spec.identity import spec_hash, to_json, without_defaults
 from jbench.spec.model import ModelSpec
 from jbench.spec.overrides import Override
 from jbench.spec.task import Task
@@ -31,27 +30,16 @@ class Cell:
 
     @property
     def source(self) -> str:
-        """What decides the prepared set: cells with equal ones share it."""
+        """Cells with an equal one share a prepared set."""
         task = to_json(self.task)
         return spec_hash([self.dataset.name, [task[k] for k in ('signal', 'window', 'target')]])
 
     @property
     def key(self) -> str:
-        """Identity of the cell: hash of what was asked, never of words about it, machine, paths or device count."""
-        return cell_key(to_json(self))
-
-
-def cell_key(cell: dict[str, Any]) -> str:
-    """The key of a cell from its JSON: the task, which data, and which model (its version and weights included)."""
-    task, dataset, model = cell['task'], cell['dataset'], cell['model']
-    asked = {k: v for k, v in task.items() if k not in WORDS}
-    asked['overrides'] = []  # applied already, those of this dataset
-    asked['exclude'] = [[e['subject'], e['after_split']] for e in task['exclude'] if e['dataset'] == dataset['name']]
-    return spec_hash(
-        {
-            'task': asked,
-            'dataset': [dataset['name'], dataset['revision']],
-            'model': [model['name'], model['version'], model['weights']],
-            'debug': cell['debug'],
-        }
-    )
+        """Identity of the cell: hash of what was asked (the task, which data, which model), never of words about it,
+        machine, paths or device count. Fields that have their defaults do not count (`without_defaults`)."""
+        task = {k: v for k, v in without_defaults(self.task).items() if k not in (*WORDS, 'overrides', 'exclude')}
+        out = [[e.subject, e.after_split] for e in self.task.exclude if e.dataset == self.dataset.name]
+        model = [self.model.name, self.model.version, self.model.weights]
+        data = [self.dataset.name, self.dataset.revision]
+        return spec_hash({'task': task, 'exclude': out, 'dataset': data, 'model': model, 'debug': self.debug})

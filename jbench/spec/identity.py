@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import hashlib
 import json
 import types
 import typing
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 from jbench.spec.errors import RequestError, unknown
-from jbench.spec.overrides import field_types
 
 Spec = TypeVar('Spec')
+# Types of the fields of a class; they are written as texts, and reading these anew at each call is slow.
+field_types: Callable[[Any], dict[str, Any]] = functools.cache(typing.get_type_hints)
 
 
 def to_json(value: Any) -> Any:
@@ -24,6 +27,16 @@ def to_json(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [to_json(v) for v in value]
     return value
+
+
+def without_defaults(value: Any) -> Any:
+    """As `to_json`, less the fields of dataclasses that have their defaults: fields that a later version adds change
+    nothing. What a default means is part of every key, so that it never changes: a correction is a new version."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        fields = {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
+        defaults = {f.name: f.default for f in dataclasses.fields(value) if f.name != 'kind'}
+        return {k: without_defaults(v) for k, v in fields.items() if k not in defaults or v != defaults[k]}
+    return [without_defaults(v) for v in value] if isinstance(value, list | tuple) else value
 
 
 def canonical(value: Any) -> str:
@@ -55,25 +68,25 @@ def from_json(kind: type[Spec], value: Any, where: str = '') -> Spec:
     needed = [n for n, f in fields.items() if f.default is f.default_factory is dataclasses.MISSING]
     if absent := [name for name in needed if name not in value]:
         raise RequestError(f'{where}: lacks the field {absent[0]!r}')
-    return kind(**{name: _typed(hints[name], v, f'{where}.{name}') for name, v in value.items()})
+    return kind(**{name: typed(hints[name], v, f'{where}.{name}') for name, v in value.items()})
 
 
-def _typed(kind: Any, value: Any, where: str) -> Any:
-    """A JSON value as the type of a field."""
+def typed(kind: Any, value: Any, where: str) -> Any:
+    """A JSON value as the type of a field. Raises: RequestError that names `where`."""
     origin, args = typing.get_origin(kind), typing.get_args(kind)
     if origin in (typing.Union, types.UnionType):
         return _one_of(args, value, where)
     if kind is Any:
-        return tuple(_typed(Any, v, where) for v in value) if isinstance(value, list) else value
+        return tuple(typed(Any, v, where) for v in value) if isinstance(value, list) else value
     if dataclasses.is_dataclass(kind):
         return from_json(typing.cast(type, kind), value, where)
     if origin is tuple and isinstance(value, list):
         kinds = [args[0]] * len(value) if args[-1] is Ellipsis else list(args)
         if len(kinds) == len(value):
-            return tuple(_typed(k, v, f'{where}[{i}]') for i, (k, v) in enumerate(zip(kinds, value, strict=True)))
+            return tuple(typed(k, v, f'{where}[{i}]') for i, (k, v) in enumerate(zip(kinds, value, strict=True)))
     if origin is typing.Literal and value in args:
         return value
-    if kind is float and isinstance(value, int) and not isinstance(value, bool):
+    if kind is float and isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**63:
         return float(value)
     if isinstance(kind, type) and isinstance(value, kind) and isinstance(value, bool) == (kind is bool):
         return value
@@ -87,9 +100,9 @@ def _one_of(kinds: tuple[Any, ...], value: Any, where: str) -> Any:
         return None
     rest = [k for k in kinds if k is not type(None)]
     if len(rest) == 1:
-        return _typed(rest[0], value, where)
+        return typed(rest[0], value, where)
     tagged = {typing.get_args(field_types(k)['kind'])[0]: k for k in rest}
     kind = value.get('kind') if isinstance(value, dict) else None
-    if kind not in tagged:
+    if not isinstance(kind, str) or kind not in tagged:
         raise unknown(f'kind of {where}', str(kind), tagged)
     return from_json(tagged[kind], value, where)

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import math
 import types
 import typing
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, TypeVar
 
 from jbench.spec.errors import RequestError
+from jbench.spec.identity import field_types, typed
 
 Spec = TypeVar('Spec')
 Override = tuple[str, Any]  # ('window.start', 2.0)
-# Types of the fields of a class; they are written as texts, and reading these anew at each call is slow.
-field_types: Callable[[Any], dict[str, Any]] = functools.cache(typing.get_type_hints)
 
 
 def paths(spec: Any, prefix: str = '') -> Iterator[str]:
@@ -56,6 +54,8 @@ def coerce(value: Any, kind: Any, path: str) -> Any:
     origin, args = typing.get_origin(kind), typing.get_args(kind)
     if dataclasses.is_dataclass(value) and type(value) in (kind, *args):
         return value
+    if isinstance(value, dict) or (isinstance(value, tuple) and any(isinstance(v, dict) for v in value)):
+        return typed(kind, list(value) if isinstance(value, tuple) else value, path)  # of a spec that was JSON
     if origin is typing.Literal:
         if value in args:
             return value
@@ -88,7 +88,7 @@ def coerce(value: Any, kind: Any, path: str) -> Any:
             return float(value)
         if kind is str and isinstance(value, str):
             return value
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         pass
     expected = getattr(kind, '__name__', str(kind).replace('typing.', ''))
     raise RequestError(f'--set {path}: {value!r} is not a valid {expected}')

@@ -1,8 +1,4 @@
-"""The only place that knows devices and processes: chunks of batches split over them with pmap, state kept whole.
-
-Several processes (`--distributed`) run the same command on one work folder and take the same decisions at the same
-moments: the first one takes those that could differ, works on files, and speaks.
-"""
+"""The only place that knows devices: chunks of batches split over them with pmap, state kept whole."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ class Compiler:
     """
 
     def __init__(self, seal: Callable[[], None] = lambda: None) -> None:
-        self._seal = seal  # called after each compilation: see xla_cache
+        self._seal = seal  # called after each compilation: see compilation_cache
         self._made: dict[Any, parallel.Programs] = {}
         self._used: set[Any] = set()  # keys of those that a cell asked for
         self._lock = threading.Lock()
@@ -52,7 +52,8 @@ class Compiler:
         signal = asked_signal(model, signal)
         default = Recipe()  # these are not in the program but in the state that it carries, or outside of it
         free = {f: getattr(default, f) for f in ('lr', 'warmup', 'max_epochs', 'patience', 'class_weights', 'sampler')}
-        key = (model.target, signal, n_out, length, dataclasses.replace(recipe, **free))
+        which = (model.target, model.version, model.weights, model.published if recipe.published else ())
+        key = (which, signal, n_out, length, dataclasses.replace(recipe, **free))
         with self._lock:
             if len(self._made) >= KEPT and not foreseen:  # between cells, when nothing runs
                 self._forget(self._used - {key})

@@ -78,6 +78,7 @@ def train_network(
             sum(a.size for a in jax.tree.leaves(tree))
             for tree in (start['params'], trainable.divide(start['params'], recipe.trainable)[0])
         )
+        learnt = learnt if cell.model.trained else 0
         yield (
             seed,
             {

@@ -14,7 +14,7 @@ from jbench.spec.task import Recipe
 from jbench.train import trainable
 from jbench.train.losses import AXIS, LOSSES
 
-State = dict[str, Any]  # {'params', 'batch_stats', 'opt', 'step', 'key'}
+State = dict[str, Any]  # {'params', 'batch_stats', 'opt', 'step', 'key', 'loss_weights'}
 
 
 def train_step(

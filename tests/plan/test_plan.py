@@ -116,7 +116,7 @@ def test_a_suite_makes_the_published_choices_and_they_are_no_change_of_the_user(
         for task, changes in ((pinned, ()), (plain, user), (pinned, parse_overrides(['recipe.published=no'])))
     )
     assert by_suite.overrides == () and by_suite.key == by_hand.key
-    assert by_hand.overrides == (('recipe.published', 'true'),) and undone.overrides == (('recipe.published', 'no'),)
+    assert by_hand.overrides == (('recipe.published', True),) and undone.overrides == (('recipe.published', False),)
 
 
 @pytest.fixture()
@@ -316,7 +316,8 @@ def test_the_fields_of_a_part_that_is_there_are_options_and_so_is_its_absence():
         apply(task, SIMULATED, (('signal.crop.start', 'x'),))
     both = (('signal.crop', Crop()), ('signal.crop.longest', '30'))  # of a config file and the command line
     (made,) = make_cells([Choice(P3, SIMULATED, False)], select.select_models('eegnet'), both)
-    assert made.task.signal.crop == Crop(longest=30.0) and made.overrides == both
+    assert made.task.signal.crop == Crop(longest=30.0)
+    assert made.overrides == (('signal.crop', to_json(Crop(longest=30.0))), ('signal.crop.longest', 30.0))
 
 
 @each(
@@ -452,7 +453,7 @@ def test_the_order_of_overrides_task_dataset_config_user(tmp_path, monkeypatch):
     made = cells[0].task
     assert (made.window.start, made.recipe.grad_clip, made.recipe.patience, made.recipe.lr) == (0.5, 2.0, 3, 4.0)
     assert made.recipe.batch_size == 3 and made.recipe.max_epochs == P3.recipe.max_epochs
-    assert dict(cells[0].overrides) == {'recipe.batch_size': 3, 'recipe.lr': '4', 'recipe.patience': 3}
+    assert dict(cells[0].overrides) == {'recipe.batch_size': 3, 'recipe.lr': 4.0, 'recipe.patience': 3}
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,7 @@ def make_cell(kind: str = 'classes', model: str = 'eegnet') -> Cell:
     text = {'licence': 'CC0', 'citation': '-', 'host': '-', 'layout': '-'}
     return Cell(
         task=task,
-        dataset=Dataset(name='Toy2026', title='Toy', source=None, **facts, **text),
+        dataset=Dataset(name='Toy2026', title='Toy', source='-', **facts, **text),
         model=ModelSpec(name=model, title=model, family='user', target='-'),
     )
 
@@ -425,9 +425,6 @@ def test_weights_are_kept_and_may_go(tmp_path: Path) -> None:
     kept.write_bytes(b'others!')  # as long: only who hashes the file can see it
     assert result_file.read(path) == result
     assert any(': weights: written ' in problem for problem in result_file.verify(path))
-    kept.write_bytes(b'others')
-    with pytest.raises(RequestError, match=r'seed33\.safetensors: damaged: expected 7 bytes, found 6; remove it'):
-        result_file.read(path)
     kept.unlink()
     assert result_file.read(path) == result
     assert not any(': weights: ' in problem for problem in result_file.verify(path))

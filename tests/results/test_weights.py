@@ -64,6 +64,15 @@ def test_the_bytes_have_not_changed():
     assert digest[:12] == '326e37b7fe8e'
 
 
+def test_arrays_are_written_rows_first():
+    columns_first = {
+        'params': {'w': np.asfortranarray(np.arange(6, dtype=np.float32).reshape(2, 3))},
+        'batch_stats': {},
+    }
+    rows_first = {'params': {'w': np.ascontiguousarray(columns_first['params']['w'])}, 'batch_stats': {}}
+    assert weights.to_bytes(PLAIN, columns_first) == weights.to_bytes(PLAIN, rows_first)
+
+
 def test_damage_is_found(tmp_path):
     model, path, rng = NETWORKS['eegnet'], tmp_path / 'seed3.safetensors', random.Random(7)
     blob = weights.to_bytes(model, model.init(jax.random.key(1)))

@@ -33,7 +33,7 @@ from jbench.spec.identity import spec_hash, to_json
 from jbench.spec.overrides import override
 from jbench.spec.task import Task
 
-PREPARATION = 3  # raise when parts.py, signal.py, windows.py or records.py change what is stored
+PREPARATION = 3  # raise when convert, signal, codec, windows or targets change what is stored
 AT_LOAD = (  # fields that act when windows are loaded; so does signal.scaler='train', on a signal stored as by 'none'
     'signal.clamp',
     'signal.factor',

@@ -1,10 +1,10 @@
 """Simulated recordings with known truth: `simulate(paradigm, subject, seed) -> (mne.io.RawArray, events)`.
 
 Physics: current dipoles in a three-shell sphere (MNE's forward solution, nothing to download), read by the electrodes
-of the paradigm against linked mastoids, or by the coils of a helmet (`helmet.py`). There dipoles lie along the scalp,
-since those that point outwards have no field outside, and what is 1 uV at an electrode is 20 fT at a magnetometer.
+of the paradigm against linked mastoids, or by the coils of a helmet (`meg_helmet.py`). There dipoles lie along the
+scalp, since those that point outwards have no field outside; what is 1 uV at an electrode is 20 fT at a magnetometer.
 Background: 1/f activity of many random cortical dipoles, rhythms with the subject's own peak frequency, 50 Hz line,
-blinks, drift, noise of the sensors. Forearms and volumes of blood have their own (`paradigms/`). On top lies the
+blinks, drift, noise of the sensors. Forearms and volumes of blood have their own (their modules here). On top lies the
 signature of the paradigm, or what its subject's traits change. `effect` scales these alone: at `effect=0` the labels
 mean nothing.
 
