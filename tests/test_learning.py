@@ -73,7 +73,7 @@ def test_above_chance_with_targets_and_at_chance_with_shuffled_ones(context, nam
     monkeypatch.setattr(
         result_file,
         'write',
-        lambda home, facts, predictions: found.append(predictions) or write(home, facts, predictions),
+        lambda home, facts, predictions, *more: found.append(predictions) or write(home, facts, predictions, *more),
     )
     (result,) = stages.train(cell, prepared, [33], compiler, context)
     assert result['simulated']
