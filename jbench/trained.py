@@ -57,8 +57,9 @@ class TrainedModel:
         the same within rounding.
 
         Args:
-            x: windows f32 [N, C, T], scaled and clamped as `jbench.load(...).test.arrays().x` has them. None: the test
-                windows of the prepared set, in the order of `results.load_predictions(path)['id']`.
+            x: windows f32 [N, C, T] of all channels, scaled and clamped as `jbench.load(...).test.arrays().x` has them
+                (of a model that wants another signal: loaded with those changes). None: the test windows of the
+                prepared set, in the order of `results.load_predictions(path)['id']`.
         Raises: RequestError for windows of another shape, or where x is None and the prepared set is not there.
         """
         if x is None:
