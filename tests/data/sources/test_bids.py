@@ -642,7 +642,7 @@ def test_it_runs_from_the_command_line(tmp_path, capsys):
         ),
         ('sources.folder', 'sources.foldr', "did you mean 'jbench.data.sources.folder'"),
         ("datasets=('MyRest2026',)", "datasets=('MyRest',)", 'unknown dataset in'),
-        ('TASKS = (', 'TASKS = (1, ', 'TASKS must be a tuple of jbench.spec.task.Task'),
+        ('TASKS = (', 'TASKS = (1, ', 'TASKS must be a tuple of jbench.spec.Task'),
         ('TASKS = (', 'TASK = (', 'expected TASKS'),
         ("name='my_eyes'", "name='p3'", 'p3: a name that jbench has already'),
         ('duration=2.0', "duration='long'", "Task 'my_eyes': window.duration: 'long' is not a valid float"),
