@@ -15,6 +15,7 @@ import numpy as np
 from jbench.spec.errors import unknown
 
 Table = Mapping[str, np.ndarray]
+SHIFT = 20  # id of a window = recording << 20 | its number there
 INTEGER = re.compile(r'[+-]?[0-9]+')
 
 

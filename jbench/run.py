@@ -140,7 +140,7 @@ def _plan(args: argparse.Namespace) -> Plan:
 def _stages(args: argparse.Namespace, cells: list[Cell]) -> stages.Outcome | None:
     """Run the stages and show what they found; None where a signal stopped them."""
     who = environment(args.workdir, args.device, args.distributed)
-    from jbench.progress import Progress, StopSignal
+    from jbench.progress import Interrupted, Progress, StopSignal
     from jbench.train import compilation_cache
 
     with (
@@ -150,13 +150,14 @@ def _stages(args: argparse.Namespace, cells: list[Cell]) -> stages.Outcome | Non
     ):
         from jbench import processes, stages
         from jbench.context import Context
+        from jbench.train.programs import Compiler
 
-        compiler = stages.Compiler(seal)
+        compiler = Compiler(seal)
         context = Context(args.workdir, args.data_dir, progress, stop, args.if_exists, args.keep_weights)
         try:
             asked = (cells, args.stages, args.seeds)
             outcome = stages.run(*asked, context=context, compiler=compiler, distributed=args.distributed)
-        except stages.Interrupted:
+        except Interrupted:
             processes.leave()
             again = 'the same command' if args.if_exists == 'resume' else 'the same command with --if_exists=resume'
             progress.say(f'interrupted: what was done is saved; {again} goes on from there')

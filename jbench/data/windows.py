@@ -9,11 +9,9 @@ from typing import Any
 import numpy as np
 
 from jbench import targets
-from jbench.events import Table, as_text, column, present
+from jbench.events import SHIFT, Table, as_text, column, present
 from jbench.spec.errors import RequestError
 from jbench.spec.task import Target, Trim, Where, Window
-
-SHIFT = 20  # id of a window = recording << 20 | window
 
 
 def fitting(events: Table, where: Where) -> np.ndarray:

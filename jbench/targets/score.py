@@ -14,12 +14,11 @@ from typing import Any
 import numpy as np
 
 from jbench import targets
+from jbench.events import SHIFT
 from jbench.metrics.regression import Scores
 from jbench.metrics.uncertainty import best_constant, differs_from_chance, interval
 from jbench.spec.metrics import METRICS
 from jbench.targets.kind import About, headline
-
-SHIFT = 20  # id of a window = recording << 20 | window (data/windows.py)
 
 
 def evaluate(kind: str, outputs: np.ndarray, y: np.ndarray, about: About = MappingProxyType({})) -> Scores:

@@ -34,6 +34,7 @@ def few_windows(data: prepared_set.PreparedSet) -> prepared_set.PreparedSet:
 
 
 def checkpoint_folder(cell: Cell, seed: int, context: Context) -> Path:
+    """Where an interrupted seed of a cell goes on."""
     return context.workdir / 'checkpoints' / cell.key / f'seed{seed}'
 
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from scipy.special import softmax
 from sklearn import metrics as sk
 
+from jbench.events import SHIFT
 from jbench.metrics import regression, uncertainty
 from jbench.spec.metrics import METRICS
 from jbench.targets import score as metrics_score
@@ -146,7 +147,7 @@ def one_class_a_recording(n: int = 120) -> dict[str, np.ndarray]:
     y = recording // 2 % 2
     outputs = rng.normal(size=(n, 2)) + 0.8 * np.eye(2)[y]
     y = np.where(np.arange(n) % (n // 12) == 0, 1 - y, y)  # the first window says otherwise
-    ids = (recording << metrics_score.SHIFT) + np.tile(np.arange(n // 12), 12)
+    ids = (recording << SHIFT) + np.tile(np.arange(n // 12), 12)
     return {'id': ids, 'outputs': outputs, 'y': y, 'subject': np.array([f's{r // 2}' for r in recording])}
 
 
@@ -155,7 +156,7 @@ def test_the_headline_of_recordings_averages_probabilities_and_takes_the_commone
     data = one_class_a_recording()
     order = np.random.default_rng(1).permutation(len(data['id']))
     outputs, y, subjects = metrics_score.pooled('classes', {k: v[order] for k, v in data.items()}, level)
-    owner = data['id'] >> metrics_score.SHIFT if level == 'recording' else data['subject']
+    owner = data['id'] >> SHIFT if level == 'recording' else data['subject']
     p = softmax(data['outputs'], axis=1)
     expected = np.array([p[owner == o].mean(0) for o in np.unique(owner)])
     np.testing.assert_allclose(softmax(outputs, axis=1), expected)

@@ -64,5 +64,6 @@ def _wanted(place: Download, files: list[File], where: str) -> list[File]:
 
 
 def place_of(dataset: Dataset) -> Download:
+    """Where a dataset that can be fetched is."""
     assert dataset.download is not None, 'can_fetch'
     return dataset.download
