@@ -44,6 +44,11 @@ def error_rate(paths: np.ndarray, y: np.ndarray) -> float | None:
 
     paths: [N, frames]; y: int [N, length], padded with NONE. May exceed 1.
     """
-    length = int((y != NONE).sum())
-    wrong = sum(distance(decode(p), keys[keys != NONE]) for p, keys in zip(paths, y, strict=True))
-    return wrong / length if length else None
+    wrong, length = (of.sum() for of in errors(paths, y))
+    return float(wrong / length) if length else None
+
+
+def errors(paths: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Edit distance and length of the reference of each window: int [N] both; arguments as for `error_rate`."""
+    wrong = [distance(decode(p), keys[keys != NONE]) for p, keys in zip(paths, y, strict=True)]
+    return np.array(wrong, int), (y != NONE).sum(1)

@@ -74,16 +74,24 @@ def per_subject(
 ) -> dict[str, float]:
     """The share of hits of each subject, sorted by name, under the rule of `metric` (a name of spec/metrics.py); for
     instance_top5_acc, which mixes subjects, and batch_top5_acc that of window_top5_acc."""
+    right, subjects = hits(outputs, targets, groups, subjects, metric)
+    return {str(s): float(right[subjects == s].mean()) for s in np.unique(subjects)}
+
+
+def hits(
+    outputs: np.ndarray, targets: np.ndarray, groups: np.ndarray, subjects: np.ndarray, metric: str
+) -> tuple[np.ndarray, np.ndarray]:
+    """Whether each query is a hit, bool [Q], and whose it is, text [Q]; as for `per_subject`."""
     number = np.unique(groups, return_inverse=True)[1]
     if metric.endswith('_250'):
         keep = np.isin(number, np.argsort(-np.bincount(number), kind='stable')[:MOST_FREQUENT])
-        return per_subject(outputs[keep], targets[keep], groups[keep], subjects[keep], metric.removesuffix('_250'))
+        return hits(outputs[keep], targets[keep], groups[keep], subjects[keep], metric.removesuffix('_250'))
     candidates = means(targets, number)
     if metric == 'top5_acc':
         queries, answer, subjects = _averaged(outputs, number, subjects)
     else:
         queries, answer = outputs, number
-    return _by_subject(ranks(queries, candidates, answer), subjects)
+    return ranks(queries, candidates, answer) < K, subjects
 
 
 def _among(outputs: np.ndarray, targets: np.ndarray, number: np.ndarray, subjects: np.ndarray) -> dict[str, float]:

@@ -1,42 +1,123 @@
-"""How sure a mean over subjects is, and what chance would give."""
+"""How sure a score is, were other subjects recorded, and whether it differs from chance.
+
+The unit is the subject. A score is given as a function of weights, how often each subject counts: f64 [B, S] -> [B],
+nan where it is not defined. docs/statistics.md has the measured coverage and false alarms.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable
 
 import numpy as np
 
 CONFIDENCE = 0.95
+LEAST = 4  # subjects: of fewer nothing is said
+ROUGH = 10  # below, an interval covers less than it says
+DRAWS = 10_000
+SEED = 33
+VERDICT = 0.04  # asked of the bootstrap's t tests: skewed scores of few subjects make 0.06 of it
+CHUNK = 4_000_000  # weights at a time
+
+Score = Callable[[np.ndarray], np.ndarray]
+Interval = tuple[float, float]
 
 
-def interval(
-    values: Mapping[str, float], bounds: tuple[float, float] = (0.0, 1.0), *, confidence: float = CONFIDENCE
-) -> tuple[float, float] | None:
-    """Student's t confidence interval of the mean over subjects, clipped to `bounds`; None below two subjects."""
+def interval(score: Score, n_subjects: int, bounds: Interval = (0.0, 1.0)) -> Interval | None:
+    """95 % bootstrap interval over subjects of a score: BCa (Efron 1987, J. Am. Stat. Assoc. 82:171), at the levels of
+    Student's t instead of the normal distribution's, times sqrt(n / (n - 1)) (Hesterberg 2015, Am. Stat. 69:371).
+
+    Where all subjects are at one bound, resampling them gives no width: then it ends where the best (worst) score of
+    each of n subjects has a probability of 2.5 % (Clopper & Pearson 1934).
+
+    Args:
+        score: of weights.
+        n_subjects: S.
+        bounds: least and greatest possible score.
+    Returns:
+        Six digits; None for fewer than four subjects, or where the score is not defined for half of the draws.
+    """
     from scipy import special  # scipy.stats takes half a second to import
 
-    x = np.asarray(list(values.values()), np.float64)
-    if len(x) < 2:
+    if n_subjects < LEAST:
         return None
-    half = float(special.stdtrit(len(x) - 1, 0.5 + confidence / 2) * x.std(ddof=1) / np.sqrt(len(x)))
-    low, high = np.clip([x.mean() - half, x.mean() + half], *bounds)
-    return float(low), float(high)
+    value, without = score(np.ones((1, n_subjects)))[0], score(1 - np.eye(n_subjects))
+    draws = drawn(score, n_subjects)
+    if not np.isfinite(value) or len(draws) < DRAWS / 2:
+        return None
+    if np.ptp(draws) == 0 and value in bounds and np.isfinite(bounds).all():
+        return _exact(value, n_subjects, bounds)
+    same = np.abs(draws - value) <= 1e-12 * max(1.0, abs(value))
+    below = ((draws < value) & ~same).mean() + same.mean() / 2
+    bias = special.ndtri(np.clip(below, 0.5 / DRAWS, 1 - 0.5 / DRAWS))
+    pull = np.nanmean(without) - without[np.isfinite(without)]
+    spread = (pull**2).sum() ** 1.5
+    skew = (pull**3).sum() / (6 * spread) if spread else 0.0
+    reach = np.sqrt(n_subjects / (n_subjects - 1)) * special.stdtrit(n_subjects - 1, 0.5 + CONFIDENCE / 2)
+    ends = [_bca_level(bias, skew, sign * reach) for sign in (-1, 1)]
+    return six_digits(np.clip(np.quantile(draws, ends), *bounds))
 
 
-def differs_from_chance(values: Mapping[str, float], chance: float) -> bool | None:
-    """Whether `chance` lies outside the (unclipped) 95 % interval of the mean over subjects: a two-sided one-sample
-    t-test at 5 %. None below two subjects."""
-    found = interval(values, (-np.inf, np.inf))
-    return None if found is None else not found[0] <= chance <= found[1]
+def differs_from_chance(score: Score, n_subjects: int, chance: float, found: Interval | None) -> bool | None:
+    """Whether chance lies outside of the interval that was found and of two bootstrap t intervals, symmetric and
+    equal-tailed, of the jackknife's pseudo-values; None where there is no interval.
 
-
-def best_constant(y: np.ndarray, subjects: np.ndarray) -> float:
-    """Balanced accuracy, averaged over subjects, of the constant answer that suits them best.
-
-    1/K where every subject shows all K classes. In a diagnosis task a subject shows one class, so that always naming
-    the commonest scores its share of the subjects, not 1/K: the chance level of a mean over subjects.
+    An interval alone is wrong more often than it says where subjects are few: tested together, guesses are called
+    different in at most 6 % of draws (docs/statistics.md).
     """
-    who, what = np.unique(subjects, return_inverse=True)[1], np.unique(y, return_inverse=True)[1]
-    shown = np.zeros((who.max() + 1, what.max() + 1))
-    shown[who, what] = 1
-    return float((shown / shown.sum(1, keepdims=True)).mean(0).max())
+    if found is None:
+        return None
+    if found[0] <= chance <= found[1]:
+        return False
+    everyone, without = score(np.ones((1, n_subjects)))[0], score(1 - np.eye(n_subjects))
+    pseudo = n_subjects * everyone - (n_subjects - 1) * without[np.isfinite(without)]
+    n, mean, error = len(pseudo), pseudo.mean(), pseudo.std(ddof=1)
+    if error <= 1e-12 * max(1.0, abs(mean)):
+        return True  # all subjects are equal: the interval is exact
+    draws = np.concatenate([_t(pseudo, mean, weights) for weights in _weights(n)])
+    t = np.sqrt(n) * (mean - chance) / error
+    tails = 2 * min((draws >= t).mean(), (draws <= t).mean())
+    return bool(max(tails, (np.abs(draws) >= abs(t)).mean()) <= VERDICT)
+
+
+def drawn(score: Score, n_subjects: int) -> np.ndarray:
+    """The score of 10,000 draws of as many subjects, with replacement; draws without one are left out."""
+    found = np.concatenate([score(weights) for weights in _weights(n_subjects)])
+    return found[np.isfinite(found)]
+
+
+def _weights(n: int) -> list[np.ndarray]:
+    """How often each of n subjects is drawn, f64 [rows, n] by [rows, n]; the same for every score."""
+    random = np.random.RandomState(SEED)  # its numbers are the same in every release of numpy
+    rows = max(1, CHUNK // n)
+    sizes = [min(rows, DRAWS - first) for first in range(0, DRAWS, rows)]
+    return [random.multinomial(n, np.full(n, 1 / n), size).astype(np.float64) for size in sizes]
+
+
+def _bca_level(bias: float, skew: float, z: float) -> float:
+    """The level of the draws at which an interval ends."""
+    from scipy import special
+
+    room = 1 - skew * (bias + z)
+    return float(special.ndtr(bias + (bias + z) / room)) if room > 0 else float(z > 0)
+
+
+def _exact(value: float, n: int, bounds: Interval) -> Interval:
+    """Where all n subjects are at one bound."""
+    width = (bounds[1] - bounds[0]) * (1 - ((1 - CONFIDENCE) / 2) ** (1 / n))
+    return six_digits([value - width, value] if value == bounds[1] else [value, value + width])
+
+
+def _t(values: np.ndarray, mean: float, weights: np.ndarray) -> np.ndarray:
+    """Student's t of draws of values [n]; infinite where a draw has one value alone."""
+    n = len(values)
+    centred = values - mean
+    shift = weights @ centred / n
+    error = np.sqrt(np.maximum(weights @ centred**2 / n - shift**2, 0) * n / (n - 1))
+    flat = error <= 1e-9 * np.abs(centred).max()
+    return np.where(flat, np.copysign(np.inf, shift), np.sqrt(n) * shift / np.where(flat, 1, error))
+
+
+def six_digits(ends: np.ndarray | list[float]) -> Interval:
+    """Six digits: more than the draws decide, and the same whatever the order of sums."""
+    low, high = (float(f'{end:.6g}') for end in ends)
+    return low, high

@@ -7,6 +7,7 @@ import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
+from jbench.metrics import uncertainty
 from jbench.spec.metrics import METRICS
 
 if TYPE_CHECKING:
@@ -24,8 +25,8 @@ def rows(results: Iterable[Mapping[str, Any]]) -> list[Row]:
       results: dicts as `jbench.results.result_file.read` gives them.
 
     Returns: dicts of plain values, scores as fractions: `task, task_version, dataset, simulated, model, key, metric,
-      better, scores {seed: score or None}, mean, sd` (ddof 1; None for one seed), `interval` (95 % of the mean over
-      test subjects, each subject's scores averaged over the seeds first), `n_subjects, chance, normalised,
+      better, scores {seed: score or None}, mean, sd` (ddof 1; None for one seed), `interval` (95 % over test
+      subjects: the seeds' own ends, averaged), `n_subjects, chance, normalised,
       windows {evaluated, prepared}, seconds` (fit and test, all seeds), `notes` (words, one a list item).
     """
     groups: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
@@ -76,7 +77,7 @@ def show(table: Sequence[Row], console: Console) -> None:
 
 def _subjects(table: Sequence[Row]) -> str:
     """How many test subjects stand behind the intervals."""
-    low, *_, high = sorted([row['n_subjects'] for row in table] * 2)
+    low, *_, high = sorted([row['n_subjects'] or 0 for row in table] * 2)
     return str(low) if low == high else f'{low} to {high}'
 
 
@@ -96,17 +97,12 @@ def format_score(value: float | None, metric: str) -> str:
 
 def _row(results: Sequence[Mapping[str, Any]]) -> Row:
     """The row of one cell, from the results of its seeds."""
-    from jbench.metrics import uncertainty
-
     done = [r for r in results if r['headline']['value'] is not None]
     first = (done or results)[0]
     head, protocol = first['headline'], first['protocol']
     scores = [r['headline']['value'] for r in done]
-    subjects = _over_seeds(r['per_subject'] for r in done)
     levels = [r['normalised'] for r in done if r['normalised'] is not None]
-    floor = head['chance_over_subjects']
-    differs = None if floor is None else uncertainty.differs_from_chance(subjects, floor)
-    interval = uncertainty.interval(subjects, METRICS[head['name']].bounds)
+    ends = [r['headline']['interval'] for r in done if r['headline']['interval'] is not None]
     return {
         **{k: first[k] for k in ('task', 'task_version', 'dataset', 'simulated', 'model', 'key', 'chance')},
         'metric': head['name'],
@@ -114,8 +110,8 @@ def _row(results: Sequence[Mapping[str, Any]]) -> Row:
         'scores': {str(r['seed']): r['headline']['value'] for r in results},
         'mean': statistics.fmean(scores) if scores else None,
         'sd': statistics.stdev(scores) if len(scores) > 1 else None,
-        'interval': None if interval is None else list(interval),
-        'n_subjects': len(subjects),
+        'interval': [statistics.fmean(side) for side in zip(*ends, strict=True)] or None,
+        'n_subjects': head['n_subjects'],
         'normalised': statistics.fmean(levels) if levels else None,
         'windows': {k: first['n_records'][k] for k in ('evaluated', 'prepared')},
         'seconds': sum(r['timings']['fit'] + r['timings']['test'] for r in results),
@@ -129,19 +125,9 @@ def _row(results: Sequence[Mapping[str, Any]]) -> Row:
                 w for r in results for w in r['warnings'] if not w.startswith(SAID) and r['status'] != 'failed'
             ),
             *_failures(results),
-            *_against_chance(subjects, differs, floor, head),
+            *_about_subjects(done),
         ],
     }
-
-
-def _over_seeds(per_subject: Iterable[Mapping[str, float | None]]) -> dict[str, float]:
-    """Each subject's mean over the seeds that give it a score."""
-    values: dict[str, list[float]] = {}
-    for scores in per_subject:
-        for subject, score in scores.items():
-            if score is not None:
-                values.setdefault(subject, []).append(score)
-    return {subject: statistics.fmean(values[subject]) for subject in sorted(values)}
 
 
 def _failures(results: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -159,16 +145,26 @@ def _seeds(seeds: Sequence[int]) -> str:
     return f'seed{"s" if len(seeds) > 1 else ""} {", ".join(map(str, seeds))}'
 
 
-def _against_chance(
-    subjects: Mapping[str, float], differs: bool | None, floor: float | None, head: Mapping[str, Any]
-) -> list[str]:
-    """What the subjects say about chance, where it is not simply 'better'."""
-    if differs is None or floor is None:
-        return ['one test subject: no interval'] if len(subjects) == 1 else []
-    if not differs:
-        return ['not different from chance']
-    mean = statistics.fmean(subjects.values())
-    return [] if (mean > floor) == (head['better'] == 'higher') else ['worse than chance']
+def _about_subjects(done: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What the test subjects say about the interval and chance, where it is not simply 'better'."""
+    heads = [r['headline'] for r in done]
+    if not heads:
+        return []
+    n = heads[0]['n_subjects']
+    if all(head['interval'] is None for head in heads):
+        if done[0]['schema'] < 3:
+            return ['no interval: an older result']
+        few = n is not None and n < uncertainty.LEAST
+        return [f'no interval: {n} test subject{"s" * (n != 1)}' if few else 'no interval for this score']
+    notes = ['rough interval: fewer than ten test subjects'] if n < uncertainty.ROUGH else []
+    verdicts = [head['differs_from_chance'] for head in heads]
+    if None in verdicts:
+        return notes
+    if sum(verdicts) * 2 <= len(verdicts):
+        return [*notes, 'not different from chance']
+    mean = statistics.fmean(head['value'] for head in heads)
+    better = (mean > done[0]['chance']) == (heads[0]['better'] == 'higher')
+    return notes if better else [*notes, 'worse than chance']
 
 
 def _cells(row: Row, seeds: Sequence[int], notes: Sequence[str], sign: str, layout: str) -> dict[str, str]:

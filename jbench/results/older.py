@@ -1,4 +1,4 @@
-"""Results of schema 1, which stay readable: what later schemas added, and the key as it was made then."""
+"""Results of schemas 1 and 2, which stay readable: what later schemas added, and the key as schema 1 made it."""
 
 from __future__ import annotations
 
@@ -11,8 +11,15 @@ WORDS = ('category', 'paradigm', 'title', 'datasets', 'simulated')  # about a ta
 
 
 def raised(result: Mapping[str, Any]) -> dict[str, Any]:
-    """A result of schema 1 with the fields of schema 2; `schema` still says 1, and `config` holds task and dataset."""
+    """A result with the fields of schema 3; `schema` still says what it is of, and `config` of 1 holds task and
+    dataset. Intervals were of the mean over subjects, not of the headline: there is none."""
     new = {k: v for k, v in result.items() if k != 'resumes'}
+    if result.get('kind', 'decoding') == 'decoding':
+        head = {k: v for k, v in result['headline'].items() if k != 'chance_over_subjects'}
+        level = head.get('level', 'window')
+        new['headline'] = without_interval(head | {'level': level, 'n_subjects': len(result['subjects']['test'])})
+    if result['schema'] > 1:
+        return new
     return {
         **new,
         'kind': 'decoding',
@@ -22,6 +29,11 @@ def raised(result: Mapping[str, Any]) -> dict[str, Any]:
         'attachments': {},
         **dict.fromkeys(('signal', 'n_out', 'scaling')),  # nobody knows
     }
+
+
+def without_interval(headline: Mapping[str, Any]) -> dict[str, Any]:
+    """A headline as one of schema 1 or 2 is read."""
+    return {**headline, 'interval': None, 'differs_from_chance': None}
 
 
 def key(result: Mapping[str, Any]) -> str:

@@ -23,7 +23,7 @@ def describe(cell: Cell, data: PreparedSet, seed: int, digest: str, outcome: dic
     """Everything that a result says, apart from its scores."""
     test, fitted_on = data.rows('test'), data.rows('train', 'valid')
     baseline = score.dummy(data.kind, data.y[fitted_on], len(test), n_out=data.n_out, vectors=data.vectors)
-    floor, *_ = score.level_score(data.kind, cell.task.metric, data.predictions(test, baseline), cell.task.level)
+    floor = score.level_score(data.kind, cell.task.metric, data.predictions(test, baseline), cell.task.level)
     protocol = _protocol(cell, data)
     counts = {name: int((data.split == name).sum()) for name in ('train', 'valid', 'test')}
     scale = 1 / 1024 if sys.platform != 'darwin' else 1 / 1024**2

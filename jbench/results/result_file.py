@@ -96,12 +96,12 @@ def read(path: str | Path) -> dict[str, Any]:
     version = result.get('schema') if isinstance(result, dict) else None
     if isinstance(version, int) and version > SCHEMA:
         raise RequestError(f'{path}: expected schema {SCHEMA}, found the newer {version}: update jbench, or {REMEDY}')
-    if problems := list(mismatches(result, schema(1 if version == 1 else SCHEMA))):
+    if problems := list(mismatches(result, schema(version if version in range(1, SCHEMA) else SCHEMA))):
         raise RequestError(f'{path}: {"; ".join(problems)}; {REMEDY}')
     own = _digest(result)
     if own != result['sha256']:
         raise RequestError(f'{path}: changed since written: expected sha256 {result["sha256"]}, found {own}; {REMEDY}')
-    result = older.raised(result) if version == 1 else result
+    result = older.raised(result) if result['schema'] < SCHEMA else result
     expected, npz = result.get('predictions_sha256'), path.with_suffix('.npz')
     if expected is not None:
         actual = files.sha256_file(npz) if npz.is_file() else 'no such file'
@@ -250,8 +250,8 @@ def _score_arrays(result: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -
     """`score` of arrays as stored, asked as the result's config says."""
     task = to_json(result['config'])['task']
     scores = score.score(task['target']['kind'], task['metric'], arrays, result['dummy'], task.get('level', 'window'))
-    if 'level' not in task:  # older results say nothing of it
-        del scores['headline']['level']
+    if result['schema'] < 3:
+        scores['headline'] = older.without_interval(scores['headline'])
     return scores
 
 
@@ -259,7 +259,7 @@ def _no_scores(result: Mapping[str, Any]) -> dict[str, Any]:
     """The fields `SCORES` of a seed that gave no predictions."""
     task = to_json(result['config'])['task']
     name = task['metric']
-    empty = dict.fromkeys(('value', 'interval', 'chance_over_subjects', 'differs_from_chance'))
+    empty = dict.fromkeys(('value', 'n_subjects', 'interval', 'differs_from_chance'))
     headline = {'name': name, 'better': score.METRICS[name].better, 'level': task.get('level', 'window'), **empty}
     return {'headline': headline, 'normalised': None, 'chance': None, 'metrics': {}, 'per_subject': {}}
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from jbench.spec.identity import to_json
 
-SCHEMA = 2  # the version that is written
+SCHEMA = 3  # the version that is written
 _TYPES = {'object': dict, 'array': list, 'string': str, 'boolean': bool, 'null': type(None)}
 
 

@@ -21,6 +21,7 @@ class Metric:
     levels: tuple[str, ...] = ('window',)  # what a headline may be of: outputs are averaged over it
     chance: float | None = None  # where the dummy, a constant, has no score: what an answer without the signal expects
     balanced: bool = False  # every class counts alike
+    shares: bool = False  # a mean of shares of right answers
     monitor: str = ''  # the score that selects the epoch in the published protocol, where it is another one
 
     @property
@@ -33,8 +34,8 @@ CLASSES, ERROR = ('classes', 'state'), (0.0, math.inf)
 METRICS = {
     m.name: m
     for m in (
-        Metric(name='bal_acc', kinds=CLASSES, levels=LEVELS, unit='per cent', balanced=True),
-        Metric(name='acc', kinds=CLASSES, levels=LEVELS, unit='per cent'),
+        Metric(name='bal_acc', kinds=CLASSES, levels=LEVELS, unit='per cent', balanced=True, shares=True),
+        Metric(name='acc', kinds=CLASSES, levels=LEVELS, unit='per cent', shares=True),
         Metric(name='f1_macro', kinds=CLASSES, levels=LEVELS, balanced=True),
         Metric(name='auroc', kinds=CLASSES, levels=LEVELS),
         Metric(name='auprc', kinds=CLASSES, levels=LEVELS),

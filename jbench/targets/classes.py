@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from jbench.events import Table, as_text, column, overlapping, present, unique_sorted
-from jbench.metrics import classification, retrieval
+from jbench.metrics import classification, retrieval, weighted
 from jbench.metrics.regression import Scores
+from jbench.metrics.weighted import Weighted
 from jbench.spec.task import Classes, StateClasses
 from jbench.targets.kind import About, Counts, Each, Encoded, Kind, by_subject, counted, every, lookup, require, times
 
@@ -85,6 +86,11 @@ def per_subject(outputs: np.ndarray, y: np.ndarray, subjects: np.ndarray, about:
     return by_subject(partial(classification.classes, only_true=True), outputs, y, subjects, metric)
 
 
+def by_weights(outputs: np.ndarray, y: np.ndarray, owner: np.ndarray, about: About, metric: str) -> Weighted:
+    """Classes that a draw lacks are left out."""
+    return weighted.classes(outputs, y, owner, metric)
+
+
 def dummy(y_fit: np.ndarray, n: int, n_out: int | None, vectors: np.ndarray | None) -> np.ndarray:
     """The most frequent class, the first of equals."""
     counts = np.bincount(y_fit, minlength=n_out or 0)
@@ -139,6 +145,7 @@ CLASSES = Kind(
     checked,
     evaluate,
     per_subject,
+    by_weights,
     dummy,
     pooled,
     triggers=triggers,

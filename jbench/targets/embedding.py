@@ -10,8 +10,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from jbench.events import Table, as_text, column, overlapping, present
-from jbench.metrics import retrieval
+from jbench.metrics import retrieval, weighted
 from jbench.metrics.regression import Scores
+from jbench.metrics.weighted import Weighted
 from jbench.spec import encoders
 from jbench.spec.errors import RequestError
 from jbench.spec.task import Embedding
@@ -72,6 +73,15 @@ def per_subject(outputs: np.ndarray, y: np.ndarray, subjects: np.ndarray, about:
     return retrieval.per_subject(outputs, about['vectors'][y], about['group'], subjects, metric)
 
 
+def by_weights(outputs: np.ndarray, y: np.ndarray, owner: np.ndarray, about: About, metric: str) -> Weighted | None:
+    """The candidates are those of all subjects, however often one is drawn; None for scores that are no share of
+    hits of subjects."""
+    if metric.startswith(('instance', 'batch')):
+        return None
+    right, whose = retrieval.hits(outputs, about['vectors'][y], about['group'], owner, metric)
+    return weighted.hits(right, whose, int(owner.max()) + 1, metric)
+
+
 def dummy(y_fit: np.ndarray, n: int, n_out: int | None, vectors: np.ndarray | None) -> np.ndarray:
     """The mean."""
     if vectors is None:
@@ -103,6 +113,7 @@ EMBEDDING = Kind(
     checked,
     evaluate,
     per_subject,
+    by_weights,
     dummy,
     sklearn_y=sklearn_y,
     listed=False,

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from jbench.events import Table, as_text, column, present, unique_sorted
-from jbench.metrics import keystrokes
+from jbench.metrics import keystrokes, weighted
 from jbench.metrics.keystrokes import NONE
 from jbench.metrics.regression import Scores
+from jbench.metrics.weighted import Weighted
 from jbench.spec.errors import RequestError
 from jbench.spec.task import Keystrokes
 from jbench.targets.kind import About, Counts, Each, Encoded, Kind, by_subject, lookup
@@ -72,6 +73,11 @@ def per_subject(outputs: np.ndarray, y: np.ndarray, subjects: np.ndarray, about:
     return by_subject(_alone, outputs, y, subjects, metric)
 
 
+def by_weights(outputs: np.ndarray, y: np.ndarray, owner: np.ndarray, about: About, metric: str) -> Weighted:
+    """As of all windows."""
+    return weighted.error_rate(outputs, y, owner)
+
+
 def dummy(y_fit: np.ndarray, n: int, n_out: int | None, vectors: np.ndarray | None) -> np.ndarray:
     """A path of the most frequent key, as often as the median window has keys (none where that has none)."""
     pressed = y_fit[y_fit != NONE]
@@ -102,6 +108,7 @@ KEYSTROKES = Kind(
     checked,
     evaluate,
     per_subject,
+    by_weights,
     dummy,
     frames=True,
     counts=counts,

@@ -12,6 +12,7 @@ import numpy as np
 
 from jbench.events import Table, as_text, present
 from jbench.metrics.regression import Scores
+from jbench.metrics.weighted import Weighted
 from jbench.spec.errors import RequestError, unknown
 
 About = Mapping[str, np.ndarray]  # of windows, beside their targets: subject, group, vectors
@@ -58,6 +59,9 @@ class Kind(NamedTuple):
     evaluate: Callable[[np.ndarray, np.ndarray, About], Scores]  # (outputs, y, about) -> all scores
     # (outputs, y, subjects, about, metric) -> the metric for each subject
     per_subject: Callable[[np.ndarray, np.ndarray, np.ndarray, About, str], Each]
+    # (outputs, y, number of each window's subject, about, metric) -> the metric by how often each subject counts; None:
+    # it is no score of subjects
+    by_weights: Callable[[np.ndarray, np.ndarray, np.ndarray, About, str], Weighted | None]
     # (y to fit on, windows to predict, n_out, vectors) -> outputs of the rule that looks at no signal
     dummy: Callable[[np.ndarray, int, int | None, np.ndarray | None], np.ndarray]
     # (outputs, y, unit int [N]) -> outputs and y of each unit, a recording or a subject; None: they are not averaged

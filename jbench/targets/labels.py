@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from jbench.events import Table, as_text, column, overlapping, present, unique_sorted
-from jbench.metrics import classification
+from jbench.metrics import classification, weighted
 from jbench.metrics.regression import Scores
+from jbench.metrics.weighted import Weighted
 from jbench.spec.task import Labels
 from jbench.targets.kind import About, Counts, Each, Encoded, Kind, by_subject, counted, times
 
@@ -52,8 +53,13 @@ def evaluate(outputs: np.ndarray, y: np.ndarray, about: About) -> Scores:
 
 
 def per_subject(outputs: np.ndarray, y: np.ndarray, subjects: np.ndarray, about: About, metric: str) -> Each:
-    """As of all windows."""
-    return by_subject(classification.labels, outputs, y, subjects, metric)
+    """Labels that a subject never shows are left out of its mean F1: there it has none."""
+    return by_subject(partial(classification.labels, only_true=True), outputs, y, subjects, metric)
+
+
+def by_weights(outputs: np.ndarray, y: np.ndarray, owner: np.ndarray, about: About, metric: str) -> Weighted:
+    """Labels that a draw lacks are left out."""
+    return weighted.labels(outputs, y, owner, metric)
 
 
 def dummy(y_fit: np.ndarray, n: int, n_out: int | None, vectors: np.ndarray | None) -> np.ndarray:
@@ -97,6 +103,7 @@ LABELS = Kind(
     checked,
     evaluate,
     per_subject,
+    by_weights,
     dummy,
     together=True,
     class_weights=class_weights,

@@ -15,8 +15,8 @@ import numpy as np
 
 from jbench import targets
 from jbench.events import SHIFT
+from jbench.metrics import single_answers, uncertainty
 from jbench.metrics.regression import Scores
-from jbench.metrics.uncertainty import best_constant, differs_from_chance, interval
 from jbench.spec.metrics import METRICS
 from jbench.targets.kind import About, headline
 
@@ -76,13 +76,10 @@ def per_subject(
     return targets.of(kind).per_subject(outputs, y, subjects, about, metric)
 
 
-def level_score(
-    kind: str, metric: str, predictions: Mapping[str, np.ndarray], level: str = 'window'
-) -> tuple[float | None, dict[str, float], np.ndarray, np.ndarray]:
-    """The headline of a set of predictions (see `score`), that of each subject, and the targets and subjects behind."""
+def level_score(kind: str, metric: str, predictions: Mapping[str, np.ndarray], level: str = 'window') -> float | None:
+    """The headline of a set of predictions (see `score`)."""
     outputs, y, subjects = pooled(kind, predictions, level)
-    value = headline(evaluate(kind, outputs, y, {**predictions, 'subject': subjects}), metric)
-    return value, per_subject(kind, metric, outputs, y, subjects, predictions), y, subjects
+    return headline(evaluate(kind, outputs, y, {**predictions, 'subject': subjects}), metric)
 
 
 def pooled(kind: str, predictions: Mapping[str, np.ndarray], level: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -116,23 +113,44 @@ def score(
     Raises: ValueError for outputs that are not finite, or that do not fit the targets.
     """
     values = evaluate(kind, predictions['outputs'], predictions['y'], predictions)
-    value, each, y, subjects = level_score(kind, metric, predictions, level)
+    value = level_score(kind, metric, predictions, level)
+    outputs, y, subjects = pooled(kind, predictions, level)
+    each = per_subject(kind, metric, outputs, y, subjects, predictions)
     row = METRICS[metric]
     chance = row.chance if dummy_value is None else float(dummy_value)
-    floor = chance
-    if chance is not None and metric == 'bal_acc':
-        floor = max(chance, best_constant(y, subjects))
+    n_subjects, interval, differs = _uncertainty(kind, metric, chance, (outputs, y, subjects), predictions)
     first = {
         'name': metric,
         'value': value,
         'better': row.better,
         'level': level,
-        'interval': interval(each, row.bounds),
-        'chance_over_subjects': floor,
-        'differs_from_chance': None if floor is None else differs_from_chance(each, floor),
+        'n_subjects': n_subjects,
+        'interval': interval,
+        'differs_from_chance': differs,
     }
     grade = normalised(value, chance, metric)
     return {'headline': first, 'normalised': grade, 'chance': chance, 'metrics': values, 'per_subject': each}
+
+
+def _uncertainty(
+    kind: str, metric: str, chance: float | None, answers: tuple[np.ndarray, np.ndarray, np.ndarray], about: About
+) -> tuple[int, uncertainty.Interval | None, bool | None]:
+    """How many subjects there are, the interval of a headline, and whether it differs from chance."""
+    outputs, y, subjects = answers
+    names, owner = np.unique(subjects, return_inverse=True)
+    n, row = len(names), METRICS[metric]
+    if n < uncertainty.LEAST:
+        return n, None, None
+    if row.shares and len(y) == n:
+        said = np.asarray(outputs).argmax(1)
+        found = single_answers.interval(said, y, balanced=row.balanced)
+        return n, found, chance is not None and single_answers.differs_from_chance(said, y, balanced=row.balanced)
+    outputs, y = _checked(kind, outputs, y)
+    weighted = targets.of(kind).by_weights(outputs, y, owner, about, metric)
+    bootstrapped = None if weighted is None else uncertainty.interval(weighted, n, row.bounds)
+    if weighted is None or bootstrapped is None or chance is None:
+        return n, bootstrapped, None
+    return n, bootstrapped, uncertainty.differs_from_chance(weighted, n, chance, bootstrapped)
 
 
 def _checked(kind: str, outputs: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

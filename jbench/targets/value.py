@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from jbench.events import Table, as_text, column
-from jbench.metrics import regression, retrieval
+from jbench.metrics import regression, retrieval, weighted
 from jbench.metrics.regression import Scores
+from jbench.metrics.weighted import Weighted
 from jbench.spec.errors import RequestError
 from jbench.spec.task import Value
 from jbench.targets.kind import About, Counts, Each, Encoded, Kind, by_subject, require
@@ -66,6 +67,11 @@ def per_subject(outputs: np.ndarray, y: np.ndarray, subjects: np.ndarray, about:
     return by_subject(_alone, outputs, y, subjects, metric)
 
 
+def by_weights(outputs: np.ndarray, y: np.ndarray, owner: np.ndarray, about: About, metric: str) -> Weighted:
+    """Bins that a draw lacks are left out."""
+    return weighted.value(outputs[:, 0], y[:, 0], owner, metric)
+
+
 def dummy(y_fit: np.ndarray, n: int, n_out: int | None, vectors: np.ndarray | None) -> np.ndarray:
     """The mean."""
     return np.tile(y_fit.astype(np.float64).mean(0), (n, 1))
@@ -107,6 +113,7 @@ VALUE = Kind(
     checked,
     evaluate,
     per_subject,
+    by_weights,
     dummy,
     pooled,
     sklearn_y=sklearn_y,

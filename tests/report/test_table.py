@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import io
 import json
-import math
 from typing import Any
 
 import pytest
 from rich.console import Console
 
 from jbench.report import table
+from jbench.results.schema import SCHEMA
 
 
 def make(seed: int, value: float | None, **changes: Any) -> dict[str, Any]:
     """The fields of a result that the table reads."""
-    per_subject = {} if value is None else {'a': value - 0.1, 'b': value, 'c': value + 0.1}
     result = {
         'task': 'motor_imagery',
         'task_version': 1,
@@ -26,17 +25,19 @@ def make(seed: int, value: float | None, **changes: Any) -> dict[str, Any]:
         'status': 'failed' if value is None else 'done',
         'simulated': False,
         'protocol': {'suite': None, 'custom': [], 'partial': [], 'debug': False},
-        'headline': {'name': 'bal_acc', 'value': value, 'better': 'higher', 'interval': None},
+        'schema': SCHEMA,
+        'headline': {'name': 'bal_acc', 'value': value, 'better': 'higher', 'level': 'window', 'n_subjects': 12},
         'chance': 0.25,
         'normalised': None if value is None else (value - 0.25) / 0.75,
-        'per_subject': per_subject,
         'n_records': {'declared': None, 'prepared': 12345, 'train': 1, 'valid': 1, 'test': 1, 'evaluated': 2469},
         'prepared_hash': 'p' * 16,
         'config': {'task': {'recipe': {'published': False}}},
         'warnings': [],
         'timings': {'prepare': 1.0, 'compile': 2.0, 'fit': 30.25, 'test': 1.5, 'total': 40.0},
     }
-    result['headline'] |= {'chance_over_subjects': 0.25, 'differs_from_chance': None}
+    interval = None if value is None else [value - 0.25, value + 0.125]
+    result['headline'] |= {'interval': interval, 'differs_from_chance': None if value is None else True}
+    result['headline'] |= {k: changes.pop(k) for k in ('n_subjects', 'interval', 'differs_from_chance') if k in changes}
     return {**result, **changes}
 
 
@@ -45,15 +46,13 @@ def test_numbers_by_hand() -> None:
     assert row['scores'] == {'33': 0.6, '34': 0.7, '35': 0.8}
     assert row['mean'] == pytest.approx(0.7)
     assert row['sd'] == pytest.approx(0.1)
-    # subjects averaged over seeds: 0.6, 0.7, 0.8; t(0.975, 2) = 4.302653; half = 4.302653 * 0.1 / sqrt(3)
-    half = 4.302652729911275 * 0.1 / math.sqrt(3)
-    assert row['interval'] == pytest.approx([0.7 - half, 0.7 + half])
+    assert row['interval'] == pytest.approx([0.45, 0.825])  # the ends of the seeds, averaged
     assert row['normalised'] == pytest.approx(0.6)
     assert row['chance'] == 0.25
-    assert row['n_subjects'] == 3
+    assert row['n_subjects'] == 12
     assert row['windows'] == {'evaluated': 2469, 'prepared': 12345}
     assert row['seconds'] == pytest.approx(3 * 31.75)
-    assert row['notes'] == []  # 0.7 - 0.248 > 0.25
+    assert row['notes'] == []
 
 
 def test_one_row_a_cell() -> None:
@@ -75,9 +74,15 @@ def _protocol(**changes: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ('results', 'notes'),
     [
-        ([make(33, 0.3), make(34, 0.28)], ['not different from chance']),
-        ([make(33, 0.1, per_subject={'a': 0.10, 'b': 0.11, 'c': 0.12})], ['worse than chance']),
-        ([make(33, 0.9, per_subject={'a': 0.9})], ['one test subject: no interval']),
+        ([make(33, 0.3, differs_from_chance=False), make(34, 0.28)], ['not different from chance']),
+        ([make(33, 0.3, differs_from_chance=False), make(34, 0.28), make(35, 0.28)], []),
+        ([make(33, 0.1)], ['worse than chance']),
+        ([make(33, 0.9, n_subjects=1, interval=None, differs_from_chance=None)], ['no interval: 1 test subject']),
+        ([make(33, 0.9, n_subjects=3, interval=None, differs_from_chance=None)], ['no interval: 3 test subjects']),
+        ([make(33, 0.9, n_subjects=30, interval=None, differs_from_chance=None)], ['no interval for this score']),
+        ([make(33, 0.9, schema=2, interval=None, differs_from_chance=None)], ['no interval: an older result']),
+        ([make(33, 0.9, n_subjects=9)], ['rough interval: fewer than ten test subjects']),
+        ([make(33, 0.9, differs_from_chance=None)], []),
         ([make(33, 0.9, simulated=True)], ['simulated']),
         ([make(33, 0.9, protocol=_protocol(partial=['13 of 30 recordings']))], ['partial: 13 of 30 recordings']),
         ([make(33, 0.9, protocol=_protocol(custom=['split.by=run', 'x=1']))], ['custom: split.by=run, x=1']),
@@ -101,12 +106,10 @@ def test_notes(results: list[dict[str, Any]], notes: list[str]) -> None:
 
 
 def test_lower_is_better() -> None:
-    head = {'name': 'bmae', 'better': 'lower', 'value': 50.0, 'chance_over_subjects': 120.0}
-    (row,) = table.rows([make(33, 0.0, headline=head, chance=120.0, per_subject={'a': 49.0, 'b': 50.0, 'c': 51.0})])
+    head = {**make(33, 50.0)['headline'], 'name': 'bmae', 'better': 'lower'}
+    (row,) = table.rows([make(33, 0.0, headline=head, chance=120.0)])
     assert row['notes'] == []
-    assert row['interval'] == pytest.approx([50 - 2.48414, 50 + 2.48414], abs=1e-4)
-    bad = {'a': 149.0, 'b': 150.0, 'c': 151.0}
-    (row,) = table.rows([make(33, 0.0, headline=head, chance=120.0, per_subject=bad)])
+    (row,) = table.rows([make(33, 0.0, headline=head, chance=20.0)])
     assert row['notes'] == ['worse than chance']
 
 
@@ -140,7 +143,7 @@ def test_no_digit_is_lost(width: int, terminal: bool) -> None:
     text = render(_many(), width, terminal=terminal)
     whole = ['61.2', '72.3', '83.5', '72.3 ± 11.1', '2469', '12345', '25.0', '0.631', '95.2', '31.8', '0.123', '0.250']
     assert [number for number in whole if number not in text] == []
-    assert '[47.5, 97.2]' in text
+    assert '[47.3, 84.8]' in text
     assert '…' not in text
     flat = ' '.join(text.split())
     assert 'recordings of this dataset are on disk, from 5 of its 12 subjects' in flat

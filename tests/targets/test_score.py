@@ -10,7 +10,7 @@ from scipy.special import softmax
 from sklearn import metrics as sk
 
 from jbench.events import SHIFT
-from jbench.metrics import regression, uncertainty
+from jbench.metrics import regression
 from jbench.spec.metrics import METRICS
 from jbench.targets import score as metrics_score
 
@@ -165,7 +165,8 @@ def test_the_headline_of_recordings_averages_probabilities_and_takes_the_commone
     assert found['headline']['level'] == level and found['headline']['value'] == 1.0 > found['metrics']['bal_acc']
     assert found['metrics'] == metrics_score.evaluate('classes', data['outputs'], data['y']), 'of windows still'
     assert found['per_subject'] == dict.fromkeys(np.unique(subjects).tolist(), 1.0)
-    assert found['headline']['interval'] == (1.0, 1.0)
+    low, high = found['headline']['interval']
+    assert 0.5 < low < high == 1.0, 'no few subjects are proof of perfection'
 
 
 def test_values_of_subjects_are_means() -> None:
@@ -295,28 +296,42 @@ def test_a_subject_of_one_class_scores_its_recall_and_has_no_auroc() -> None:
     assert found == pytest.approx({'ill': 1.0})
 
 
-def test_interval_is_students_t() -> None:
-    from scipy import stats
-
-    x = {'a': 0.6, 'b': 0.7, 'c': 0.65, 'd': 0.9}
-    mean, sem = np.mean(list(x.values())), stats.sem(list(x.values()))
-    assert uncertainty.interval(x) == pytest.approx(stats.t.interval(0.95, 3, mean, sem))
-    assert uncertainty.interval({'a': 0.0, 'b': 0.9}) == (0.0, 1.0)
-    assert uncertainty.interval({'a': 0.0, 'b': 0.9}, (-1.0, 1.0))[0] == -1.0
-    assert uncertainty.interval({'a': 0.6}) is None and uncertainty.interval({}) is None
-
-
-@settings(deadline=None, max_examples=60)
-@given(st.integers(0, 10_000), st.integers(2, 20))
-def test_differs_from_chance_is_a_t_test(seed: int, n: int) -> None:
-    from scipy import stats
-
-    x = np.clip(np.random.default_rng(seed).normal(0.55, 0.1, n), 0, 1)
-    p = stats.ttest_1samp(x, 0.5).pvalue
-    assert uncertainty.differs_from_chance({str(i): v for i, v in enumerate(x)}, 0.5) is bool(p < 0.05)
+def test_labels_that_a_subject_never_shows_are_left_out_of_its_score() -> None:
+    """Perfect outputs, each subject showing one of three labels: counted 0, the other two would make it 1/3."""
+    subjects = np.repeat([f's{k}' for k in range(12)], 4)
+    y = np.repeat(np.tile(np.eye(3), (4, 1)), 4, axis=0)
+    found = metrics_score.score('labels', 'f1_score_macro', {'outputs': 8 * y - 4, 'y': y, 'subject': subjects}, 0.1)
+    head = found['headline']
+    assert head['value'] == 1.0 and set(found['per_subject'].values()) == {1.0}
+    assert head['interval'][0] > 0.7 and head['interval'][1] == 1.0 and head['differs_from_chance'] is True
+    nothing = np.where(subjects == 's0', 0, 1)[:, None] * y
+    found = metrics_score.per_subject('labels', 'f1_score_macro', 8 * y - 4, nothing, subjects)
+    assert 's0' not in found and len(found) == 11
 
 
-def test_differs_from_chance_ignores_the_clipping() -> None:
-    assert uncertainty.differs_from_chance({'a': 0.9, 'b': 1.0}, 1.2) is False  # outside [0, 1], inside the t interval
-    assert uncertainty.differs_from_chance({'a': 1.0, 'b': 1.0}, 0.5) is True
-    assert uncertainty.differs_from_chance({'a': 1.0}, 0.5) is None
+@pytest.mark.parametrize('level', ['window', 'recording', 'subject'])
+def test_the_interval_is_one_of_the_headline(level: str) -> None:
+    """Three subjects of 26 have nearly all windows: the mean over subjects is not the score over windows."""
+    rng = np.random.default_rng(0)
+    n_windows = np.array([200] * 3 + [8] * 23)
+    subjects = np.repeat([f's{k:02d}' for k in range(26)], n_windows)
+    y = rng.integers(0, 2, len(subjects))
+    y = np.repeat(np.arange(26) % 2, n_windows) if level != 'window' else y
+    right = rng.random(len(y)) < np.repeat([0.5] * 3 + [0.95] * 23, n_windows)
+    outputs = np.eye(2)[np.where(right, y, 1 - y)]
+    ids = np.arange(len(y)) + (np.unique(subjects, return_inverse=True)[1] << SHIFT)
+    data = {'id': ids, 'outputs': outputs, 'y': y, 'subject': subjects}
+    found = metrics_score.score('classes', 'bal_acc', data, 0.5, level)['headline']
+    low, high = found['interval']
+    assert low < found['value'] < high or found['value'] == high == 1.0
+    assert found['n_subjects'] == 26
+
+
+def test_no_interval_of_what_is_no_score_of_subjects() -> None:
+    rng = np.random.default_rng(0)
+    vectors, y = rng.normal(size=(12, 4)), np.tile(np.arange(12), 8)
+    data = {'outputs': vectors[y] + rng.normal(size=(96, 4)), 'y': y, 'subject': np.repeat(list('abcdefgh'), 12)}
+    data |= {'group': y.astype(str), 'vectors': vectors}
+    for metric, there in (('top5_acc', True), ('instance_top5_acc', False), ('batch_top5_acc', False)):
+        head = metrics_score.score('embedding', metric, data, 0.4)['headline']
+        assert (head['interval'] is not None) == there == (head['differs_from_chance'] is not None), metric
