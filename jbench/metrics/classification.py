@@ -4,6 +4,26 @@ from __future__ import annotations
 
 import numpy as np
 
+NORMALISED = 1e-6  # how far the logarithm of a sum of probabilities may lie from 0: single precision
+
+
+def log_probabilities(outputs: np.ndarray) -> np.ndarray:
+    """Logarithms of the probabilities of classes that logits [N, K] stand for, float64.
+
+    A row of such logarithms already, as a baseline gives it, is left as it is: probabilities that were equal stay so.
+    The order in which terms are added does not count, and nothing near 1 is rounded to it.
+    """
+    z = np.asarray(outputs, np.float64)
+    most = z.max(1, keepdims=True)
+    others = np.exp(np.sort(z - most, 1)[:, :-1]).sum(1, keepdims=True)
+    total = most + np.log1p(others)
+    return np.where(np.abs(total) <= NORMALISED, z, z - most - np.log1p(others))
+
+
+def log_of(p: np.ndarray) -> np.ndarray:
+    """The logarithm of probabilities, finite where they are 0 (-708)."""
+    return np.log(np.maximum(p, np.finfo(float).tiny))
+
 
 def classes(outputs: np.ndarray, y: np.ndarray, *, only_true: bool = False) -> dict[str, float | None]:
     """Macro means over classes. torchmetrics' rules, which differ from scikit-learn's for a class that no window has:
@@ -24,8 +44,7 @@ def classes(outputs: np.ndarray, y: np.ndarray, *, only_true: bool = False) -> d
         'auprc': None,
     }
     if (true > 0).sum() > 1:
-        odds = np.exp(outputs - outputs.max(1, keepdims=True))
-        p = odds / odds.sum(1, keepdims=True)
+        p = log_probabilities(outputs)
         shown = np.flatnonzero(true > 0)
         areas = np.array([_areas(p[:, k], y == k) for k in shown])
         scores['auroc'] = float(areas[:, 0].sum() / (len(shown) if only_true else n_out))

@@ -12,7 +12,7 @@ from jbench.events import Table, as_text, column, overlapping, present, unique_s
 from jbench.metrics import classification
 from jbench.metrics.regression import Scores
 from jbench.spec.task import Labels
-from jbench.targets.kind import About, Counts, Each, Encoded, Kind, by_subject, counted, times
+from jbench.targets.kind import About, Counts, Each, Encoded, Kind, by_subject, counted, require_finite, times
 
 DUMMY_SEED = 33
 
@@ -41,7 +41,8 @@ def fits(outputs: tuple[int, ...], y: tuple[int, ...]) -> bool:
 
 
 def checked(y: np.ndarray, n_out: int) -> np.ndarray:
-    """As float64."""
+    """As float64. Raises: ValueError for a target that is not finite."""
+    require_finite(y)
     return y.astype(np.float64)
 
 
