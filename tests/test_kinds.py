@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 
 import answers
@@ -17,7 +18,7 @@ from jbench.metrics import keystrokes
 from jbench.results import result_file
 from jbench.spec.errors import RequestError
 from jbench.targets import score
-from jbench.train import fit
+from jbench.train import fit, seeds
 
 
 @pytest.fixture(scope='module')
@@ -67,6 +68,42 @@ def test_baselines_answer_embeddings(context, model, least):
     assert_stored(result, path)
     if least is None:
         assert result['headline']['value'] == result['chance'] and result['normalised'] == 0
+
+
+@pytest.mark.parametrize('model', ['dummy', 'cov_ts_ridge'])
+def test_baselines_are_fitted_on_scaled_embeddings_and_as_published_on_raw_ones(context, model):
+    """Scores are against the scaled ones in either case (as in the reference, whose scaler is fitted later)."""
+    means, chances = [], []
+    for published in (False, True):
+        cell = answers.cell('words', model, recipe__published=published)
+        result, path = run(cell, context)
+        assert_stored(result, path)
+        data = prepared_set.open_set(stages.prepare(cell, context)[0], cell.task)
+        found = result_file.load_predictions(path)
+        np.testing.assert_array_equal(found['vectors'], data.vectors)
+        means.append(found['outputs'].mean(0))
+        chances.append(result['chance'])
+        assert model != 'dummy' or result['headline']['value'] == result['chance']
+    raw = embed.stored(data.folder, data.classes)[data.y[data.rows('train', 'valid')]].mean(0)
+    assert np.abs(means[0]).max() < 1 < 15 < means[1].min() and chances[0] != chances[1]
+    np.testing.assert_allclose(means[1], raw, rtol=1e-5 if model == 'dummy' else 0.1)
+
+
+def test_an_estimator_of_ones_own_is_not_fitted_on_raw_embeddings(context, monkeypatch):
+    given = []
+
+    def watched(data):
+        given.append(data)
+        return lambda test: np.zeros((len(test), data.n_out))
+
+    monkeypatch.setattr(seeds, 'factory', lambda model: watched)
+    for family in ('user', 'baselines'):
+        cell = answers.cell('words', 'ridge', recipe__published=True)
+        cell = dataclasses.replace(cell, model=dataclasses.replace(cell.model, family=family))
+        data = prepared_set.open_set(stages.prepare(cell, context)[0], cell.task)
+        list(seeds.fit_estimator(cell, data, [33], context))
+    np.testing.assert_array_equal(given[0].train.about['vectors'], data.vectors)
+    np.testing.assert_array_equal(given[1].train.about['vectors'], data.raw_vectors)
 
 
 def test_the_reference_looks_at_batches_and_we_at_all_of_the_validation_part(context):

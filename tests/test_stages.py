@@ -21,7 +21,6 @@ from jbench.plan import cells, select
 from jbench.progress import Interrupted, Progress, StopSignal
 from jbench.results import record, result_file
 from jbench.spec.cell import Cell
-from jbench.spec.overrides import override
 from jbench.train import fit
 
 BASE = ['--task=p3', '--debug', '--seeds=33']
@@ -97,7 +96,7 @@ def test_a_group_of_which_no_model_fits_is_refused(tmp_path, monkeypatch, capsys
 def test_a_mended_model_never_reuses_an_old_score(few, tmp_path, monkeypatch, capsys):
     """Nor one that starts from other weights; one that wants its own signal gets a prepared set of its own."""
     argv, plain = [*BASE, '--model=dummy', f'--workdir={tmp_path}'], MODELS['dummy']
-    for change in ({}, {'version': 2}, {'weights': 'f' * 64}, {'overrides': (('signal.sfreq', 60.0),)}):
+    for change in ({}, {'version': 7}, {'weights': 'f' * 64}, {'overrides': (('signal.sfreq', 60.0),)}):
         monkeypatch.setattr(select, 'MODELS', {**MODELS, 'dummy': dataclasses.replace(plain, **change)})
         before, sets = len(stored(tmp_path)), len(list(tmp_path.glob('prepared/SimulatedP3/*/manifest.json')))
         assert run.main(argv) == 0 and 'finished before' not in capsys.readouterr().err
@@ -148,9 +147,9 @@ def test_outputs_that_are_no_numbers_are_no_score():
     assert fit.monitor(None, outputs, 'bal_acc') is None
 
 
-def zyma(data, subjects):
+def zyma(data, subjects, version):
     """A set whose folder held two recordings of each subject, and the cell that asks for it."""
-    task = select.tasks()['mental_arithmetic'][-1]
+    task = select.version(select.tasks()['mental_arithmetic'], 'mental_arithmetic', version)
     dataset = select.datasets()[task.datasets[0]]
     manifest = {**data.manifest, 'found': [s for s in subjects for _ in range(2)], 'notes': []}
     return Cell(task=task, dataset=dataset, model=MODELS['dummy']), dataclasses.replace(data, manifest=manifest)
@@ -165,12 +164,11 @@ def zyma(data, subjects):
     ],
 )
 def test_partial_is_what_misses_of_the_subjects_that_count(data, subjects, partial):
-    cell, found = zyma(data, [f'Subject{k:02d}' for k in subjects])
-    as_published = dataclasses.replace(cell, task=override(cell.task, 'recipe.published', True))
+    (as_published, found), (cell, _) = (zyma(data, [f'Subject{k:02d}' for k in subjects], v) for v in (1, 2))
     protocol = record._protocol(as_published, found)
     assert protocol['partial'] == partial
     assert protocol['suite'] == (None if partial else 'eeg-core-1.0')
-    ours = None if partial else 'jbench-core'  # without the choices of the reference
+    ours = None if partial else 'jbench-core'
     assert record._protocol(cell, found) == {**protocol, 'suite': ours}
     more = dataclasses.replace(as_published, dataset=dataclasses.replace(cell.dataset, name=cell.task.datasets[1]))
     full = 'eeg-full-1.0' if len(subjects) == cell.dataset.n_subjects else None  # here nobody is excluded

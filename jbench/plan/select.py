@@ -14,7 +14,6 @@ from jbench.plan.user_files import user_tasks
 from jbench.spec.dataset import Dataset
 from jbench.spec.errors import MissingExtraError, RequestError, unknown
 from jbench.spec.model import ModelSpec
-from jbench.spec.overrides import override
 from jbench.spec.task import Task
 from jbench.tasks.suites import SUITES
 
@@ -147,8 +146,8 @@ def _select_user(path: str, rest: str) -> list[tuple[Task, Dataset | None]]:
 
 
 def _select_suite(suite: str, rest: str) -> list[tuple[Task, Dataset | None]]:
-    """The pinned tasks of a suite, or the one (on a dataset) that `rest` names, with the choices of the suite."""
-    members, full, published = SUITES[suite]
+    """The pinned tasks of a suite, or the one (on a dataset) that `rest` names."""
+    members, full = SUITES[suite]
     pinned = dict(members)
     asked = next((name for name in pinned if f'{rest}/'.lower().startswith(f'{name}/')), None)
     if rest and asked is None:
@@ -159,7 +158,7 @@ def _select_suite(suite: str, rest: str) -> list[tuple[Task, Dataset | None]]:
         for task, dataset in _select(item):
             more = [f'{item}/{d}' for d in task.datasets[1:]] if full and dataset is None else []
             chosen += [(task, dataset), *(choice for m in more for choice in _select(m))]
-    return [(override(task, 'recipe.published', published), dataset) for task, dataset in chosen]
+    return chosen
 
 
 def version(versions: tuple[Task, ...], name: str, number: int | str) -> Task:

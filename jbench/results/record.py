@@ -22,7 +22,8 @@ from jbench.tasks.suites import SUITES
 def describe(cell: Cell, data: PreparedSet, seed: int, digest: str, outcome: dict[str, Any]) -> dict[str, Any]:
     """Everything that a result says, apart from its scores."""
     test, fitted_on = data.rows('test'), data.rows('train', 'valid')
-    baseline = score.dummy(data.kind, data.y[fitted_on], len(test), n_out=data.n_out, vectors=data.vectors)
+    vectors = data.fitted_vectors(cell.task.recipe.published)
+    baseline = score.dummy(data.kind, data.y[fitted_on], len(test), n_out=data.n_out, vectors=vectors)
     floor = score.level_score(data.kind, cell.task.metric, data.predictions(test, baseline), cell.task.level)
     protocol = _protocol(cell, data)
     counts = {name: int((data.split == name).sum()) for name in ('train', 'valid', 'test')}
@@ -75,15 +76,14 @@ def portable(cell: Cell) -> Cell:
 def _protocol(cell: Cell, data: PreparedSet) -> dict[str, Any]:
     """Which published protocol a result follows, and how it departs from it.
 
-    A suite is named where all of its choices were made: its version of the task on a dataset of its own, the whole of
-    it, under its recipe, nothing changed.
+    A suite is named where its version of the task was run on a dataset of its own, the whole of it, nothing changed.
     """
     pinned = (cell.task.full_name, cell.task.version)
-    served, published = cell.task.datasets, cell.task.recipe.published
+    served = cell.task.datasets
     suites = [
         s
-        for s, (names, full, choice) in SUITES.items()
-        if pinned in names and choice == published and cell.dataset.name in (served if full else served[:1])
+        for s, (names, full) in SUITES.items()
+        if pinned in names and cell.dataset.name in (served if full else served[:1])
     ]
     custom = [f'{p}={to_json(v)}' for p, v in cell.overrides]  # the same whether a cell comes from flags or from JSON
     partial = _partial(cell.task, cell.dataset, data)

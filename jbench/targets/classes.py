@@ -100,11 +100,10 @@ def dummy(y_fit: np.ndarray, n: int, n_out: int | None, vectors: np.ndarray | No
 def pooled(outputs: np.ndarray, y: np.ndarray, unit: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Outputs are averaged as probabilities, and given as their logarithms; the class is the commonest one, the first
     of equals."""
-    odds = np.exp(outputs.astype(np.float64) - outputs.max(1, keepdims=True))
-    p = retrieval.means(odds / odds.sum(1, keepdims=True), unit)
+    p = retrieval.means(np.exp(classification.log_probabilities(outputs)), unit)
     votes = np.zeros(p.shape, int)
     np.add.at(votes, (unit, y), 1)
-    return np.log(np.maximum(p, np.finfo(float).tiny)), votes.argmax(1)
+    return classification.log_of(p), votes.argmax(1)
 
 
 def class_weights(y: np.ndarray, n_out: int | None) -> np.ndarray:
@@ -115,10 +114,10 @@ def class_weights(y: np.ndarray, n_out: int | None) -> np.ndarray:
 
 
 def sklearn_outputs(model: Any, features: np.ndarray, n_out: int) -> np.ndarray:
-    """Probabilities, 0 for a class without a window to be fitted on."""
-    out = np.zeros((len(features), n_out))
-    out[:, model.classes_] = model.predict_proba(features)
-    return out
+    """Logarithms of probabilities, which are 0 for a class without a window to be fitted on."""
+    p = np.zeros((len(features), n_out))
+    p[:, model.classes_] = model.predict_proba(features)
+    return classification.log_of(p)
 
 
 def counts(y: np.ndarray, names: Sequence[str], train: np.ndarray) -> Counts:

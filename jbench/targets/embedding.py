@@ -16,7 +16,7 @@ from jbench.metrics.weighted import Weighted
 from jbench.spec import encoders
 from jbench.spec.errors import RequestError
 from jbench.spec.task import Embedding
-from jbench.targets.kind import About, Counts, Each, Encoded, Kind, require
+from jbench.targets.kind import About, Counts, Each, Encoded, Kind, require, require_finite
 
 
 def collect(target: Embedding, events: Table, trigger_row: int, onset: float, duration: float) -> list[str]:
@@ -64,8 +64,10 @@ def checked(y: np.ndarray, n_out: int) -> np.ndarray:
 
 
 def evaluate(outputs: np.ndarray, y: np.ndarray, about: About) -> Scores:
-    """top5_acc and its kin (spec/metrics.py)."""
-    return {**retrieval.evaluate(outputs, about['vectors'][y], about['group'], about['subject'])}
+    """top5_acc and its kin (spec/metrics.py). Raises: ValueError for a target that is not finite."""
+    vectors = about['vectors'][y]
+    require_finite(vectors)
+    return {**retrieval.evaluate(outputs, vectors, about['group'], about['subject'])}
 
 
 def per_subject(outputs: np.ndarray, y: np.ndarray, subjects: np.ndarray, about: About, metric: str) -> Each:

@@ -125,6 +125,12 @@ def lookup(index: Mapping[str, int], label: str, field: str) -> int:
     return index[label]
 
 
+def require_finite(y: np.ndarray) -> None:
+    """Raises: ValueError for targets [N, K] that are not finite, however good the outputs."""
+    if bad := int((~np.isfinite(y)).any(1).sum()):
+        raise ValueError(f'{bad} of {len(y)} targets are not finite')
+
+
 def counted(rows: Iterable[Sequence[str]], known: Sequence[str], field: str) -> np.ndarray:
     """How often each of the known labels stands in each row: int64 [N, K]."""
     index = {label: i for i, label in enumerate(known)}

@@ -13,7 +13,7 @@ from jbench.metrics import classification, weighted
 from jbench.metrics.regression import Scores
 from jbench.metrics.weighted import Weighted
 from jbench.spec.task import Labels
-from jbench.targets.kind import About, Counts, Each, Encoded, Kind, by_subject, counted, times
+from jbench.targets.kind import About, Counts, Each, Encoded, Kind, by_subject, counted, require_finite, times
 
 DUMMY_SEED = 33
 
@@ -42,7 +42,8 @@ def fits(outputs: tuple[int, ...], y: tuple[int, ...]) -> bool:
 
 
 def checked(y: np.ndarray, n_out: int) -> np.ndarray:
-    """As float64."""
+    """As float64. Raises: ValueError for a target that is not finite."""
+    require_finite(y)
     return y.astype(np.float64)
 
 

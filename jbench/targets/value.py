@@ -14,7 +14,7 @@ from jbench.metrics.regression import Scores
 from jbench.metrics.weighted import Weighted
 from jbench.spec.errors import RequestError
 from jbench.spec.task import Value
-from jbench.targets.kind import About, Counts, Each, Encoded, Kind, by_subject, require
+from jbench.targets.kind import About, Counts, Each, Encoded, Kind, by_subject, require, require_finite
 
 
 def collect(target: Value, events: Table, trigger_row: int, onset: float, duration: float) -> float:
@@ -49,7 +49,8 @@ def fits(outputs: tuple[int, ...], y: tuple[int, ...]) -> bool:
 
 
 def checked(y: np.ndarray, n_out: int) -> np.ndarray:
-    """As float64."""
+    """As float64. Raises: ValueError for a target that is not finite."""
+    require_finite(y)
     return y.astype(np.float64)
 
 

@@ -6,15 +6,22 @@ The file name is the registry. To add a task, add a `Task` to the module of its 
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
-from jbench.spec.task import Task
+from jbench.spec.task import Recipe, Task
 
 REVISION = 'facebookresearch/neuroai@af8ce00'  # of NeuralBench, that its protocols were read from
-published = partial(Task, revision=REVISION)  # a task of NeuralBench, version 1
+FITS = 'baselines were fitted on the validation part, too'  # which every version 2 mends
 
 
-def corrected(task: Task, why: str, **fields: Any) -> Task:
-    """The next version of a task, and why there is one (of NeuralBench's: docs/differences.md)."""
-    return replace(task, version=task.version + 1, supersedes=(task.version, why), **fields)
+def published(**fields: Any) -> Task:
+    """A task of NeuralBench, version 1: the published protocol, the fits of its baselines included."""
+    recipe = replace(fields.pop('recipe', Recipe()), published=True)
+    return Task(revision=REVISION, recipe=recipe, **fields)
+
+
+def corrected(task: Task, why: str = '', **fields: Any) -> Task:
+    """The next version of a task, fitted our way, and why there is one (of NeuralBench's: docs/differences.md)."""
+    recipe = replace(fields.pop('recipe', task.recipe), published=False)
+    reasons = '; '.join(filter(None, (why, FITS if task.recipe.published else '')))
+    return replace(task, version=task.version + 1, supersedes=(task.version, reasons), recipe=recipe, **fields)

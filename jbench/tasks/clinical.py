@@ -84,7 +84,7 @@ PATHOLOGY = published(
     recipe=BALANCED,
 )
 
-TASKS = (
+OTHERS = (
     published(
         name='clinical_event',
         category='clinical',
@@ -99,15 +99,6 @@ TASKS = (
         recipe=Recipe(class_weights=True, loss='binary_cross_entropy', label_smoothing=0.0),
         metric='f1_score_macro',
     ),
-    *DIAGNOSES,
-    *(corrected(task, 'one diagnosis a subject: scores are of subjects', level='subject') for task in DIAGNOSES),
-    PATHOLOGY,
-    corrected(
-        PATHOLOGY,
-        'the first minute was read, which was to be left out; scores are of recordings',
-        signal=replace(PATHOLOGY.signal, crop=Crop(longest=1200.0)),
-        level='recording',
-    ),
     published(
         name='seizure',
         category='clinical',
@@ -120,4 +111,18 @@ TASKS = (
         split=ByGroup(stratify='state'),
         recipe=Recipe(sampler='balanced'),
     ),
+)
+
+TASKS = (
+    *DIAGNOSES,
+    *(corrected(task, 'one diagnosis a subject: scores are of subjects', level='subject') for task in DIAGNOSES),
+    PATHOLOGY,
+    corrected(
+        PATHOLOGY,
+        'the first minute was read, which was to be left out; scores are of recordings',
+        signal=replace(PATHOLOGY.signal, crop=Crop(longest=1200.0)),
+        level='recording',
+    ),
+    *OTHERS,
+    *map(corrected, OTHERS),
 )

@@ -37,14 +37,7 @@ AUDIOVISUAL = published(
     split=ByGroup(by='_index', stratify='label'),
 )
 
-TASKS = (
-    AUDIOVISUAL,
-    corrected(
-        AUDIOVISUAL,
-        'windows overlap their neighbours, which were in other parts; channels were scaled by the test part too',
-        signal=replace(SIGNAL, scaler='train'),
-        split=ByBlock(),
-    ),
+OTHERS = (
     published(
         name='ern',
         category='evoked',
@@ -118,4 +111,16 @@ TASKS = (
         signal=SIGNAL,
         recipe=Recipe(class_weights=True),
     ),
+)
+
+TASKS = (
+    AUDIOVISUAL,
+    corrected(
+        AUDIOVISUAL,
+        'windows overlap their neighbours, which were in other parts; channels were scaled by the test part too',
+        signal=replace(SIGNAL, scaler='train'),
+        split=ByBlock(),
+    ),
+    *OTHERS,
+    *map(corrected, OTHERS),
 )

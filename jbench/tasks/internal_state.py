@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from jbench.spec.task import Classes, Exclusion, Recipe, Where, Window
-from jbench.tasks import published
+from jbench.tasks import corrected, published
 
 TILES = Window(trigger='Eeg', duration=5.0, stride=5.0)  # of a recording
 HARD_OR_EASY = Classes(mapping=(('0', 0), ('1', 1), ('2', 1)))  # hard and extremely hard are one class
 
-TASKS = (
+OTHERS = (
     published(
         name='emotion',
         category='internal_state',
@@ -59,3 +59,5 @@ TASKS = (
         ),
     ),
 )
+
+TASKS = (*OTHERS, *map(corrected, OTHERS))

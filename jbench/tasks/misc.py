@@ -26,7 +26,7 @@ REACTION_TIME = published(
     metric='pearsonr',
 )
 
-TASKS = (
+OTHERS = (
     published(
         name='artifact',
         category='misc',
@@ -39,6 +39,9 @@ TASKS = (
         recipe=Recipe(class_weights=True, loss='binary_cross_entropy', label_smoothing=0.0),
         metric='f1_score_macro',
     ),
+)
+
+TASKS = (
     REACTION_TIME,
     corrected(
         REACTION_TIME,
@@ -46,4 +49,6 @@ TASKS = (
         window=replace(REACTION_TIME.window, trigger='Stimulus'),  # the change of contrast, not the key after it
         target=Value(field='reaction_time', scaled=True),
     ),
+    *OTHERS,
+    *map(corrected, OTHERS),
 )

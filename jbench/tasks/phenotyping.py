@@ -47,7 +47,7 @@ SEX = replace(
     simulated='SimulatedSex',
     window=replace(TILES, where=(*REST, Where(field='sex'))),
     target=Classes(field='sex'),
-    recipe=Recipe(class_weights=True, patience=7),
+    recipe=Recipe(class_weights=True, patience=7, published=True),
     metric='bal_acc',
 )
 

@@ -123,8 +123,10 @@ def fit_estimator(
     """Yield (seed, outcome) of an estimator: fitted once, the same for every seed."""
     rows = {'train': data.rows('train'), 'valid': data.rows('valid'), 'both': data.rows('train', 'valid')}
     test_rows = data.rows('test')
+    vectors = data.fitted_vectors(cell.task.recipe.published and cell.model.family == 'baselines')
+    taught = {} if vectors is None else {'vectors': vectors}
     given = Training(
-        **{k: Labelled(prepared_set.View(data, r), data.y[r], data.about(r)) for k, r in rows.items()},
+        **{k: Labelled(prepared_set.View(data, r), data.y[r], data.about(r) | taught) for k, r in rows.items()},
         kind=data.kind,
         n_out=data.n_out,
         signal=data.signal,

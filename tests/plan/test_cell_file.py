@@ -67,6 +67,8 @@ def test_a_field_that_the_file_changes_is_one_of_the_users(tmp_path):
     found = cell_file.read(saved(tmp_path, cell, task__recipe__lr=0.5, task__exclude=[], task__title='Better'))
     assert found.overrides == (('recipe.patience', 3), ('recipe.lr', 0.5)) and found.key != cell.key
     assert found.task.title == cell.task.title, 'words are those of the table'
+    earlier = cell_file.read(saved(tmp_path, asked('p3@1'), task__recipe__published=False))  # before version 1 said it
+    assert earlier.overrides == (('recipe.published', False),)
     split = {'kind': 'predefined', 'field': 'session', 'test': ['1']}
     paths = dict(cell_file.read(saved(tmp_path, cell, task__split=split)).overrides)
     assert paths['split.test'] == ['1'] and 'split.stratify' in paths

@@ -47,26 +47,27 @@ def names(text: str) -> list[str]:
         ('eeg/p3', ['p3@2']),
         ('eeg/p3@1/simulatedp3', ['p3@1/SimulatedP3']),
         ('p3/SimulatedP3', ['p3@2/SimulatedP3']),
-        ('ssvep/Kalunga2016Online', ['ssvep@1/Kalunga2016Online']),
-        ('ssvep/KALUNGA2016', ['ssvep@1/Kalunga2016Online']),
+        ('ssvep/Kalunga2016Online', ['ssvep@2/Kalunga2016Online']),
+        ('ssvep/KALUNGA2016', ['ssvep@2/Kalunga2016Online']),
         ('ssvep@1/kalunga2016', ['ssvep@1/Kalunga2016Online']),
         ('motor_imagery/physionetmi', ['motor_imagery@2/Schalk2004Bci2000']),
-        ('mental_arithmetic/eegmat', ['mental_arithmetic@1/Zyma2019Electroencephalograms']),
-        ('internal_state', ['emotion@1', 'mental_arithmetic@1', 'mental_workload@1']),
+        ('mental_arithmetic/eegmat', ['mental_arithmetic@2/Zyma2019Electroencephalograms']),
+        ('internal_state', ['emotion@2', 'mental_arithmetic@2', 'mental_workload@2']),
         ('meg', ['image@2', 'typing@2']),
         ('emg/typing', ['typing@2']),
         ('bci', NEWEST),
         ('eeg/bci', NEWEST),
         ('all', [f'{v[-1].name}@{v[-1].version}' for v in select.tasks().values()]),
-        ('ssvep,p3', ['ssvep@1', 'p3@2']),
-        (' ssvep , p3 ,', ['ssvep@1', 'p3@2']),
+        ('ssvep,p3', ['ssvep@2', 'p3@2']),
+        (' ssvep , p3 ,', ['ssvep@2', 'p3@2']),
         ('p3,bci,p3', ['p3@2', *[t for t in NEWEST if t != 'p3@2']]),
         ('eeg-core-1.0/p3', ['p3@1']),
         ('eeg-core-1.0/p3/SimulatedP3', ['p3@1/SimulatedP3']),
         ('eeg-core-1.0/mental_arithmetic/eegmat', ['mental_arithmetic@1/Zyma2019Electroencephalograms']),
-        ('p3,eeg-core-1.0/p3,ssvep', ['p3@2', 'p3@1', 'ssvep@1']),
+        ('p3,eeg-core-1.0/p3,ssvep', ['p3@2', 'p3@1', 'ssvep@2']),
         ('eeg-core-1.0', [f'{t}@1' for t in CORE_TASKS]),
         ('jbench-core/p3', ['p3@2']),
+        ('jbench-core', [f'{t}@2' for t in CORE_TASKS]),
         ('meg-1.0', ['image@1', 'typing@1']),
         ('meg-1.0/meg/typing', ['typing@1']),
     ],
@@ -104,19 +105,18 @@ def test_a_wrong_task_says_what_there_is(text, says):
     assert says in str(error.value)
 
 
-def test_a_suite_makes_the_published_choices_and_they_are_no_change_of_the_user(more_tasks):
-    for text in ('old-1.0', 'old-1.0/p3', 'eeg-core-1.0/ssvep/Kalunga2016Online'):
-        assert all(t.recipe.published for t, _ in select.select_tasks(text))
-    ((plain, _),), ((pinned, _),) = select.select_tasks('p3@1'), select.select_tasks('old-1.0/p3')
-    assert not plain.recipe.published and pinned == override(plain, 'recipe.published', True)
+def test_version_1_makes_the_published_choices_however_it_is_asked_for():
+    for text in ('p3@1', 'eeg-core-1.0/p3', 'eeg-full-1.0/p3', 'p3@1/SimulatedP3'):
+        assert select.select_tasks(text)[0][0] == P3 and P3.recipe.published
+    (ours, _), *_ = select.select_tasks('p3,jbench-core/p3')
+    assert ours == select.tasks()['p3'][1] and not ours.recipe.published
     models = select.select_models('dummy')
-    user = parse_overrides(['recipe.published=true'])
-    by_suite, by_hand, undone = (
-        make_cells([Choice(task, SIMULATED, False)], models, changes)[0]
-        for task, changes in ((pinned, ()), (plain, user), (pinned, parse_overrides(['recipe.published=no'])))
+    plain, undone, asked = (
+        make_cells([Choice(task, SIMULATED, False)], models, parse_overrides(changes))[0]
+        for task, changes in ((P3, []), (P3, ['recipe.published=no']), (ours, ['recipe.published=yes']))
     )
-    assert by_suite.overrides == () and by_suite.key == by_hand.key
-    assert by_hand.overrides == (('recipe.published', True),) and undone.overrides == (('recipe.published', False),)
+    assert plain.overrides == () and len({plain.key, undone.key, asked.key}) == 3
+    assert undone.overrides == (('recipe.published', False),) and asked.overrides == (('recipe.published', True),)
 
 
 @pytest.fixture()

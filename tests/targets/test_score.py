@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.special import softmax
+from scipy.special import log_softmax, softmax
 from sklearn import metrics as sk
 
+from jbench import targets
 from jbench.events import SHIFT
-from jbench.metrics import regression
+from jbench.metrics import classification, regression
 from jbench.spec.metrics import METRICS
 from jbench.targets import score as metrics_score
 
@@ -28,7 +29,8 @@ def windows(seed: int, n: int, k: int, *, ties: bool = False) -> tuple[np.ndarra
 def test_classes_equal_scikit_learn(seed: int, n: int, k: int, ties: bool) -> None:
     outputs, y = windows(seed, n, k, ties=ties)
     found = metrics_score.evaluate('classes', outputs, y)
-    said, p = outputs.argmax(1), softmax(outputs, axis=1)
+    # rounded: scipy adds terms in the order of the classes, which parts what is equal in its last digit
+    said, p = outputs.argmax(1), softmax(outputs, axis=1).round(12)
     truth = np.eye(k)[y]
     expected = {
         'bal_acc': sk.balanced_accuracy_score(y, said),
@@ -47,6 +49,58 @@ def test_auroc_of_two_classes_is_the_binary_one() -> None:
     outputs, y = windows(3, 200, 2)
     expected = sk.roc_auc_score(y, outputs[:, 1] - outputs[:, 0])
     assert metrics_score.evaluate('classes', outputs, y)['auroc'] == pytest.approx(expected, abs=1e-12)
+
+
+P = np.array([[0.5, 0.5, 0], [0.5, 0.25, 0.25], [0.45, 0.1, 0.45], [0.4, 0.3, 0.3], [0.1, 0.6, 0.3], [0.2, 0.2, 0.6]])
+
+
+@pytest.mark.parametrize('stored', [np.float64, np.float32])
+def test_probabilities_are_scored_as_they_are_and_equal_ones_stay_equal(stored: type) -> None:
+    """A second softmax of P would give 0.9167; one of its logarithms, in single precision, would part 0.5 from 0.5."""
+    y = np.array([1, 0, 2, 0, 1, 2])
+    found = metrics_score.evaluate('classes', classification.log_of(P).astype(stored), y)
+    assert found['auroc'] == pytest.approx(sk.roc_auc_score(y, P, multi_class='ovr')) == pytest.approx(0.8958, abs=5e-5)
+    assert found['auprc'] == pytest.approx(sk.average_precision_score(np.eye(3)[y], P, average='macro'))
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.integers(0, 10_000), st.integers(20, 80), st.integers(2, 6), st.sampled_from([4, 10, 1000]))
+def test_log_probabilities_of_a_baseline_equal_scikit_learn(seed: int, n: int, k: int, steps: int) -> None:
+    """Coarse probabilities, of which many are equal and some 0, kept in single precision; windows and their means."""
+    rng = np.random.default_rng(seed)
+    y = np.concatenate([np.arange(k), rng.integers(0, k, n - k)])
+    p = rng.multinomial(steps, rng.dirichlet(np.ones(k), n)) / steps
+    outputs = classification.log_of(p).astype(np.float32)
+    found, truth = metrics_score.evaluate('classes', outputs, y), np.eye(k)[y]
+    assert found['auroc'] == pytest.approx(sk.roc_auc_score(truth, p, average='macro'), abs=1e-12)
+    assert found['auprc'] == pytest.approx(sk.average_precision_score(truth, p, average='macro'), abs=1e-12)
+    unit = np.arange(n) % 7
+    pooled, _ = targets.of('classes').pooled(outputs, y, unit)
+    np.testing.assert_allclose(np.exp(pooled), [p[unit == u].mean(0) for u in range(7)], rtol=1e-5, atol=1e-12)
+
+
+def test_logits_become_probabilities_without_a_loss_of_order() -> None:
+    z = np.random.default_rng(0).normal(size=(50, 4)) * 5
+    np.testing.assert_allclose(classification.log_probabilities(z), log_softmax(z, axis=1), atol=1e-12)
+    sure = np.array([[0.0, 40.0], [0.0, 50.0], [0.0, 60.0]])  # each of probability 1, and still in this order
+    assert (np.diff(classification.log_probabilities(sure)[:, 1]) > 0).all()
+    y, outputs = np.array([0, 1, 1]), sure[[1, 0, 2]]
+    assert metrics_score.evaluate('classes', outputs, y)['auroc'] == sk.roc_auc_score(y, outputs[:, 1]) == 0.5
+    turned = np.random.default_rng(1).normal(size=6)
+    rows = np.array([[turned[0], *turned[np.random.default_rng(s).permutation(5) + 1]] for s in range(20)])
+    assert len(np.unique(classification.log_probabilities(rows)[:, 0])) == 1, 'in whatever order the others stand'
+
+
+@pytest.mark.parametrize('bad', [np.nan, np.inf])
+@pytest.mark.parametrize('kind', ['value', 'labels', 'embedding'])
+def test_targets_that_are_not_finite_are_refused(kind: str, bad: float) -> None:
+    outputs = np.zeros((12, {'value': 1}.get(kind, 3)))
+    y, about = np.zeros(outputs.shape), dict(ABOUT)
+    y[4], y[9, 0] = bad, bad
+    if kind == 'embedding':
+        y, about['vectors'] = np.r_[2, 2, np.zeros(10, int)], np.r_[ABOUT['vectors'][:2], [[bad, 0, 0]]]
+    with pytest.raises(ValueError, match=r'^2 of 12 targets are not finite$'):
+        metrics_score.evaluate(kind, outputs, y, about)
 
 
 @settings(deadline=None, max_examples=40)

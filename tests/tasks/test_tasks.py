@@ -39,7 +39,8 @@ from jbench.spec.task import (
     Where,
     Window,
 )
-from jbench.tasks.suites import CORE_TASKS, CORRECTED, SUITES
+from jbench.tasks import FITS
+from jbench.tasks.suites import CORE_TASKS, SUITES
 
 FACTS = json.loads((FIXTURES / 'tasks_v1.json').read_text())
 EVERY = [t for versions in select.tasks().values() for t in versions]
@@ -284,7 +285,7 @@ def published_recipe(facts: dict[str, Any]) -> Recipe:
         warmup=schedule['pct_start'],
         start_div=schedule.get('div_factor', 25.0),
         end_div=schedule.get('final_div_factor', 1e4),
-        published=False,  # which its suite turns on
+        published=True,
     )
 
 
@@ -408,7 +409,7 @@ def changed(first: Task, second: Task) -> set[str]:
 
 WITHIN = {'signal.scaler'}
 RETRIEVAL = WITHIN | {'recipe.loss'}
-CHANGES = {  # what version 2 of each task changes: docs/differences.md says why
+CHANGES = {  # what version 2 of each task changes beside the fits: docs/differences.md says why
     'age': {'signal.crop.start', 'target.scaled', 'level'},
     'audiovisual_stimulus': WITHIN | {'split'},
     'dementia_diagnosis': {'level'},
@@ -440,11 +441,14 @@ CHANGES = {  # what version 2 of each task changes: docs/differences.md says why
 def test_version_2_changes_what_the_documents_say_and_nothing_else():
     text = (ROOT / 'docs' / 'differences.md').read_text().partition('## Version 2')[2]
     newer = {name: v for name, v in select.tasks().items() if len(v) > 1}
-    assert {name: changed(*versions) for name, versions in newer.items()} == CHANGES
+    fits = {'recipe.published'}  # of every task
+    assert {name: changed(*versions) for name, versions in newer.items()} == {
+        n: CHANGES.get(n, set()) | fits for n in FACTS
+    }
     assert {t.version for v in newer.values() for t in v} == {1, 2}
     rows = [line.split('|')[1] for line in text.splitlines() if line.startswith('|')]
     told = {name for row in rows for name in re.findall(r'[a-z0-9_/]+', row)}
-    assert set(newer) <= told
+    assert {*CHANGES, 'all'} <= told
 
 
 def test_version_2_of_p3_reads_every_dataset_from_200_ms_before_the_true_onset():
@@ -472,16 +476,22 @@ def test_version_2_of_tasks_that_split_within_recordings_scales_them_by_the_trai
 
 def test_suites_hold_the_published_tasks_and_the_corrected_ones():
     everything = {(name, 1) for name in FACTS}
-    published = [n for n, s in SUITES.items() if s.published]
-    assert {pair for n in published for pair in SUITES[n].tasks} == everything
+    assert {pair for n, suite in SUITES.items() if n != 'jbench-core' for pair in suite.tasks} == everything
     assert set(SUITES['eeg-core-1.0'].tasks) == {(name, 1) for name in CORE_TASKS}
-    newest = {(name, select.tasks()[name][-1].version) for name in CORE_TASKS}
-    assert set(SUITES['jbench-core'].tasks) == newest and not SUITES['jbench-core'].published
-    assert set(CORRECTED) == {name for name, version in newest if version == 2}
+    assert set(SUITES['jbench-core'].tasks) == {(name, select.tasks()[name][-1].version) for name in CORE_TASKS}
     for name, suite in SUITES.items():
         device = name.partition('-')[0]
         assert all(t.partition('/')[0] == device for t, _ in suite.tasks) or device in ('eeg', 'jbench')
         assert suite.full == (name == 'eeg-full-1.0')
+
+
+@pytest.mark.parametrize('name', sorted(select.tasks()))
+def test_version_1_of_the_published_tasks_alone_repeats_the_published_fits(name):
+    versions = select.tasks()[name]
+    asked = [(t.version, t.recipe.published) for t in versions]
+    assert asked == ([(1, True), (2, False)] if name in FACTS else [(1, False)])
+    assert name in FACTS or versions[0].category == OURS
+    assert all(FITS in t.supersedes[1] for t in versions[1:])
 
 
 def test_the_full_suite_is_every_task_on_every_dataset(monkeypatch):

@@ -45,6 +45,7 @@ class PreparedSet:
     groups: np.ndarray | None = None  # [N] text: what is to be retrieved
     vectors: np.ndarray | None = None  # f32 [stimuli, D], scaled where the task says so
     factor: float = 1.0  # of windows, before the clamp: signal.factor
+    raw_vectors: np.ndarray | None = None  # of a scaled embedding: the vectors before that
 
     def shards(self, clamp: float | None) -> Shards:
         """Its windows as they are read, clamped if a clamp is given."""
@@ -75,6 +76,11 @@ class PreparedSet:
     def unscaled(self, outputs: np.ndarray) -> np.ndarray:
         """Outputs of a network in the unit of the targets."""
         return (outputs * self._scaling[1] + self._scaling[0]).astype(np.float32) if self.scaled else outputs
+
+    def fitted_vectors(self, published: bool) -> np.ndarray | None:
+        """Vectors of stimuli that baselines are fitted on: as published those that were not scaled, although scores
+        are against scaled ones (docs/differences.md)."""
+        return self.raw_vectors if published and self.raw_vectors is not None else self.vectors
 
     def about(self, rows: np.ndarray) -> dict[str, np.ndarray]:
         """What scores need to know of windows beside their targets."""
@@ -197,10 +203,11 @@ def _taught(
         return {'scaled': scaled}
     vectors, groups = embed.stored(folder, encoded.classes), np.full(len(counted), '', object)
     groups[counted] = encoded.groups
+    taught = {'groups': groups.astype(str), 'vectors': vectors}
     if scaled:
         mean, sd = targets.scaling(vectors, np.bincount(train, minlength=len(vectors)))
-        vectors = ((vectors - mean) / sd).astype(np.float32)
-    return {'groups': groups.astype(str), 'vectors': vectors}
+        taught |= {'vectors': ((vectors - mean) / sd).astype(np.float32), 'raw_vectors': vectors}
+    return taught
 
 
 def class_names(dataset: Dataset, data: PreparedSet) -> list[str]:

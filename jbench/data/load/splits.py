@@ -218,7 +218,8 @@ def _held_out(
 
 
 def _strata(group_of: np.ndarray, strata: np.ndarray, first: np.ndarray, what: str) -> np.ndarray:
-    """Rank of each group's stratum in class order, int [groups]. Raises: RequestError for a group with two."""
+    """Rank of each group's stratum, int [groups]: numbers by value, texts by code point even where they are digits, as
+    scikit-learn sorts them. Raises: RequestError for a group with two."""
     labels = np.array([as_text(v) for v in strata])
     own = dict(zip(group_of[first].tolist(), labels[first].tolist(), strict=True))
     used = present(labels) & (group_of >= 0)
@@ -226,8 +227,7 @@ def _strata(group_of: np.ndarray, strata: np.ndarray, first: np.ndarray, what: s
         if own[group] != label:
             pair = listed(sorted((own[group], label)))
             raise RequestError(f'one {what!r} is in two strata ({pair}), but needs one; set split.stratify=none')
-    order = {label: i for i, label in enumerate(unique_sorted(own.values()))}
-    return np.array([order[label] for label in labels[first].tolist()])
+    return np.unique(strata[first], return_inverse=True)[1]
 
 
 def _groups(events: Table, by: str, among: np.ndarray | None = None) -> np.ndarray:

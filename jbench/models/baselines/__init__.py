@@ -15,6 +15,7 @@ def _classical(
 ) -> ModelSpec:
     return ModelSpec(
         name=name,
+        version=2,
         title=title,
         family='baselines',
         kind='estimator',
@@ -144,6 +145,7 @@ MODELS = (
     ),
     ModelSpec(
         name='dummy',
+        version=2,
         title='Most frequent class',
         family='baselines',
         kind='estimator',

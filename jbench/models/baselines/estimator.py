@@ -58,7 +58,7 @@ class Training(NamedTuple):
     n_out: int
     signal: Signal
     metric: str  # the headline
-    published: bool  # repeat the reference's choices
+    published: bool  # repeat the reference's choices; `vectors` of a scaled embedding are those before it was scaled
     classes: tuple[str, ...] = ()  # what 0..n_out-1 are called
 
 
@@ -66,7 +66,7 @@ class Method(NamedTuple):
     """A baseline: how a window is described, what is learnt of the descriptions, which estimators are tried.
 
     `steps` and `candidates` are made for the targets y of the windows they are fitted on. The outputs of an estimator
-    are `predict_proba` of classes, `decision_function` of labels, `predict` of values and embeddings.
+    are the logarithms of `predict_proba` of classes, `decision_function` of labels, `predict` of values and embeddings.
     """
 
     name: str
@@ -91,8 +91,8 @@ def fit(method: Method, data: Training) -> Predict:
     Windows of (almost) no variance and those with values that are not finite are not fitted on; at most 20,000 are. A
     window to be predicted whose features are not finite, as of a flat one, gets the answer of an average window.
 
-    Returns: a function of windows that gives f64 [N, n_out]: probabilities of classes (0 for a class without a window
-    to be fitted on), logits of labels, values.
+    Returns: a function of windows that gives f64 [N, n_out]: logarithms of the probabilities of classes (of 0 for a
+    class without a window to be fitted on), logits of labels, values.
 
     Raises: RequestError for windows that cannot be fitted.
     """

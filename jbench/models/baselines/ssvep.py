@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 from scipy.linalg import eigh
 
+from jbench.metrics.classification import log_of
 from jbench.models.baselines.classical import logistic, scaled
 from jbench.models.baselines.estimator import (
     Method,
@@ -42,8 +43,8 @@ def fbcca(data: Training) -> Predict:
     The names of the classes are the frequencies (Hz). Where every class has one, nothing is learnt: the answer is the
     class of the greatest score. Else (rest) a logistic regression of all scores is fitted.
 
-    Returns: a function of windows that gives shares f64 [N, n_out] that sum to 1, 0 for a class without a window to
-    be fitted on.
+    Returns: a function of windows that gives logarithms f64 [N, n_out] of shares, which sum to 1 and are 0 for a
+    class without a window to be fitted on.
 
     Raises: RequestError where fewer than two names are frequencies below half the sampling rate.
     """
@@ -77,7 +78,7 @@ def trca(data: Training) -> Predict:
     compared with the mean window of every class under the filters of all. A class with a single window is never
     answered.
 
-    Returns: a function of windows that gives shares f64 [N, n_out] that sum to 1.
+    Returns: a function of windows that gives logarithms f64 [N, n_out] of shares, which sum to 1.
 
     Raises: RequestError where fewer than two classes have two windows, or the rate is too low.
     """
@@ -166,7 +167,7 @@ def _unit(x: np.ndarray) -> np.ndarray:
 
 
 def _shares(scores: Callable[[np.ndarray], np.ndarray], classes: list[int], data: Training) -> Predict:
-    """Softmax of the scores [N, len(classes)], among the classes that have a window to be fitted on."""
+    """Logarithms of the softmax of scores [N, len(classes)], among the classes that have a window to be fitted on."""
     seen = np.isin(classes, fitted_on(data)[0].y)
 
     def predict(test: Windows) -> np.ndarray:
@@ -174,6 +175,6 @@ def _shares(scores: Callable[[np.ndarray], np.ndarray], classes: list[int], data
         found = np.concatenate([scores(finite(x)) for x in blocks(test)])
         odds = np.exp(found - found.max(1, keepdims=True)) * seen
         out[:, classes] = odds / odds.sum(1, keepdims=True)
-        return out
+        return log_of(out)
 
     return predict

@@ -168,9 +168,10 @@ def test_rows_without_stratum_follow_their_subject() -> None:
     assert found[8] == found[9] == '' and (np.delete(found, [8, 9]) != '').all()
 
 
-def test_integer_strata_sort_by_value_in_text_too() -> None:
-    codes = [(2, 10, 9)[i % 3] for i in range(37)]
-    events = table(['s'] * 37, code=[str(c) for c in codes])
+@pytest.mark.parametrize('kind', [int, float, str])
+def test_strata_sort_as_numpy_sorts_them_numbers_by_value_and_digits_as_text(kind: type) -> None:
+    codes = [kind((2, 10, 9)[i % 3]) for i in range(37)]
+    events = table(['s'] * 37, code=codes)
     found = splits.assign(events, ByGroup(by='_index', stratify='code'))
     expected = sklearn_split(list(range(37)), ByGroup(), dict(enumerate(codes)))
     assert {name: set(positions(found, name)) for name in splits.SPLITS} == expected
