@@ -26,7 +26,7 @@ import sys
 from pathlib import Path
 
 if importlib.util.find_spec('jbench') is None:  # '..': a checkout; or the address of the repository, after `git+`
-    subprocess.run([sys.executable, '-m', 'pip', 'install', '--quiet', '..[classical]', 'matplotlib'], check=True)
+    subprocess.run([sys.executable, '-m', 'pip', 'install', '--quiet', '..', 'matplotlib'], check=True)
 
 # %% [markdown]
 # ## Write it

@@ -18,7 +18,7 @@ from jbench.plan.cells import Choice, apply, check, make_cells, options, parse_o
 from jbench.spec import cell as cell_module
 from jbench.spec.cell import Cell
 from jbench.spec.dataset import Dataset
-from jbench.spec.errors import RequestError
+from jbench.spec.errors import MissingExtraError, RequestError
 from jbench.spec.identity import canonical, from_json, to_json
 from jbench.spec.overrides import override, paths
 from jbench.spec.task import Classes, Crop, Exclusion, Recipe, Task, Trim, Value, Where, Window
@@ -620,3 +620,11 @@ def test_a_model_has_its_say_between_dataset_and_user():
     assert len({c.source for c in made}) == len({c.key for c in made}) == 2 and not made[0].overrides
     with pytest.raises(RequestError, match=r"unknown field in the overrides of model 'eegnet' 'signal.sfrequ'"):
         apply(P3, SIMULATED, (), dataclasses.replace(mine, overrides=(('signal.sfrequ', 1.0),)))
+
+
+def test_a_model_whose_package_is_missing_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    far = dataclasses.replace(MODELS['eegnet'], name='far', needs=('no_such_package', 'numpy'), extra='bids')
+    monkeypatch.setattr(select, 'MODELS', {**MODELS, 'far': far})
+    with pytest.raises(MissingExtraError, match=r'far needs no_such_package and numpy, .*\.\[bids\]'):
+        select.select_models('far')
+    assert select.select_models('eegnet')

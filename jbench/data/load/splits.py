@@ -15,7 +15,7 @@ from dataclasses import replace
 import numpy as np
 
 from jbench.events import Table, as_text, column, present, unique_sorted
-from jbench.spec.errors import MissingExtraError, RequestError
+from jbench.spec.errors import RequestError
 from jbench.spec.task import ByBlock, ByGroup, BySimilarity, Predefined
 
 SPLITS = ('train', 'valid', 'test')
@@ -96,14 +96,12 @@ def similar_texts(texts: Sequence[str], threshold: float) -> np.ndarray:
 
     TF-IDF of at most 5000 terms without English stop words, each vector layer-normalised (as NeuralBench does).
 
-    Raises: MissingExtraError without scikit-learn; RequestError if the texts hold no word but stop words.
+    Raises: RequestError if the texts hold no word but stop words.
     """
-    try:
-        from sklearn.cluster import AgglomerativeClustering
-        from sklearn.feature_extraction.text import TfidfVectorizer
-        from sklearn.metrics.pairwise import cosine_similarity
-    except ImportError:
-        raise MissingExtraError('scikit-learn', 'classical', 'a split by similarity of texts') from None
+    from sklearn.cluster import AgglomerativeClustering
+    from sklearn.feature_extraction.text import TfidfVectorizer
+    from sklearn.metrics.pairwise import cosine_similarity
+
     try:
         x = TfidfVectorizer(max_features=MAX_TERMS, stop_words='english').fit_transform(texts).toarray()
     except ValueError as error:

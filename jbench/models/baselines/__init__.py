@@ -23,8 +23,6 @@ def _classical(
         targets=targets,
         paradigms=paradigms,
         citation=citation,
-        needs=('sklearn', 'pyriemann'),
-        extra='classical',
     )
 
 

@@ -19,7 +19,7 @@ from places import FIXTURES, HELPERS
 
 from jbench.data.load import split_windows, splits
 from jbench.plan import cells, select
-from jbench.spec.errors import MissingExtraError, RequestError
+from jbench.spec.errors import RequestError
 from jbench.spec.task import ByGroup, BySimilarity, Predefined, SplitSpec
 
 FIXTURE = FIXTURES / 'splits.json'
@@ -309,12 +309,6 @@ def test_similarity_split_equals_a_direct_computation(seed: int) -> None:
     found = splits.assign(table(['s'] * 81, text=[*texts, *texts, '']), BySimilarity())  # texts repeat, one is missing
     assert found[-1] == ''
     assert all(ids[row % 40] in expected[part] for row, part in enumerate(found[:-1]))
-
-
-def test_similarity_split_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, 'sklearn.cluster', None)
-    with pytest.raises(MissingExtraError, match=r'\.\[classical\]'):
-        splits.assign(table(['s'] * 40, text=sentences(0)), BySimilarity())
 
 
 # --- messages -------------------------------------------------------------------------------------------------------

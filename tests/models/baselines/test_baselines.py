@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -637,34 +635,6 @@ def test_other_errors_are_not_hidden_by_the_fallback() -> None:
     with pytest.raises(ValueError, match='n_splits'):
         estimator._learn(steps(tried, 'n_splits=5 cannot be greater'), *trials())
     assert tried == ['riemann']
-
-
-@pytest.mark.parametrize('package', ['pyriemann', 'sklearn'])
-def test_a_missing_extra_is_one_line(package: str) -> None:
-    code = f"""
-import importlib.util, sys
-class Blocker:
-    def find_spec(self, name, path=None, target=None):
-        if name.split('.')[0] == {package!r}:
-            raise ModuleNotFoundError('No module named ' + repr(name), name=name)
-sys.meta_path.insert(0, Blocker())
-import numpy as np
-from jbench.plan import select
-from jbench.models.baselines import estimator
-select.find_spec = lambda name: None if name == {package!r} else importlib.util.find_spec(name)
-from jbench.spec.errors import MissingExtraError
-part = estimator.Labelled(np.zeros((3, 1, 1)), np.array([1, 1, 0]))
-data = estimator.Training(part, part, part, 'classes', 2, None, 'bal_acc', False)
-assert estimator.dummy(data)(np.zeros((2, 1, 1))).argmax(1).tolist() == [1, 1]
-assert select.select_models('dummy')
-try:
-    select.select_models('cov_ts_lr')
-except MissingExtraError as error:
-    print(error)
-"""
-    out = subprocess.run([sys.executable, '-c', code], capture_output=True, text=True, check=True).stdout
-    assert out.startswith('model cov_ts_lr needs sklearn and pyriemann, which is not installed: ')
-    assert out.endswith("pip install -e '.[classical]' (in jbench's folder)\n") and out.count('\n') == 1
 
 
 def test_dummy_answers_by_the_labels_alone() -> None:
