@@ -88,8 +88,8 @@ def _check_samples(raw: mne.io.BaseRaw, names: list[str], dataset: Dataset, wher
         for k, row in zip(rows, x, strict=True):
             still = row[1:] == row[:-1]
             nowhere &= still
-            if (found := constant.stretches(still, sfreq)) and not still.all():
-                alone[names[k]] = found
+            if (own := constant.stretches(still, sfreq)) and not still.all():
+                alone[names[k]] = own
         broken = ~np.isfinite(x)
         if broken.any() and not n_broken:
             row, column = np.argwhere(broken)[0]
@@ -99,7 +99,7 @@ def _check_samples(raw: mne.io.BaseRaw, names: list[str], dataset: Dataset, wher
         x[broken] = 0.0
         low, high = np.percentile(x, [16, 84], axis=1, overwrite_input=True)
         spread[rows] = (high - low) / 2  # a robust standard deviation
-    found = []
+    found: list[Finding] = []
     if n_broken:
         what = f'{n_broken} that are NaN or infinite, the first in {first}'
         found.append(Finding(where, 'samples must be finite', what, 'none', 'repair or remove the file'))
