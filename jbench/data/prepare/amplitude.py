@@ -36,14 +36,15 @@ def compare(dataset: Dataset, amplitudes: Mapping[RecordingRef, float]) -> tuple
     """
     refused, odd = [], {}
     values = sorted(amplitudes.values())
+    usual = median(values) if values else 0.0
     for ref, amplitude in amplitudes.items():
         others = _median_without(values, bisect_left(values, amplitude))
-        times = max(amplitude, others) / max(min(amplitude, others), TINY)
-        if not within(amplitude, dataset) and (times > FAR or not within(others, dataset)):
+        good = within(amplitude, dataset)
+        if not good and (_times(amplitude, others) > FAR or not within(others, dataset)):
             refused.append(wrong(amplitude, dataset, ref.where))
-        elif times > ODD and len(values) > 1:
+        elif not good or (len(values) > 2 and _times(amplitude, usual) > ODD):
             odd[ref.name] = amplitude
-    return refused, _told(odd, values, UNIT.get(dataset.device, ('', 'V'))[1])
+    return refused, _told(odd, usual, len(values), UNIT.get(dataset.device, ('', 'V'))[1])
 
 
 def _median_without(values: list[float], k: int) -> float:
@@ -53,13 +54,18 @@ def _median_without(values: list[float], k: int) -> float:
     return (one + other) / 2
 
 
-def _told(odd: Mapping[str, float], values: list[float], symbol: str) -> list[str]:
+def _times(one: float, other: float) -> float:
+    """How many times the smaller of two the larger one is."""
+    return max(one, other) / max(min(one, other), TINY)
+
+
+def _told(odd: Mapping[str, float], usual: float, n: int, symbol: str) -> list[str]:
     """The note on odd recordings: one line, the oddest first."""
     if not odd:
         return []
-    usual = max(median(values), TINY)
-    order = sorted(odd, key=lambda name: -max(odd[name] / usual, usual / max(odd[name], TINY)))
+    order = sorted(odd, key=lambda name: -_times(odd[name], usual))
     named = ', '.join(f'{name} ({odd[name]:.1e} {symbol})' for name in order[:SHOWN])
     more = f' and {len(odd) - SHOWN} more' if len(odd) > SHOWN else ''
-    rest = f'more than {ODD:g} times, or less than a fifth of, the median of all ({usual:.1e} {symbol})'
-    return [f'amplitude: {len(odd)} of {len(values)} recordings have {rest}: {named}{more}']
+    return [
+        f'amplitude: {len(odd)} of {n} recordings are far from the median of all ({usual:.1e} {symbol}): {named}{more}'
+    ]
