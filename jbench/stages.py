@@ -86,6 +86,10 @@ def run(
             refused.append(c)
     ready = [(c, at) for c in cells if (at := prepared.get(c.source)) is not None]
     facts = [attempt(c, partial(_facts, c, at[0], context)) for c, at in ready] if 'check' in wanted else []
+    for (c, _), seen in zip(ready, facts, strict=False):
+        if seen and seen['refused']:
+            context.progress.say(f'jbench: {seen["refused"]}')
+            refused.append(c)
     if 'train' in wanted:
         for c, at in ready:
             found += attempt(c, partial(train, c, at, seeds, compiler, context)) or []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 from pathlib import Path
 
+from jbench.data import absent_content
 from jbench.data.recording import RecordingRef, forbidden
 from jbench.data.source import source_of
 from jbench.spec.dataset import Dataset
@@ -16,19 +17,24 @@ def find_recordings(dataset: Dataset, data_dir: Path | None) -> list[RecordingRe
 
     A simulated dataset needs no folder: all its recordings are there.
 
-    Raises: RequestError for a damaged table, or a file where none belongs, that keeps a source from telling.
+    Raises: RequestError for a damaged table, or a file where none belongs, that keeps a source from telling;
+    in one line, for files whose content was not fetched (DataLad, git-annex, git-LFS).
     """
     root = (data_dir / dataset.name) if data_dir else Path('absent')
     source = source_of(dataset)
     try:
         if not dataset.simulated and not root.is_dir():
             return []
-        return source.recordings(dataset, root)
-    except RequestError:
-        raise
+        refs = source.recordings(dataset, root)
     except PermissionError as error:
         raise forbidden(error) from error
-    except (OSError, ValueError, LookupError, csv.Error) as error:
+    except (RequestError, OSError, ValueError, LookupError, csv.Error) as error:
+        absent_content.refuse(root, absent_content.below(root))  # a table without content is no damaged one
+        if isinstance(error, RequestError):
+            raise
         reason = f'{type(error).__name__}: {error}'
         remedy = 'a table there may be damaged, or a file be none of the set: fetch the one again, remove the other'
         raise RequestError(f'{root}: the recordings of {dataset.name} cannot be listed ({reason}); {remedy}') from error
+    if not dataset.simulated:
+        absent_content.refuse(root, (p for r in refs for p in r.files) if refs else absent_content.below(root))
+    return refs

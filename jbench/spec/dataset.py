@@ -40,6 +40,7 @@ class Dataset:
     event_types: tuple[str, ...] = ('Stimulus',)  # types of which each recording holds at least one event
     n_events: int | None = None  # least number of events of those types in each recording
     amplitude: tuple[float, float] = (0.5e-6, 500e-6)  # V: allowed median over channels of the robust sd
+    constant: float | None = 1.0  # s in which no channel changes: from here on refused; None: told, however long
     licence: str
     citation: str
     host: str

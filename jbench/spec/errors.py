@@ -10,6 +10,10 @@ class RequestError(ValueError):
     """The request or its data are wrong: shown to the user as one message, exit status 2."""
 
 
+class SplitError(RequestError):
+    """What is there cannot be divided as the task asks."""
+
+
 class MissingExtraError(RequestError):
     """An optional package is not installed: one line with the pip command."""
 

@@ -1,7 +1,8 @@
 """A source of tiny recordings for tests: noise of whole numbers, the same bits anywhere.
 
 The run of a reference says what is odd: 'permuted' (channels in another order), 'twice' (a name that occurs twice),
-'loud' (fifty times as large in the second that follows an event of code 2), 'weak' (of the size of MEG, in T).
+'loud' (fifty times as large in the second that follows an event of code 2), 'weak' (of the size of MEG, in T),
+'half' (zeros in its second half), 'times7' (seven times as large).
 """
 
 from __future__ import annotations
@@ -51,6 +52,10 @@ def read(ref: RecordingRef) -> Recording:
         x[:, round(start * SFREQ) : round((start + 1) * SFREQ)] *= 50
     if ref.run == 'weak':
         x *= 1e-8
+    if ref.run == 'half':
+        x[:, x.shape[1] // 2 :] = 0
+    if ref.run.startswith('times'):
+        x *= float(ref.run.removeprefix('times'))
     info = mne.create_info([f'{n}-{k}' if names.count(n) > 1 else n for k, n in enumerate(names)], SFREQ, 'eeg')
     return Recording(
         mne.io.RawArray(x, info, verbose='ERROR'),

@@ -136,3 +136,21 @@ def test_without_matplotlib_nothing_is_done_and_the_way_to_it_is_said(few, tmp_p
 def test_check_goes_without_training(tmp_path, capsys):
     assert run.main(['--task=p3', '--stage=check,train', f'--workdir={tmp_path}']) == 2
     assert 'check shows the data alone' in capsys.readouterr().err
+
+
+def test_one_subject_is_shown_before_its_split_is_judged(few, tmp_path, monkeypatch, capsys):
+    """The facts are there, the split is refused, and the change that the message names is one that works."""
+    known = select.datasets()
+    alone = dataclasses.replace(few.dataset, n_subjects=1, n_recordings=1)
+    monkeypatch.setattr(select, 'datasets', lambda: {**known, alone.name: alone})
+    ask = [*ASK, f'--workdir={tmp_path}']
+    assert run.main(ask) == 2
+    out, err = capsys.readouterr()
+    assert 'subjects    1 present' in out and re.search(r'class Target +[1-9]', out) and 'in no part' in out
+    assert "a split by 'subject' needs at least 3 groups" in out.partition('findings:')[2]
+    page = Path(re.search(r'page: (.*)\n', out)[1])
+    assert re.findall('src="(.*?)"', page.read_text()) == ['amplitude.png', 'spectrum.png']
+    assert "a split by 'subject' needs at least 3 groups" in err
+    changes = re.findall(r'(--set) (split\.\S+)', err)
+    assert changes and run.main([*ask, *(word for change in changes for word in change)]) == 0
+    assert re.search(r'windows +\d+ +\d+ +\d+\n', capsys.readouterr().out)

@@ -13,7 +13,7 @@ import numpy as np
 
 from jbench import files, targets
 from jbench.data.load.shards import Scale, Shards, scale_by_training_part
-from jbench.data.load.split_windows import divide
+from jbench.data.load.split_windows import divide, undivided
 from jbench.data.load.splits import listed
 from jbench.data.prepare import build_set
 from jbench.data.stimuli import embed
@@ -137,23 +137,31 @@ def digest(folder: Path) -> str:
     return found[:16] if len(found) == 64 else spec_hash(found)
 
 
-def open_set(folder: Path, task: Task, *, verified: bool = True) -> PreparedSet:
-    """Read manifest and index, encode the targets and assign the splits of a task; `verified`: every file is compared
-    with its digest before, once. Raises RequestError if damaged."""
+def open_set(folder: Path, task: Task, *, verified: bool = True, divided: bool = True) -> PreparedSet:
+    """Read manifest and index, encode the targets and assign the splits of a task.
+
+    Args:
+        folder: of the prepared set.
+        task: as applied to its dataset.
+        verified: every file is compared with its digest before, once.
+        divided: else all windows are in no part, whether the task can be learnt from them or not.
+    Raises: RequestError if damaged, or where the task cannot be learnt from what is there.
+    """
     if verified:
         _verify_once(folder, files.sha256_file(folder / 'manifest.json') if (folder / 'manifest.json').exists() else '')
     manifest = files.read_json(folder / 'manifest.json')
     index = files.read_npz(folder / 'index.npz')
     events = {k[len('event.') :]: v for k, v in index.items() if k.startswith('event.')}
     windows = {k[len('window.') :]: v for k, v in index.items() if k.startswith('window.')}
-    split, counted, notes = divide(events, windows, task, manifest['dataset'])
+    split, counted, notes = divide(events, windows, task, manifest['dataset']) if divided else undivided(windows)
     encoded = targets.encode(task.target, [json.loads(t) for t in windows['target'][counted]])
-    _require_classes(task, manifest['dataset'], encoded.classes, events['type'])
+    if divided:
+        _require_classes(task, manifest['dataset'], encoded.classes, events['type'])
     y = np.zeros((len(split), *encoded.y.shape[1:]), encoded.y.dtype)
     y[counted] = encoded.y
     warnings = [*manifest['notes'], *notes]
     kind = targets.of(task.target.kind)
-    if kind.single:
+    if kind.single and divided:
         for name in ('train', 'valid', 'test'):
             absent = sorted(set(range(len(encoded.classes))) - set(y[split == name].tolist()))
             if absent:
@@ -176,8 +184,10 @@ def open_set(folder: Path, task: Task, *, verified: bool = True) -> PreparedSet:
         events['subject'][windows['event']],
         split,
         tuple(warnings),
-        scale_by_training_part(folder, manifest, split, signal.n_times) if task.signal.scaler == 'train' else None,
-        **_taught(folder, task, encoded, y[split == 'train'], counted),
+        scale_by_training_part(folder, manifest, split, signal.n_times)
+        if task.signal.scaler == 'train' and divided
+        else None,
+        **(_taught(folder, task, encoded, y[split == 'train'], counted) if divided else {}),
         factor=task.signal.factor,
     )
 

@@ -7,11 +7,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jbench.data.load.splits import assign, check_shares, listed
+from jbench.data.load.other_splits import suggestion
+from jbench.data.load.splits import SPLITS, assign, check_shares, listed
 from jbench.data.recording import EVENT_TYPE
 from jbench.data.windows import fitting
 from jbench.events import Table
-from jbench.spec.errors import RequestError
+from jbench.spec.errors import RequestError, SplitError
 from jbench.spec.task import ByBlock, ByGroup, Predefined, SplitSpec, Task, Where
 
 TOUCH = 1e-6  # s: windows that share less than this do not overlap
@@ -33,32 +34,47 @@ def divide(events: Table, windows: Table, task: Task, dataset: str) -> Division:
         windows: columns 'event' (row of the trigger) and 'onset' (s, in its recording), [m] rows.
         task: as applied to the dataset.
         dataset: its name.
-    Raises: RequestError for a split that is not possible, or that leaves a part without a window.
+    Raises: RequestError for a split that makes no sense; SplitError for one that what is there does not allow, or that
+    leaves a part without a window.
     """
     rows, mine = np.asarray(windows['event']), [e for e in task.exclude if e.dataset == dataset]
     windows = {**windows, 'duration': np.full(len(rows), task.window.duration)}
     before, after = (
         np.isin(events['subject'], [e.subject for e in mine if e.after_split is drawn]) for drawn in (False, True)
     )
-    part = of_windows(events, windows, ~before, task.split)
+    out, dropped = before | after, []
+    for where in task.drop:
+        gone = fitting(events, where) & ~out
+        dropped.append(
+            f'dropped once the split was drawn: {gone[rows].sum()} of {len(rows)} windows, those of {_words(where)}'
+        )
+        out |= gone
+
+    def drawn(split: SplitSpec) -> np.ndarray:
+        part = of_windows(events, windows, ~before, split)
+        if lacking := [name for name in SPLITS if not (part[~out[rows]] == name).any()]:
+            raise SplitError(f'the {lacking[0]} part holds no window; its groups have no event that makes one')
+        return part
+
+    try:
+        part = drawn(task.split)
+    except SplitError as error:
+        other = suggestion(events, windows, ~out, task.split, drawn)
+        raise SplitError(f'{dataset}: {error}; {other}') from None
     nowhere = int(((part == '') & ~before[rows]).sum())
     notes = [f'{nowhere} of {len(rows)} windows are in no part of the split'] if nowhere else []
     for e in mine:
         here = '' if e.subject in events['subject'] else ', who is not among the recordings'
         notes.append(f'excluded: subject {e.subject}{here}: {e.reason}')
-    out = before | after
-    for where in task.drop:
-        gone = fitting(events, where) & ~out
-        notes.append(
-            f'dropped once the split was drawn: {gone[rows].sum()} of {len(rows)} windows, those of {_words(where)}'
-        )
-        out |= gone
     part[out[rows]] = ''
-    for name in ('train', 'valid', 'test'):
-        if not (part == name).any():
-            raise RequestError(f'{dataset}: the {name} part holds no window; its groups have no event that makes one')
-    notes = [*_overhang(events, windows), *check(events, windows, part, task.split), *notes]
+    notes = [*_overhang(events, windows), *check(events, windows, part, task.split), *notes, *dropped]
     return Division(part, ~out[rows], notes)
+
+
+def undivided(windows: Table) -> Division:
+    """All windows in no part: what is there before a split is drawn."""
+    n = len(windows['event'])
+    return Division(np.full(n, '', '<U5'), np.ones(n, bool), [])
 
 
 def _words(where: Where) -> str:

@@ -15,7 +15,7 @@ from dataclasses import replace
 import numpy as np
 
 from jbench.events import Table, as_text, column, present, unique_sorted
-from jbench.spec.errors import RequestError
+from jbench.spec.errors import RequestError, SplitError
 from jbench.spec.task import ByBlock, ByGroup, BySimilarity, Predefined
 
 SPLITS = ('train', 'valid', 'test')
@@ -38,7 +38,7 @@ def assign(events: Table, split: ByGroup | Predefined | BySimilarity) -> np.ndar
     Returns:
         str [n]: 'train', 'valid', 'test', or '' for a row without group.
     Raises:
-        RequestError: unknown column, too few groups, a group with two strata, no test row.
+        RequestError: unknown column, a group with two strata; SplitError: too few groups, no test row.
         MissingExtraError: BySimilarity without scikit-learn.
     """
     if isinstance(split, Predefined):
@@ -134,7 +134,7 @@ def _predefined(events: Table, split: Predefined) -> np.ndarray:
         out = np.where(np.isin(values, SPLITS), values, '')
     if 'test' not in out:
         wanted = listed(sorted(split.test or ('test',)))
-        raise RequestError(
+        raise SplitError(
             f'no event has {wanted} in column {field!r}, which holds {listed(unique_sorted(values.tolist()))}'
         )
     if not 0 < split.valid < 1:
@@ -146,7 +146,7 @@ def _predefined(events: Table, split: Predefined) -> np.ndarray:
         left = (
             f'valid takes {split.valid:g} of the {n} values of {split.valid_by!r} outside test: none is left to train'
         )
-        raise RequestError(f'{left}; use a finer column (for instance --set split.valid_by=_index)')
+        raise SplitError(left)
     valid = train_test_positions(n, split.valid, split.seed)[1]
     out = out.astype('<U5')
     out[others & (group_of < 0)] = ''
@@ -186,7 +186,7 @@ def _fold(events: Table, group_of: np.ndarray, split: ByGroup) -> np.ndarray:
     if n > n_groups:
         first = _first_rows(group_of)
         names = listed([as_text(v) for v in column(events, split.by)[first]]) if split.by in events else 'rows'
-        raise RequestError(f'--set split.fold: {n} folds, but {split.by!r} has {n_groups} groups: {names}')
+        raise SplitError(f'--set split.fold: {n} folds, but {split.by!r} has {n_groups} groups: {names}')
     dealt = group_of % n + 1
     parts = [group_of < 0, dealt == k, dealt == k % n + 1]
     return np.select(parts, ['', 'test', 'valid'], 'train').astype('<U5')
@@ -207,9 +207,9 @@ def _held_out(
         counts = np.unique(own, return_counts=True)[1]
         n_test = math.ceil(share * len(own))
         if counts.min() < 2 or min(n_test, len(own) - n_test) < len(counts):
-            raise RequestError(
+            raise SplitError(
                 f'too few groups of {what!r} to stratify: strata of {counts.tolist()} groups, {n_test} of '
-                f'{len(own)} to hold out, but each stratum needs one in either part; set split.stratify=none'
+                f'{len(own)} to hold out, but each stratum needs one in either part'
             )
     kept, held = train_test_positions(len(groups), share, seed, own)
     return groups[kept], groups[held]
@@ -267,13 +267,9 @@ def _approximate_mode(counts: np.ndarray, n_draws: int, rng: np.random.RandomSta
     return drawn
 
 
-def _too_few(what: str, names: Sequence[str]) -> RequestError:
+def _too_few(what: str, names: Sequence[str]) -> SplitError:
     there = f'there {"is" if len(names) == 1 else "are"} {len(names)}' + (f': {listed(names)}' if names else '')
-    return RequestError(
-        f'a split by {what!r} needs at least 3 groups, one each for train, valid and test; {there}. '
-        f'Split by something else (for instance --set split.by={"run" if what == "subject" else "subject"}), '
-        f'or add more of {what!r}'
-    )
+    return SplitError(f'a split by {what!r} needs at least 3 groups, one each for train, valid and test; {there}')
 
 
 def listed(names: Sequence[str], limit: int = 8) -> str:

@@ -6,7 +6,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from jbench.data.recording import EVENT_TYPE, PERMIT, UNIT, Finding, Recording, RecordingRef, blocks, data_channels
+from jbench.data.prepare import amplitude, constant
+from jbench.data.prepare.constant import KEPT, Stretch
+from jbench.data.recording import EVENT_TYPE, PERMIT, Finding, Recording, RecordingRef, blocks, data_channels
 from jbench.spec.dataset import Dataset
 from jbench.spec.errors import RequestError
 
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
 
 SHORT = 0.8  # of the declared duration: what is shorter is spoken of
 SHOWN = 10  # names in a message, of many
+ALIKE = 3  # groups of recordings of which the same is to be said, in a note, of many
 SATURATED = 0.05  # of the samples at the channel's least or greatest value: what is more is spoken of
 Converted = dict[str, Any]  # a checked recording: 'findings' and, unless one is fatal, 'native', 'channels', 'ch_names'
 
@@ -51,54 +54,65 @@ def unfit(ref: RecordingRef, error: Exception) -> Finding:
 
 def check(recording: Recording, dataset: Dataset, where: str) -> list[Finding]:
     """All findings about one recording alone, at once: samples, unit, channels that are flat, events."""
+    findings, loud = examine(recording, dataset, where)
+    if loud is not None and not amplitude.within(loud, dataset):
+        findings.append(amplitude.wrong(loud, dataset, where))
+    return findings
+
+
+def examine(recording: Recording, dataset: Dataset, where: str) -> tuple[list[Finding], float | None]:
+    """All findings about one recording but that of its unit, and its amplitude, by which `judge` sees that beside the
+    others; None if it has none."""
     raw, events = recording
     names = data_channels(raw, dataset)
     if not names:
         rule = f'{dataset.device.upper()} channels must be there'
-        return [Finding(where, rule, 'none', 'at least one', 'use the original file')]
+        return [Finding(where, rule, 'none', 'at least one', 'use the original file')], None
     if raw.n_times < raw.info['sfreq']:
         rule, remedy = 'a recording must last a second', 'the file may be truncated: fetch it again'
-        return [Finding(where, rule, f'{raw.n_times} samples', 'at least one second', remedy)]
+        return [Finding(where, rule, f'{raw.n_times} samples', 'at least one second', remedy)], None
     seconds = (raw.n_times - 1) / float(raw.info['sfreq'])
-    return [*_check_samples(raw, names, dataset, where), *_check_events(events, dataset, seconds, where)]
+    loud, findings = _check_samples(raw, names, dataset, where)
+    return [*findings, *_check_events(events, dataset, seconds, where)], loud
 
 
-def _check_samples(raw: mne.io.BaseRaw, names: list[str], dataset: Dataset, where: str) -> Iterator[Finding]:
-    """Findings about the samples."""
+def _check_samples(raw: mne.io.BaseRaw, names: list[str], dataset: Dataset, where: str) -> tuple[float, list[Finding]]:
+    """The amplitude (median over channels of the robust sd), and findings about the samples."""
     import numpy as np
 
-    place = {name: k for k, name in enumerate(raw.ch_names)}
+    place, sfreq = {name: k for k, name in enumerate(raw.ch_names)}, float(raw.info['sfreq'])
     n_broken, first, spread, limits = 0, '', np.zeros(len(names)), np.zeros(len(names))
+    nowhere, alone = np.ones(raw.n_times - 1, bool), dict[str, list[Stretch]]()  # no channel changes; one does not
     for rows in blocks(raw, range(len(names))):
         x = raw.get_data([place[names[k]] for k in rows])
+        for k, row in zip(rows, x, strict=True):
+            still = row[1:] == row[:-1]
+            nowhere &= still
+            if (own := constant.stretches(still, sfreq)) and not still.all():
+                alone[names[k]] = own
         broken = ~np.isfinite(x)
         if broken.any() and not n_broken:
             row, column = np.argwhere(broken)[0]
-            first = f'channel {names[rows[row]]} at {column / raw.info["sfreq"]:.2f} s'
+            first = f'channel {names[rows[row]]} at {column / sfreq:.2f} s'
         n_broken += int(broken.sum())
         limits[rows] = np.mean((x == x.min(1, keepdims=True)) | (x == x.max(1, keepdims=True)), axis=1)
         x[broken] = 0.0
         low, high = np.percentile(x, [16, 84], axis=1, overwrite_input=True)
         spread[rows] = (high - low) / 2  # a robust standard deviation
-    over = np.flatnonzero((spread > 0) & (limits > SATURATED))
-    saturated = [f'{names[k]} ({100 * limits[k]:.0f} %)' for k in over]
+    found: list[Finding] = []
     if n_broken:
-        found = f'{n_broken} that are NaN or infinite, the first in {first}'
-        yield Finding(where, 'samples must be finite', found, 'none', 'repair or remove the file')
+        what = f'{n_broken} that are NaN or infinite, the first in {first}'
+        found.append(Finding(where, 'samples must be finite', what, 'none', 'repair or remove the file'))
     flat = [name for name, s in zip(names, spread, strict=True) if s == 0]
     if flat:
-        remedy = 'kept as it is (the protocol keeps bad channels)'
-        yield Finding(where, 'channels should vary', f'flat: {some(flat)}', 'none flat', remedy, 'note')
-    if saturated:
-        found, expected = f'samples at the limit: {some(saturated)}', f'at most {100 * SATURATED:.0f} %'
-        remedy = 'kept as it is (the protocol keeps bad channels)'
-        yield Finding(where, 'channels should not saturate', found, expected, remedy, 'note')
-    sd, (least, most) = float(np.median(spread)), dataset.amplitude
-    if not least <= sd <= most:
-        unit, symbol = UNIT.get(dataset.device, ('volts', 'V'))
-        found, expected = f'a median amplitude of {sd:.2e} {symbol}', f'{least:.1e} to {most:.1e} {symbol}'
-        remedy = 'check the unit in the file, or the scale in the reader'
-        yield Finding(where, f'the unit must be {unit}', found, expected, remedy)
+        found.append(Finding(where, 'channels should vary', f'flat: {some(flat)}', 'none flat', KEPT, 'note'))
+    over = np.flatnonzero((spread > 0) & (limits > SATURATED))
+    if len(over):
+        what = f'samples at the limit: {some([f"{names[k]} ({100 * limits[k]:.0f} %)" for k in over])}'
+        expected = f'at most {100 * SATURATED:.0f} %'
+        found.append(Finding(where, 'channels should not saturate', what, expected, KEPT, 'note'))
+    found += constant.findings(constant.stretches(nowhere, sfreq), alone, sfreq, dataset, where)
+    return float(np.median(spread)), found
 
 
 def _check_events(events: dict[str, np.ndarray], dataset: Dataset, seconds: float, where: str) -> Iterator[Finding]:
@@ -155,8 +169,10 @@ def judge(dataset: Dataset, refs: Sequence[RecordingRef], parts: Sequence[Conver
     """
     whole = [i for i, p in enumerate(parts) if 'native' in p]
     unexpected, notes = _agree(dataset, [refs[i] for i in whole], [parts[i] for i in whole])
+    loud = {refs[i]: parts[i]['amplitude'] for i in whole if parts[i].get('amplitude') is not None}
+    wrong, odd = amplitude.compare(dataset, loud)
     findings = list(dict.fromkeys(Finding(*f) for p in parts for f in p['findings']))  # of a file that several share
-    refused = [f for f in findings if f.level == 'fatal'] + unexpected
+    refused = [f for f in findings if f.level == 'fatal'] + wrong + unexpected
     if refused:
         faults = f'{len(refused)} fault' + 's' * (len(refused) > 1)
         alike: dict[Finding, list[str]] = {}
@@ -167,10 +183,7 @@ def judge(dataset: Dataset, refs: Sequence[RecordingRef], parts: Sequence[Conver
             f'{dataset.name}: {faults} in {len(refs)} recordings (all were checked; the '
             f'good ones are kept, so after a repair only the others are prepared):\n{shown}'
         )
-    by_finding: dict[tuple[str, str], list[str]] = {}
-    for f in findings:
-        by_finding.setdefault((f.rule, f.found), []).append(f.where.rpartition('/')[2])
-    notes += [f'{rule}: {some(where)}: {found}' for (rule, found), where in by_finding.items()]
+    notes += odd + _grouped(findings)
     kept: list[int] = []
     seen: dict[str, RecordingRef] = {}
     for i in whole:
@@ -184,6 +197,19 @@ def judge(dataset: Dataset, refs: Sequence[RecordingRef], parts: Sequence[Conver
                 f'{first.subject}, sample for sample; kept once'
             )
     return kept, notes
+
+
+def _grouped(findings: list[Finding]) -> list[str]:
+    """Notes on single recordings, a line a rule: recordings of which the same is to be said stand together."""
+    rules: dict[str, dict[str, list[str]]] = {}
+    for f in findings:
+        rules.setdefault(f.rule, {}).setdefault(f.found, []).append(f.where.rpartition('/')[2])
+    notes = []
+    for rule, alike in rules.items():
+        shown = [f'{some(where)}: {found}' for found, where in alike.items()][:ALIKE]
+        rest = sum(len(where) for where in [*alike.values()][ALIKE:])
+        notes.append(f'{rule}: {"; ".join(shown)}' + f'; and {rest} more recordings' * (rest > 0))
+    return notes
 
 
 def _agree(dataset: Dataset, refs: list[RecordingRef], parts: list[Converted]) -> tuple[list[Finding], list[str]]:

@@ -16,7 +16,7 @@ import numpy as np
 
 from jbench import files
 from jbench.data import recording
-from jbench.data.prepare import check_recording, codec
+from jbench.data.prepare import amplitude, check_recording, codec
 from jbench.data.prepare.check_recording import Converted
 from jbench.data.prepare.signal import process
 from jbench.data.recording import Finding, Recording, RecordingRef
@@ -35,12 +35,15 @@ def _source(ref: RecordingRef) -> list[list[Any]]:
 
 
 def finished(ref: RecordingRef, folder: Path) -> Converted | None:
-    """The description of a finished part, if its shard is whole and its recording did not change since."""
+    """The description of a finished part, if its shard is whole and its recording did not change since; one that was
+    refused beside the others is read anew, since its reader may have changed."""
     path, shard = folder / f'{ref.name}.json', folder / f'{ref.name}.array_record'
     if not path.exists() or not shard.exists():
         return None
     part: Converted = files.read_json(path)
-    return part if part['source'] == _source(ref) and part['sha256'] == files.sha256_file(shard) else None
+    if part['source'] != _source(ref) or part.get('odd'):
+        return None
+    return part if part['sha256'] == files.sha256_file(shard) else None
 
 
 def make(task: Task, dataset: Dataset, ref: RecordingRef, folder: Path) -> Converted:
@@ -56,7 +59,9 @@ def make(task: Task, dataset: Dataset, ref: RecordingRef, folder: Path) -> Conve
             return {'findings': [read]}
         if 8 * read.raw.n_times * len(read.raw.ch_names) <= recording.BLOCK:
             read.raw.load_data()  # once, rather than at each look
-        findings = check_recording.check(read, dataset, ref.where)
+        findings, loud = check_recording.examine(read, dataset, ref.where)
+        if loud is not None and not amplitude.within(loud, dataset, amplitude.FAR):
+            findings.append(amplitude.wrong(loud, dataset, ref.where))  # whatever the others have
         if any(f.level == 'fatal' for f in findings):
             return {'findings': findings}
     except (RequestError, MemoryError) as error:
@@ -73,6 +78,8 @@ def make(task: Task, dataset: Dataset, ref: RecordingRef, folder: Path) -> Conve
     largest = _store(task, ref, path, data, part['windows'])
     part |= {
         'findings': findings,
+        'amplitude': loud,
+        'odd': loud is not None and not amplitude.within(loud, dataset),  # the others decide
         'source': source,
         'sha256': files.sha256_file(path),
         'error_bound': float(largest * codec.ERROR),

@@ -21,6 +21,7 @@ DATASETS = (
         n_recordings=686,
         n_chans=18,
         sfreq=(256.0,),
+        constant=None,  # of the clinic: the recorder runs on while electrodes are off
         seconds=3600.0,
         event_types=('Eeg',),
         licence='ODC-By-1.0',

@@ -42,13 +42,19 @@ def require() -> None:
 
 
 def look(cell: Cell, folder: Path, data_dir: Path | None, workdir: Path) -> Facts:
-    """Facts about the prepared set of a cell in `folder`, and its page. Raises: RequestError for damaged data."""
-    data, dataset = prepared_set.open_set(folder, cell.task), cell.dataset
+    """Facts about the prepared set of a cell in `folder`, and its page; where the task cannot be learnt from what is
+    there, `refused` says why, and the rest what there is. Raises: RequestError for damaged data."""
+    dataset, refused = cell.dataset, ''
+    try:
+        data = prepared_set.open_set(folder, cell.task)
+    except RequestError as error:
+        data, refused = prepared_set.open_set(folder, cell.task, divided=False), str(error)
     refs = find_recordings(dataset, data_dir)
     looks = [_read(dataset, refs[k]) for k in figures.evenly(len(refs), RECORDINGS)]
     facts = _facts(cell, data, looks, len(refs))
+    facts |= {'refused': refused, 'findings': [*facts['findings'], *filter(None, [refused])]}
     home = workdir / 'check' / facts['task'].replace('/', '_') / dataset.name
-    shown = figures.of_windows(cell, data)
+    shown = {} if refused else figures.of_windows(cell, data)
     if looks:
         shown = figures.of_recordings(cell, looks, len(refs)) | shown
     for name, (_, draw) in shown.items():
@@ -64,7 +70,7 @@ def text(facts: Facts) -> str:
 
 
 def _plain(facts: Facts) -> Facts:
-    return {k: v for k, v in facts.items() if isinstance(v, str) and k != 'page'}
+    return {k: v for k, v in facts.items() if isinstance(v, str) and k not in ('page', 'refused')}
 
 
 def _counted(facts: Facts) -> tuple[list[str], list[list[Any]]]:
@@ -136,10 +142,13 @@ def _counts(dataset: Dataset, data: PreparedSet) -> dict[str, dict[str, Any]]:
         'windows': len,
         'subjects': lambda part: len(set(data.subjects[part].tolist())),
     }
-    rows |= targets.of(data.kind).counts(data.y, class_names(dataset, data), data.rows('train'))
+    whole = len(rest := data.rows('')) == len(data.split)  # no split is drawn
+    rows |= targets.of(data.kind).counts(data.y, class_names(dataset, data), rest if whole else data.rows('train'))
+    if whole:
+        return {name: {'in no part': count(rest)} for name, count in rows.items()}
     parts = {p: data.rows(p) for p in figures.PARTS}
     found = {name: {part: count(numbers) for part, numbers in parts.items()} for name, count in rows.items()}
-    if len(rest := data.rows('')):
+    if len(rest):
         for name, row in found.items():  # of what the task leaves out no target is known
             row['in no part'] = rows[name](rest) if name in ('windows', 'subjects') else '-'
     return found
