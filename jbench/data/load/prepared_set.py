@@ -105,7 +105,8 @@ def ready(
     report: build_set.Progress,
     say: Callable[[str], None],
 ) -> Path:
-    """The folder of the prepared set of a task as applied to a dataset, made if it is not there, its stimuli embedded.
+    """The folder of the prepared set of a task as applied to a dataset, made if it is not there. Its stimuli are embedded
+    by `embed.provide`.
 
     Raises: RequestError for bad data, or none; what `report` raises.
     """
@@ -115,7 +116,6 @@ def ready(
     if not refs:
         say(f'{dataset.name}: no recordings here, the set prepared earlier serves: {folder}')
     build_set.prepare(task, dataset, folder, refs, report)
-    embed.provide(task, dataset, folder, data_dir, workdir, report)
     return folder
 
 
@@ -131,9 +131,9 @@ def digest(folder: Path) -> str:
     return found[:16] if len(found) == 64 else spec_hash(found)
 
 
-def open_set(folder: Path, task: Task, *, verified: bool = True) -> PreparedSet:
+def open_set(folder: Path, task: Task, *, verified: bool = True, embedded: bool = True) -> PreparedSet:
     """Read manifest and index, encode the targets and assign the splits of a task; `verified`: every file is compared
-    with its digest before, once. Raises RequestError if damaged."""
+    with its digest before, once; `embedded`: its stimuli must be. Raises RequestError if damaged."""
     if verified:
         _verify_once(folder, files.sha256_file(folder / 'manifest.json') if (folder / 'manifest.json').exists() else '')
     manifest = files.read_json(folder / 'manifest.json')
@@ -171,7 +171,7 @@ def open_set(folder: Path, task: Task, *, verified: bool = True) -> PreparedSet:
         split,
         tuple(warnings),
         scale_by_training_part(folder, manifest, split, signal.n_times) if task.signal.scaler == 'train' else None,
-        **_taught(folder, task, encoded, y[split == 'train'], counted),
+        **_taught(folder, task, encoded, y[split == 'train'], counted, embedded),
         factor=task.signal.factor,
     )
 
@@ -189,14 +189,20 @@ def _require_classes(task: Task, dataset: str, classes: tuple[str, ...], types: 
 
 
 def _taught(
-    folder: Path, task: Task, encoded: targets.Encoded, train: np.ndarray, counted: np.ndarray
+    folder: Path, task: Task, encoded: targets.Encoded, train: np.ndarray, counted: np.ndarray, embedded: bool
 ) -> dict[str, Any]:
     """What a set says of its targets beside y; a scaled embedding is so in every part."""
     scaled = bool(getattr(task.target, 'scaled', False))
     if not encoded.groups:
         return {'scaled': scaled}
-    vectors, groups = embed.stored(folder, encoded.classes), np.full(len(counted), '', object)
+    groups = np.full(len(counted), '', object)
     groups[counted] = encoded.groups
+    try:
+        vectors = embed.stored(folder, encoded.classes)
+    except RequestError:
+        if embedded:
+            raise
+        return {'scaled': scaled, 'groups': groups.astype(str)}
     if scaled:
         mean, sd = targets.scaling(vectors, np.bincount(train, minlength=len(vectors)))
         vectors = ((vectors - mean) / sd).astype(np.float32)
