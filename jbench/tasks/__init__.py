@@ -12,6 +12,9 @@ from typing import Any
 from jbench.spec.task import Task
 
 REVISION = 'facebookresearch/neuroai@af8ce00'  # of NeuralBench, that its protocols were read from
+# s, from onsets of pictures as MOABB has them in ERP CORE: it counts samples from 0 that its files count from 1, and
+# overwrites what it adds for the screen, which showed them 26 ms later
+SEEN_LATER = 0.026 - 1 / 1024
 published = partial(Task, revision=REVISION)  # a task of NeuralBench, version 1
 
 

@@ -105,8 +105,8 @@ def ready(
     report: build_set.Progress,
     say: Callable[[str], None],
 ) -> Path:
-    """The folder of the prepared set of a task as applied to a dataset, made if it is not there. Its stimuli are embedded
-    by `embed.provide`.
+    """The folder of the prepared set of a task as applied to a dataset, made if it is not there. Its stimuli are
+    embedded by `embed.provide`.
 
     Raises: RequestError for bad data, or none; what `report` raises.
     """
