@@ -27,7 +27,7 @@ from jbench.report.text import folded, listed, table
 from jbench.spec.cell import Cell
 from jbench.spec.dataset import Dataset
 from jbench.spec.errors import MissingExtraError, RequestError
-from jbench.spec.task import Embedding, Task
+from jbench.spec.task import Task
 
 RECORDINGS, CHANNELS = 24, 64  # read again, at most
 NAMES = 32  # of channels, in the text
@@ -133,9 +133,10 @@ def _facts(cell: Cell, data: PreparedSet, looks: list[Look], n_refs: int) -> Fac
 
 def _awaited(task: Task, data: PreparedSet) -> str:
     """What training needs, and looking does not: embeddings of the stimuli."""
-    if not isinstance(task.target, Embedding) or data.vectors is not None:
+    encoder = getattr(task.target, 'encoder', '')
+    if not encoder or data.vectors is not None:
         return ''
-    return f'; its {len(data.classes)} stimuli are not embedded yet, which training does (by {task.target.encoder})'
+    return f'; its {len(data.classes)} stimuli are not embedded yet, which training does (by {encoder})'
 
 
 def _counts(dataset: Dataset, data: PreparedSet) -> dict[str, dict[str, Any]]:
