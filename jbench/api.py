@@ -257,6 +257,7 @@ def load(
     if simulated and named is not None and not named.simulated:
         raise RequestError(f'simulated=True: {named.name} is named, and a named dataset is never replaced')
     from jbench.data.load import prepared_set
+    from jbench.data.stimuli import embed
 
     flags = {'data_dir': data_dir, 'workdir': workdir}
     flags['simulated'] = {None: None, True: 'yes', False: 'no'}[simulated]
@@ -268,4 +269,5 @@ def load(
             progress.say(notice)
         where = (args.data_dir, args.workdir)
         folder = prepared_set.ready(asked, choice.dataset, *where, progress.update, progress.say)
+        embed.provide(asked, choice.dataset, folder, *where, progress.update)
     return Splits(asked, choice.dataset, prepared_set.open_set(folder, asked))

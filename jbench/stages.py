@@ -15,6 +15,8 @@ import numpy as np
 from jbench import files, processes
 from jbench.context import Context
 from jbench.data.load import prepared_set
+from jbench.data.source import vectors_of
+from jbench.data.stimuli import embed
 from jbench.progress import Interrupted
 from jbench.results import record, result_file, weights
 from jbench.spec.cell import Cell
@@ -81,7 +83,7 @@ def run(
 
     for c in cells if {*wanted} != {'report'} else ():
         if c.source not in prepared:
-            prepared[c.source] = attempt(c, partial(prepare, c, context))
+            prepared[c.source] = attempt(c, partial(prepare, c, context, embedded={*wanted} != {'check'}))
         elif prepared[c.source] is None:
             refused.append(c)
     ready = [(c, at) for c in cells if (at := prepared.get(c.source)) is not None]
@@ -114,8 +116,9 @@ def _facts(cell: Cell, folder: Path, context: Context) -> dict[str, Any]:
     return facts.look(cell, folder, context.data_dir, context.workdir)
 
 
-def prepare(cell: Cell, context: Context) -> tuple[Path, float]:
-    """The folder of the prepared set of a cell, made if it is not there, and the seconds that took.
+def prepare(cell: Cell, context: Context, *, embedded: bool = True) -> tuple[Path, float]:
+    """The folder of the prepared set of a cell, made if it is not there, and the seconds that took. Where its stimuli
+    need not be `embedded` (to look at recordings), only a source that needs no encoder gives their vectors.
 
     Raises: RequestError for bad data; Interrupted.
     """
@@ -127,6 +130,8 @@ def prepare(cell: Cell, context: Context) -> tuple[Path, float]:
 
     where = (context.data_dir, context.workdir)
     folder = prepared_set.ready(cell.task, cell.dataset, *where, report, context.progress.say)
+    if embedded or vectors_of(cell.dataset):
+        embed.provide(cell.task, cell.dataset, folder, *where, report)
     return folder, time.monotonic() - began
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from pathlib import Path
 
 import answers
 import numpy as np
@@ -48,6 +49,25 @@ def test_embeddings_are_learnt_stored_and_scored(context):
     found = result_file.load_predictions(path)
     assert found['vectors'].shape == (24, 300) and set(found['group']) == set(answers.WORDS)
     assert found['outputs'].shape == (len(found['y']), 300) and result['n_records']['test'] == len(found['y'])
+
+
+def test_recordings_are_looked_at_before_their_stimuli_are_embedded(tmp_path, monkeypatch, capsys):
+    """Training needs the embeddings, and says so; once they are there, the page shows them."""
+    for module in (stages, embed):  # a source that needs an encoder
+        monkeypatch.setattr(module, 'vectors_of', lambda dataset: None)
+    at = Context(tmp_path / 'work', tmp_path, progress.Progress(), progress.StopSignal(), 'resume')
+    cell = answers.cell('words')
+    outcome = stages.run([cell], ['check'], [33], context=at, compiler=stages.Compiler())
+    assert outcome.status == 0, capsys.readouterr().err
+    assert outcome.facts[0]['target'].endswith('24 stimuli are not embedded yet, which training does (by spacy_lg)')
+    assert outcome.facts[0]['windows']['windows']['train'] > 0 and Path(outcome.facts[0]['page']).exists()
+    assert not (Path(outcome.facts[0]['page']).parent / 'targets.png').exists()
+    assert stages.run([cell], ['prepare'], [33], context=at, compiler=stages.Compiler()).status == 2
+    assert 'its stimuli need embeddings by spacy_lg' in capsys.readouterr().err
+    monkeypatch.undo()
+    outcome = stages.run([cell], ['check'], [33], context=at, compiler=stages.Compiler())
+    assert 'embedded' not in outcome.facts[0]['target']
+    assert (Path(outcome.facts[0]['page']).parent / 'targets.png').exists()
 
 
 def test_embeddings_are_scaled_by_the_training_part(context):

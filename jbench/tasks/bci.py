@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from jbench.spec.overrides import Override
 from jbench.spec.task import ByBlock, ByGroup, Classes, Exclusion, Predefined, Recipe, SignalSpec, Where, Window
-from jbench.tasks import corrected, published
+from jbench.tasks import SEEN_LATER, corrected, published
 
 CALIBRATION = (
     Where(field='run', values=tuple(f'{k}train' for k in range(1, 10))),
@@ -215,9 +215,10 @@ TASKS = (
     P3,
     corrected(
         P3,
-        'windows of two datasets were shifted, parts of a third overlap, sessions of a fourth were dealt in reverse',
+        'windows of three datasets were shifted, parts of a fourth overlap, sessions of a fifth were dealt in reverse',
         overrides=(
             ('Hoffmann2008Efficient', _held_out('session', '3', valid_by='session', valid=0.333)),
+            ('Kappenman2021ErpP3', _start(P3.window.start + SEEN_LATER)),
             ('Riccio2013Attention', (('split', ByBlock()), ('signal.scaler', 'train'))),
         ),
     ),

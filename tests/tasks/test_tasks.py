@@ -420,7 +420,16 @@ CHANGES = {  # what version 2 of each task changes beside the fits: docs/differe
     'meg/image': RETRIEVAL | {'split'},
     'meg/typing': WITHIN,
     'motor_imagery': {'exclude', 'Barachant2012Robust', 'Dornhege2004Boosting', 'Wei2022BeetlA', 'Wei2022BeetlB'},
-    'p3': {'Haufe2011Eeg', 'Hoffmann2008Efficient', 'Riccio2013Attention', 'Romani2025Brainform'},
+    'n170': {'Kappenman2021ErpN170'},
+    'n2pc': {'Kappenman2021ErpN2pc'},
+    'n400': {'Kappenman2021ErpN400'},
+    'p3': {
+        'Haufe2011Eeg',
+        'Hoffmann2008Efficient',
+        'Kappenman2021ErpP3',
+        'Riccio2013Attention',
+        'Romani2025Brainform',
+    },
     'parkinsons_diagnosis': {'level'},
     'pathology': {'signal.crop.start', 'level'},
     'psychopathology': {'signal.crop.start', 'target.scaled', 'level'},
@@ -454,9 +463,19 @@ def test_version_2_changes_what_the_documents_say_and_nothing_else():
 def test_version_2_of_p3_reads_every_dataset_from_200_ms_before_the_true_onset():
     first, second = select.tasks()['p3']
     for dataset in second.datasets:
-        own = replace(BARE, name=dataset)
-        assert cells.apply(second, own, ()).window == first.window
+        own, later = replace(BARE, name=dataset), 0.026 - 1 / 1024 if dataset == 'Kappenman2021ErpP3' else 0.0
+        assert cells.apply(second, own, ()).window == replace(first.window, start=-0.2 + later)
         assert cells.apply(second, own, ()).signal.baseline == (0.0, 0.2)
+
+
+@pytest.mark.parametrize('name', ['n170', 'n2pc', 'n400', 'p3'])
+def test_version_2_begins_where_a_picture_of_erp_core_was_seen(name):
+    """26 ms after its trigger, which MOABB has a sample of 1024 Hz late; other datasets are as they were."""
+    for version, later in zip(select.tasks()[name], (0.0, 0.0250234375), strict=True):
+        for dataset in version.datasets:
+            if dataset.startswith('Kappenman') or dataset == 'Reichert2020Impact':
+                start = cells.apply(version, replace(BARE, name=dataset), ()).window.start
+                assert start == pytest.approx(-0.2 + later * dataset.startswith('Kappenman'), abs=1e-12)
 
 
 def test_version_2_of_tasks_that_split_within_recordings_scales_them_by_the_training_part():

@@ -111,7 +111,8 @@ def ready(
     report: build_set.Progress,
     say: Callable[[str], None],
 ) -> Path:
-    """The folder of the prepared set of a task as applied to a dataset, made if it is not there, its stimuli embedded.
+    """The folder of the prepared set of a task as applied to a dataset, made if it is not there. Its stimuli are
+    embedded by `embed.provide`.
 
     Raises: RequestError for bad data, or none; what `report` raises.
     """
@@ -121,7 +122,6 @@ def ready(
     if not refs:
         say(f'{dataset.name}: no recordings here, the set prepared earlier serves: {folder}')
     build_set.prepare(task, dataset, folder, refs, report)
-    embed.provide(task, dataset, folder, data_dir, workdir, report)
     return folder
 
 
@@ -137,7 +137,9 @@ def digest(folder: Path) -> str:
     return found[:16] if len(found) == 64 else spec_hash(found)
 
 
-def open_set(folder: Path, task: Task, *, verified: bool = True, divided: bool = True) -> PreparedSet:
+def open_set(
+    folder: Path, task: Task, *, verified: bool = True, divided: bool = True, embedded: bool = True
+) -> PreparedSet:
     """Read manifest and index, encode the targets and assign the splits of a task.
 
     Args:
@@ -145,6 +147,7 @@ def open_set(folder: Path, task: Task, *, verified: bool = True, divided: bool =
         task: as applied to its dataset.
         verified: every file is compared with its digest before, once.
         divided: else all windows are in no part, whether the task can be learnt from them or not.
+        embedded: its stimuli must be.
     Raises: RequestError if damaged, or where the task cannot be learnt from what is there.
     """
     if verified:
@@ -187,7 +190,7 @@ def open_set(folder: Path, task: Task, *, verified: bool = True, divided: bool =
         scale_by_training_part(folder, manifest, split, signal.n_times)
         if task.signal.scaler == 'train' and divided
         else None,
-        **(_taught(folder, task, encoded, y[split == 'train'], counted) if divided else {}),
+        **(_taught(folder, task, encoded, y[split == 'train'], counted, embedded) if divided else {}),
         factor=task.signal.factor,
     )
 
@@ -205,14 +208,20 @@ def _require_classes(task: Task, dataset: str, classes: tuple[str, ...], types: 
 
 
 def _taught(
-    folder: Path, task: Task, encoded: targets.Encoded, train: np.ndarray, counted: np.ndarray
+    folder: Path, task: Task, encoded: targets.Encoded, train: np.ndarray, counted: np.ndarray, embedded: bool
 ) -> dict[str, Any]:
     """What a set says of its targets beside y; a scaled embedding is so in every part."""
     scaled = bool(getattr(task.target, 'scaled', False))
     if not encoded.groups:
         return {'scaled': scaled}
-    vectors, groups = embed.stored(folder, encoded.classes), np.full(len(counted), '', object)
+    groups = np.full(len(counted), '', object)
     groups[counted] = encoded.groups
+    try:
+        vectors = embed.stored(folder, encoded.classes)
+    except RequestError:
+        if embedded:
+            raise
+        return {'scaled': scaled, 'groups': groups.astype(str)}
     taught = {'groups': groups.astype(str), 'vectors': vectors}
     if scaled:
         mean, sd = targets.scaling(vectors, np.bincount(train, minlength=len(vectors)))

@@ -1,7 +1,10 @@
 """1854 concepts of THINGS in rapid succession (THINGS-EEG1, Grootswagers et al. 2022), in BIDS.
 
 Traps of the files: onsets and durations are samples of 1000 Hz, where BIDS asks for seconds; the paths of pictures have
-the separators of Windows for some people; the last two people wear 127 electrodes, all others 63.
+the separators of Windows; the last two people wear 127 electrodes, all others 63. The 200 test pictures were shown in
+sequences of their own, at the end: `isteststim` is 1 there. Two people did not come so far: of sub-06 it is 0
+throughout, and sub-01 lacks the column. The list of test pictures that the published reader asks for
+(`test_images.csv`) is in no version of the dataset; without it that reader has no test part.
 """
 
 from __future__ import annotations
@@ -27,34 +30,32 @@ DATASETS = (
         licence='CC0-1.0',
         citation='Grootswagers et al. (2022), Scientific Data 9, 3',
         host='openneuro.org/datasets/ds003825/versions/1.2.0',
-        layout='sub-<NN>/eeg/sub-<NN>_task-rsvp_{eeg.vhdr,eeg.eeg,eeg.vmrk,events.tsv}, test_images.csv, and '
+        layout='sub-<NN>/eeg/sub-<NN>_task-rsvp_{eeg.vhdr,eeg.eeg,eeg.vmrk,events.tsv}, and '
         'images/<concept>/<picture>.jpg (images_THINGS.zip of osf.io/jum2f; only encoders read them)',
         download=Download(url='openneuro:ds003825', without='derivatives/*'),
         aliases=('THINGS-EEG1',),
     ),
 )
 UNIT = 1e-3  # s, of onsets and durations
-PICTURE = re.compile(r'[^/]+/[^/]+\.\w+')  # concept and file
+PARTS = {'0': 'train', '1': 'test'}  # by `isteststim`
 
 
 def recordings(dataset: Dataset, root: Path) -> list[RecordingRef]:
-    """One reference a person, with the list of test pictures as the last file."""
-    found = bids.recordings(dataset, root)
-    return [ref._replace(files=(*ref.files, str(root / 'test_images.csv'))) for ref in found]
+    """One reference a person."""
+    return bids.recordings(dataset, root)
 
 
 def read(ref: RecordingRef) -> Recording | Finding:
     """The signal in volts. Events `Image` with `filepath` (below the folder of the dataset), `concept`, and `split`:
-    test for pictures of the list, train for all others."""
+    test for pictures of the sequences at the end, train for all others."""
     import numpy as np
 
-    listed, raw, table = Path(ref.files[-1]), bids.read(ref), bids.sidecar(ref, 'events.tsv')
+    raw, table = bids.read(ref), bids.sidecar(ref, 'events.tsv')
     if isinstance(raw, Finding):
         return raw
-    if table is None or not listed.exists():
-        absent = listed.name if table else 'events.tsv'
-        rule, remedy = 'events and the list of test pictures must lie with the recording', 'fetch it'
-        return Finding(ref.where, rule, f'no {absent}', absent, remedy)
+    if table is None:
+        rule = 'a table of events must lie beside the recording'
+        return Finding(ref.where, rule, 'none', 'events.tsv', 'fetch it')
     events = bids.events(table, raw, unit=UNIT, needed=('stim',))
     if isinstance(events, Finding):
         return events
@@ -62,11 +63,10 @@ def read(ref: RecordingRef) -> Recording | Finding:
     if unexpected := [stim for stim in shown if not re.fullmatch('[^/]+/[^/]+', stim)]:
         rule, found = 'each event must name its picture', unexpected[0] or 'n/a'
         return Finding(str(table), rule, found, '<concept>/<picture>.jpg at the end of stim', bids.AGAIN)
-    lines = listed.read_text(encoding='utf-8-sig', errors='replace').splitlines()
-    test = {name for line in lines if PICTURE.fullmatch(name := line.partition(',')[0].strip())}
-    if not test:
-        rule, found = 'the list must name the test pictures', lines[0][:60] if lines else 'an empty file'
-        return Finding(str(listed), rule, found, 'lines that begin with <concept>/<picture>.jpg', 'fetch it again')
+    part = events.get('isteststim', np.full(len(shown), '0')).tolist()
+    if odd := sorted({value for value in part if value not in PARTS}):
+        rule = 'isteststim must tell the test pictures'
+        return Finding(str(table), rule, ', '.join(value or 'n/a' for value in odd), '0 or 1', bids.AGAIN)
     return Recording(
         raw.set_annotations(None),
         {
@@ -74,6 +74,6 @@ def read(ref: RecordingRef) -> Recording | Finding:
             'type': np.full(len(shown), 'Image'),
             'filepath': np.array([f'images/{name}' for name in shown]),
             'concept': np.array([name.partition('/')[0] for name in shown]),
-            'split': np.array(['test' if name in test else 'train' for name in shown]),
+            'split': np.array([PARTS[value] for value in part]),
         },
     )

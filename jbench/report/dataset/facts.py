@@ -27,6 +27,7 @@ from jbench.report.text import folded, listed, table
 from jbench.spec.cell import Cell
 from jbench.spec.dataset import Dataset
 from jbench.spec.errors import MissingExtraError, RequestError
+from jbench.spec.task import Task
 
 RECORDINGS, CHANNELS = 24, 64  # read again, at most
 NAMES = 32  # of channels, in the text
@@ -46,9 +47,9 @@ def look(cell: Cell, folder: Path, data_dir: Path | None, workdir: Path) -> Fact
     there, `refused` says why, and the rest what there is. Raises: RequestError for damaged data."""
     dataset, refused = cell.dataset, ''
     try:
-        data = prepared_set.open_set(folder, cell.task)
+        data = prepared_set.open_set(folder, cell.task, embedded=False)
     except RequestError as error:
-        data, refused = prepared_set.open_set(folder, cell.task, divided=False), str(error)
+        data, refused = prepared_set.open_set(folder, cell.task, divided=False, embedded=False), str(error)
     refs = find_recordings(dataset, data_dir)
     looks = [_read(dataset, refs[k]) for k in figures.evenly(len(refs), RECORDINGS)]
     facts = _facts(cell, data, looks, len(refs))
@@ -130,10 +131,18 @@ def _facts(cell: Cell, data: PreparedSet, looks: list[Look], n_refs: int) -> Fac
         f'{dataset.amplitude[0]:g} to {dataset.amplitude[1]:g} {symbol}',
         'window': f'{signal.n_times} samples at {signal.sfreq:g} Hz: {cut.duration:g} s from {cut.start:g} s after the '
         f'onset of an event of type {cut.trigger}{f", every {cut.stride:g} s" if cut.stride else ""}',
-        'target': f'{task.target.kind}, from {task.target.field!r}',
+        'target': f'{task.target.kind}, from {task.target.field!r}{_awaited(task, data)}',
         'windows': _counts(dataset, data),
         'findings': list(data.warnings),
     }
+
+
+def _awaited(task: Task, data: PreparedSet) -> str:
+    """What training needs, and looking does not: embeddings of the stimuli."""
+    encoder = getattr(task.target, 'encoder', '')
+    if not encoder or data.vectors is not None:
+        return ''
+    return f'; its {len(data.classes)} stimuli are not embedded yet, which training does (by {encoder})'
 
 
 def _counts(dataset: Dataset, data: PreparedSet) -> dict[str, dict[str, Any]]:

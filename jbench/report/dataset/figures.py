@@ -85,8 +85,9 @@ def of_windows(cell: Cell, data: PreparedSet) -> dict[str, Picture]:
     differ = f'in the {BEST} channels where classes differ most ({which})'
     found: dict[str, Picture] = {
         'evoked': (f'Mean window of each class, {differ}.', partial(_differing, of=windows, unit='as networks get it')),
-        'targets': ('Targets of each part.', partial(_targets, dataset=cell.dataset, data=data)),
     }
+    if data.vectors is not None or data.groups is None:  # not stimuli without embeddings, which have nothing to show
+        found['targets'] = ('Targets of each part.', partial(_targets, dataset=cell.dataset, data=data))
     if x.shape[2] > 2:
         caption = 'The first window of some classes, as networks get it, each channel less its mean.'
         found['windows'] = (caption, partial(_windows, of=windows))

@@ -346,12 +346,6 @@ def test_pictures_of_things_in_eeg_are_at_their_samples(tmp_path):
         '1300 51 1 -1 stimuli/coat_rack/coat_rack_13s.jpg 1 1',
     )
     (ref,) = find_recordings(EEG1, tmp_path)
-    assert 'found no test_images.csv' in finding(ref)
-    for text in ('', 'picture\n', '<html>\n'):
-        (root / 'test_images.csv').write_text(text)
-        said = f'found {text.strip() or "an empty file"}, expected lines that begin with <concept>/<picture>.jpg'
-        assert f'test_images.csv: the list must name the test pictures: {said}' in finding(ref)
-    (root / 'test_images.csv').write_text('zebra/zebra_14s.jpg\ncoat_rack/coat_rack_13s.jpg,1\n')
     _, events = read(ref)
     assert events.pop('duration').tolist() == pytest.approx([0.05, 0.051])
     assert {k: v.tolist() for k, v in events.items()} == {
@@ -362,6 +356,10 @@ def test_pictures_of_things_in_eeg_are_at_their_samples(tmp_path):
         'split': ['train', 'test'],
     }
     path = root / 'sub-01/eeg/sub-01_task-rsvp_events.tsv'
+    tsv(path, 'onset duration stim\n1200 50 stimuli/aardvark/aardvark_01b.jpg')
+    assert read(ref)[1]['split'].tolist() == ['train']  # the table of somebody who saw no test picture
+    tsv(path, 'onset duration stim isteststim\n1200 50 stimuli/aardvark/aardvark_01b.jpg n/a')
+    assert f'{path}: isteststim must tell the test pictures: found n/a, expected 0 or 1' in finding(ref)
     tsv(path, 'onset duration stim\n1200 50 stimuli/aardvark/aardvark_01b.jpg\n1300 50 n/a')
     assert f'{path}: each event must name its picture: found n/a, expected <concept>/<picture>.jpg' in finding(ref)
 
