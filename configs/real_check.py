@@ -29,9 +29,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import stats
 
 from jbench.cli import environment
-from jbench.metrics import uncertainty
 from jbench.plan import select
 from jbench.plan.cells import Choice, apply, make_cells, parse_overrides
 from jbench.report.text import table
@@ -144,6 +144,15 @@ class Line(NamedTuple):
     bad: bool = False
 
 
+def students_t(values: dict[str, float], confidence: float = 0.95) -> tuple[float, float] | None:
+    """Interval of the mean over groups, between 0 and 1; None below two."""
+    x = np.array(list(values.values()))
+    if len(x) < 2:
+        return None
+    half = stats.t.ppf(0.5 + confidence / 2, len(x) - 1) * stats.sem(x)
+    return max(0.0, float(x.mean() - half)), min(1.0, float(x.mean() + half))
+
+
 def show(lines: list[Line]) -> bool:
     """Print a table; whether nothing in it is bad."""
     numbers = [[f'{v:.3f}' if v is not None else '-' for v in (x.value, x.chance, x.floor)] for x in lines]
@@ -250,17 +259,17 @@ def on_folds(bench: Bench, check: Check, task: Task, cell: Cell) -> Line:
         sd = spread(check.metric, pooled.y[each])
         return control(f'{check.task} {check.name}', cell.model.name, value, groups, check.chance, sd)
     said = 'met' if round(value, 3) >= check.floor else 'below'
-    what, shown = f'{check.task} {check.name}', uncertainty.interval(groups)
+    what, shown = f'{check.task} {check.name}', students_t(groups)
     return Line(what, cell.model.name, value, shown, check.chance, check.floor, f'{said} ({len(groups)} groups)')
 
 
 def control(what: str, model: str, value: float, groups: dict[str, float], chance: float, sd: float) -> Line:
     """A model that must be at chance: over groups, or (of one group, or none) within 3.3 `sd` of chance."""
-    sure = uncertainty.interval(groups, confidence=SURE)
+    sure = students_t(groups, confidence=SURE)
     bad = sure[0] > chance if sure else value > chance + 3.3 * sd
     over = f'{len(groups)} groups' if sure else f'sd {sd:.3f}'
     said = f'{"ABOVE CHANCE" if bad else "at chance"} ({over})'
-    return Line(what, model, value, uncertainty.interval(groups), chance, None, said, bad)
+    return Line(what, model, value, students_t(groups), chance, None, said, bad)
 
 
 def spread(metric: str, y: np.ndarray) -> float:
