@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-import contextlib
 import time
 import traceback
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-import numpy as np
-
-from jbench import files, processes
+from jbench import files
 from jbench.context import Context
 from jbench.data.load import prepared_set
 from jbench.data.source import vectors_of
 from jbench.data.stimuli import embed
 from jbench.progress import Interrupted
-from jbench.results import record, result_file, weights
+from jbench.results import result_file
 from jbench.spec.cell import Cell
 from jbench.spec.errors import RequestError
-from jbench.train import checkpoint
 from jbench.train.programs import Compiler
-from jbench.train.seeds import checkpoint_folder, few_windows, fit_estimator, train_network
+from jbench.training import train
 
 Value = TypeVar('Value')
 
@@ -133,85 +129,6 @@ def prepare(cell: Cell, context: Context, *, embedded: bool = True) -> tuple[Pat
     if embedded or vectors_of(cell.dataset):
         embed.provide(cell.task, cell.dataset, folder, *where, report)
     return folder, time.monotonic() - began
-
-
-def train(
-    cell: Cell, prepared: tuple[Path, float], seeds: list[int], compiler: Compiler, context: Context
-) -> list[dict[str, Any]]:
-    """All seeds of a cell; finished ones are skipped. Returns their results.
-
-    One run works on a cell, others wait for it and find its results.
-
-    Raises: RequestError, Interrupted.
-    """
-    home = result_file.result_dir(context.workdir, cell)
-    with processes.locked(home / '.lock', context.guard_all):
-        return _train(cell, prepared, seeds, compiler, context)
-
-
-def _train(
-    cell: Cell, prepared: tuple[Path, float], seeds: list[int], compiler: Compiler, context: Context
-) -> list[dict[str, Any]]:
-    folder, prepare_seconds = prepared
-    home = result_file.result_dir(context.workdir, cell)
-    digest = prepared_set.digest(folder)
-    done, refused = {}, ''
-    if processes.first():  # others could read files that it is about to write
-        try:
-            done = _finished(home, seeds, digest, context)
-        except RequestError as error:
-            refused = str(error)
-        for seed in seeds if context.if_exists in ('skip', 'overwrite') else ():
-            checkpoint.remove(checkpoint_folder(cell, seed, context))
-    if processes.anywhere(bool(refused)):
-        raise RequestError(refused or 'the first process refuses, and says why')
-    todo = [s for s, again in zip(seeds, processes.agreed(np.isin(seeds, [*done], invert=True)), strict=True) if again]
-    if not todo:
-        context.progress.say(f'{cell.title}: finished before, nothing to compute')
-    if todo:
-        data = prepared_set.open_set(folder, cell.task)
-        if cell.debug:
-            data = few_windows(data)
-        if cell.model.kind == 'network':
-            outcomes = train_network(cell, data, todo, compiler, context)
-        else:
-            outcomes = fit_estimator(cell, data, todo, context) if processes.first() else iter(())
-        for seed, outcome in _together(outcomes, context):
-            result = record.describe(cell, data, seed, digest, outcome)
-            result['timings']['prepare'] = prepare_seconds
-            done[seed] = result
-            if processes.first():
-                done[seed] = result_file.write(home, result, outcome.get('predictions'), _weights(outcome, context))
-                checkpoint.remove(checkpoint_folder(cell, seed, context))
-    return [done[s] for s in seeds if s in done]
-
-
-def _weights(outcome: dict[str, Any], context: Context) -> bytes | None:
-    """What is kept of a tested network; None for an estimator, a failed seed and --keep_weights=no."""
-    if not context.keep_weights or 'variables' not in outcome:
-        return None
-    return weights.to_bytes(outcome['network'], outcome['variables'])
-
-
-def _together(outcomes: Iterator[Any], context: Context) -> Iterator[Any]:
-    """The same; a stop that only some processes met (an estimator is fitted by the first one alone) stops all."""
-    with contextlib.suppress(Interrupted):
-        yield from outcomes
-    context.guard_all()
-
-
-def _finished(home: Path, seeds: list[int], digest: str, context: Context) -> dict[int, dict[str, Any]]:
-    """Results that need not be computed again. Raises RequestError with --if_exists=fail."""
-    done = {}
-    for seed in seeds if context.if_exists != 'overwrite' else ():
-        found, reason = result_file.finished(home, seed, digest)
-        if reason:
-            context.progress.say(reason)
-        if found is not None:
-            if context.if_exists == 'fail':
-                raise RequestError(f'{home}/seed{seed}.json exists (--if_exists=fail)')
-            done[seed] = found
-    return done
 
 
 def failure(error: Exception, cell: Cell, context: Context) -> str:

@@ -10,7 +10,7 @@ import answers
 import numpy as np
 import pytest
 
-from jbench import files, progress, stages
+from jbench import files, progress, stages, training
 from jbench.cli import dry_run
 from jbench.context import Context
 from jbench.data.load import loader, prepared_set
@@ -29,7 +29,7 @@ def context(tmp_path_factory):
 
 def run(cell, context, seeds=(33,)):
     """The results of a cell, and the file of the first."""
-    found = stages.train(cell, stages.prepare(cell, context), list(seeds), stages.Compiler(), context)
+    found = training.train(cell, stages.prepare(cell, context), list(seeds), stages.Compiler(), context)
     return found[0], result_file.result_dir(context.workdir, cell) / f'seed{seeds[0]}.json'
 
 

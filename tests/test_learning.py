@@ -7,7 +7,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from jbench import progress, stages
+from jbench import progress, stages, training
 from jbench.context import Context
 from jbench.plan import cells, select
 from jbench.results import result_file
@@ -75,7 +75,7 @@ def test_above_chance_with_targets_and_at_chance_with_shuffled_ones(context, nam
         'write',
         lambda home, facts, predictions, *more: found.append(predictions) or write(home, facts, predictions, *more),
     )
-    (result,) = stages.train(cell, prepared, [33], compiler, context)
+    (result,) = training.train(cell, prepared, [33], compiler, context)
     assert result['simulated']
     assert luck(cell, found[0]) < 0.05, result['headline']
     sign = -1 if result['headline']['better'] == 'lower' else 1
@@ -86,6 +86,6 @@ def test_above_chance_with_targets_and_at_chance_with_shuffled_ones(context, nam
         stages.prepared_set, 'open_set', lambda folder, task: shuffled(opened(folder, task), len(lucks))
     )
     while not any(lucks) and len(lucks) < 3:  # who learnt nothing answers by what varies most: that may fit once
-        (result,) = stages.train(cell, prepared, [34 + len(lucks)], compiler, context)
+        (result,) = training.train(cell, prepared, [34 + len(lucks)], compiler, context)
         lucks.append(luck(cell, found[-1]))
     assert any(lucks), result['headline']

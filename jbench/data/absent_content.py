@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from shlex import quote
 
+from jbench.data.recording import RecordingRef
 from jbench.spec.errors import RequestError
 
 ANNEX, LFS = 'a DataLad or git-annex clone', 'git-LFS pointers'
@@ -14,6 +15,12 @@ FETCH = {ANNEX: 'cd {} && datalad get . (or: git annex get .)', LFS: 'cd {} && g
 LARGEST = 1024  # bytes of a file that stands for another
 LFS_START = b'version https://git-lfs.github.com/spec/'
 NAMED = 3  # files in the message
+
+
+def whole(refs: list[RecordingRef]) -> list[RecordingRef]:
+    """The recordings whose files all have their content."""
+    absent = {path for ref in refs for path in ref.files if _stands_for(path)}
+    return [ref for ref in refs if not absent.intersection(ref.files)] if absent else refs
 
 
 def refuse(root: Path, paths: Iterable[str]) -> None:

@@ -18,7 +18,7 @@ def find_recordings(dataset: Dataset, data_dir: Path | None) -> list[RecordingRe
     A simulated dataset needs no folder: all its recordings are there.
 
     Raises: RequestError for a damaged table, or a file where none belongs, that keeps a source from telling;
-    in one line, for files whose content was not fetched (DataLad, git-annex, git-LFS).
+    in one line, where no recording has its content (clones of DataLad, git-annex, git-LFS).
     """
     root = (data_dir / dataset.name) if data_dir else Path('absent')
     source = source_of(dataset)
@@ -35,6 +35,9 @@ def find_recordings(dataset: Dataset, data_dir: Path | None) -> list[RecordingRe
         reason = f'{type(error).__name__}: {error}'
         remedy = 'a table there may be damaged, or a file be none of the set: fetch the one again, remove the other'
         raise RequestError(f'{root}: the recordings of {dataset.name} cannot be listed ({reason}); {remedy}') from error
-    if not dataset.simulated:
+    if dataset.simulated:
+        return refs
+    there = absent_content.whole(refs)  # some recordings of a clone, as of any other copy, are a partial set
+    if not there:
         absent_content.refuse(root, (p for r in refs for p in r.files) if refs else absent_content.below(root))
-    return refs
+    return there

@@ -5,9 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from jbench.metrics.uncertainty import CHUNK, CONFIDENCE, DRAWS, SEED, Interval, six_digits
-
-ALPHA = 0.05
+from jbench.metrics.uncertainty import ALPHA, CHUNK, CONFIDENCE, DRAWS, SEED, Interval, six_digits
 
 
 def interval(said: np.ndarray, y: np.ndarray, *, balanced: bool) -> Interval:
@@ -34,18 +32,30 @@ def interval(said: np.ndarray, y: np.ndarray, *, balanced: bool) -> Interval:
     return six_digits(np.clip(np.array([p.sum() - down, p.sum() + up]) / n_shares, 0, 1))
 
 
-def differs_from_chance(said: np.ndarray, y: np.ndarray, *, balanced: bool) -> bool:
-    """Permutation test at 5 %: whether, of 10,000 exchanges of classes between subjects, few have a score as far from
-    the mean of all as the true one has, which counts among them. Exact however few subjects there are.
+def differs_from_chance(said: np.ndarray, y: np.ndarray, chance: float, *, balanced: bool) -> bool:
+    """A two-sided test at 5 %: whether guesses would rarely have a score as far from chance.
 
-    Args: as for `interval`.
+    Accuracy: binomial, `chance` being the probability of a right answer. Balanced accuracy, whose chance is 1/K: of
+    10,000 exchanges of classes between subjects, few have a score as far from their mean as the true one, which counts
+    among them.
+
+    Args: as for `interval`; chance: of a right answer.
     """
+    from scipy import special
+
+    n = len(y)
+    if not balanced:
+        right = int((said == y).sum())
+        tails = special.bdtr(right, n, chance), special.bdtrc(right - 1, n, chance) if right else 1.0
+        return bool(2 * min(tails) <= ALPHA)
+    order = np.lexsort([said, y])  # the order of subjects does not count
+    said, y = said[order], y[order]
+    weight = 1 / np.bincount(y)[y]
+    expected = float((weight * np.bincount(said, minlength=int(y.max()) + 1)[y]).sum() / n)
     random = np.random.RandomState(SEED)
-    weight = (1 / np.bincount(y)[y] if balanced else np.ones(len(y))) * np.ones(len(y))
-    scores, rows = [(weight * (said == y)).sum(keepdims=True)], max(1, CHUNK // len(y))
+    scores, rows = [(weight * (said == y)).sum(keepdims=True)], max(1, CHUNK // n)
     for first in range(0, DRAWS, rows):
-        order = np.argsort(random.random_sample((min(rows, DRAWS - first), len(y))), axis=1)
-        scores.append((weight[order] * (y[order] == said)).sum(1))
-    found = np.concatenate(scores)
-    far = np.abs(found - found[1:].mean())
+        drawn = np.argsort(random.random_sample((min(rows, DRAWS - first), n)), axis=1)
+        scores.append((weight[drawn] * (y[drawn] == said)).sum(1))
+    far = np.abs(np.concatenate(scores) - expected)
     return bool((far >= far[0] - 1e-9).mean() <= ALPHA)

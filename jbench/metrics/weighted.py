@@ -133,8 +133,9 @@ def _pairs(score: np.ndarray, positive: np.ndarray, owner: np.ndarray, n: int) -
     """Pairs of a positive window of one subject and a negative of another in right order, ties half: f64 [S, S]."""
     found = np.zeros((n, n))
     mine, whose = score[positive], owner[positive]
-    for other in range(n):
-        theirs = np.sort(score[~positive & (owner == other)])
+    order = np.lexsort([score[~positive], owner[~positive]])
+    of_each = np.split(score[~positive][order], np.cumsum(np.bincount(owner[~positive], minlength=n))[:-1])
+    for other, theirs in enumerate(of_each):
         below = (np.searchsorted(theirs, mine, 'left') + np.searchsorted(theirs, mine, 'right')) / 2
         found[:, other] = np.bincount(whose, below, minlength=n)
     return found
@@ -151,23 +152,26 @@ def _areas_by_weights(
 
 
 def _precision_by_weights(w: np.ndarray, p: np.ndarray, positive: np.ndarray, owner: np.ndarray) -> np.ndarray:
-    """Average precision, mean over the classes that a draw shows: [B]. Memory: a row of weights at a time."""
-    order = np.argsort(-p, axis=0, kind='stable')
+    """Average precision, mean over the classes that a draw shows: [B]."""
+    found = np.stack([_average_precision(w, p[:, k], positive[:, k], owner) for k in range(p.shape[1])], 1)
+    shown = np.isfinite(found)
+    total = np.where(shown, found, 0).sum(1)
+    return np.divide(total, shown.sum(1), out=np.full(len(w), np.nan), where=shown.sum(1) > 1)
+
+
+def _average_precision(w: np.ndarray, score: np.ndarray, positive: np.ndarray, owner: np.ndarray) -> np.ndarray:
+    """Of windows in falling order of scores, each counted as often as its subject: [B]; nan where none is positive.
+    Memory: a row of weights at a time."""
+    order = np.argsort(-score, kind='stable')
+    score, positive, owner = score[order], positive[order], owner[order]
+    ends = np.append(np.flatnonzero(np.diff(score)), len(score) - 1)  # last of each group of equal scores
     found = np.full(len(w), np.nan)
     for b, row in enumerate(w):
-        scores = [_average_precision(p[o, k], positive[o, k], row[owner[o]]) for k, o in enumerate(order.T)]
-        defined = [score for score in scores if score is not None]
-        found[b] = np.mean(defined) if len(defined) > 1 else np.nan
+        weight = row[owner]
+        hits, predicted = np.cumsum(weight * positive)[ends], np.cumsum(weight)[ends]
+        if hits[-1]:
+            found[b] = (np.diff(hits, prepend=0.0) * hits / np.maximum(predicted, 1)).sum() / hits[-1]
     return found
-
-
-def _average_precision(score: np.ndarray, positive: np.ndarray, weight: np.ndarray) -> float | None:
-    """Of windows in falling order of scores, each counted `weight` times; None where none is positive."""
-    ends = np.append(np.flatnonzero(np.diff(score)), len(score) - 1)  # last of each group of equal scores
-    hits, predicted = np.cumsum(weight * positive)[ends], np.cumsum(weight)[ends]
-    if not hits[-1]:
-        return None
-    return float((np.diff(hits, prepend=0.0) * hits / np.maximum(predicted, 1)).sum() / hits[-1])
 
 
 def _ratio(part: np.ndarray, whole: np.ndarray) -> np.ndarray:

@@ -14,6 +14,7 @@ from typing import Any
 from jbench import files
 from jbench.models import user_model
 from jbench.plan import cells, select, user_files
+from jbench.plan.evaluations import EVALUATIONS, evaluation
 from jbench.plan.request import Plan
 from jbench.spec.cell import WORDS, Cell
 from jbench.spec.dataset import Dataset
@@ -117,10 +118,11 @@ def _worded(task: Task) -> Task:
 def _changed(task: Task, dataset: Dataset, model: ModelSpec, cell: Cell) -> tuple[Override, ...]:
     """The user's own settings of a cell: those that it says, and those that a change of the file made. Their values
     are those of the task. Raises: RequestError for a setting of a field that there is not."""
-    known = cells.options(task)
+    known = [*cells.options(task), 'split']
     if strange := [path for path, _ in cell.overrides if path not in known]:
         raise unknown('field of its overrides', strange[0], known)
-    says = tuple((path, to_json(attrgetter(path)(task))) for path, _ in cell.overrides)
+    words = {('split', word) for word in EVALUATIONS if evaluation(word, task) == task.split}
+    says = tuple((p, v if (p, v) in words else to_json(attrgetter(p)(task))) for p, v in cell.overrides)
     if task.full_name not in select.tasks():
         return says
     ours = select.version(select.tasks()[task.full_name], task.full_name, task.version)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from jbench.plan import select
+from jbench.plan.evaluations import evaluation
 from jbench.plan.select import Pick
 from jbench.spec.cell import Cell
 from jbench.spec.dataset import Dataset
@@ -115,6 +116,9 @@ def apply(task: Task, dataset: Dataset, user: tuple[Override, ...], model: Model
             except KeyError:  # of a file of one's own
                 raise unknown(f'field in the overrides of {owner}', path, options(task)) from None
     for path, value in user:
+        if path == 'split':
+            task = dataclasses.replace(task, split=evaluation(value, task))
+            continue
         known = options(task)
         if path not in known:
             raise unknown('option', path, known)
@@ -150,8 +154,8 @@ def make_cells(
             plain, own, task = (apply(c.task, c.dataset, some, m.spec) for some in ((), user, asked))
             if fits(m, task):
                 changed = tuple(
-                    (p, to_json(attrgetter(p)(own)))  # the same whether it was typed, or came from a file
-                    for p, _ in user
+                    (p, v if p == 'split' else to_json(attrgetter(p)(own)))  # the same, typed or from a file
+                    for p, v in user
                     if p not in paths(plain) or attrgetter(p)(plain) != attrgetter(p)(own)
                 )
                 cells.append(Cell(task=task, dataset=c.dataset, model=m.spec, overrides=changed, debug=debug))

@@ -157,14 +157,14 @@ def _about_subjects(done: Sequence[Mapping[str, Any]]) -> list[str]:
         few = n is not None and n < uncertainty.LEAST
         return [f'no interval: {n} test subject{"s" * (n != 1)}' if few else 'no interval for this score']
     notes = ['rough interval: fewer than ten test subjects'] if n < uncertainty.ROUGH else []
-    verdicts = [head['differs_from_chance'] for head in heads]
-    if None in verdicts:
+    if any(head['differs_from_chance'] is None for head in heads):
         return notes
-    if sum(verdicts) * 2 <= len(verdicts):
-        return [*notes, 'not different from chance']
-    mean = statistics.fmean(head['value'] for head in heads)
-    better = (mean > done[0]['chance']) == (heads[0]['better'] == 'higher')
-    return notes if better else [*notes, 'worse than chance']
+    good = [(head['value'] > done[0]['chance']) == (head['better'] == 'higher') for head in heads]
+    differ = [head['differs_from_chance'] for head in heads]
+    for words, side in (([], True), (['worse than chance'], False)):
+        if 2 * sum(d and g is side for d, g in zip(differ, good, strict=True)) > len(heads):
+            return notes + words
+    return [*notes, 'not different from chance']
 
 
 def _cells(row: Row, seeds: Sequence[int], notes: Sequence[str], sign: str, layout: str) -> dict[str, str]:

@@ -251,7 +251,7 @@ def _score_arrays(result: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -
     task = to_json(result['config'])['task']
     scores = score.score(task['target']['kind'], task['metric'], arrays, result['dummy'], task.get('level', 'window'))
     if result['schema'] < 3:
-        scores['headline'] = older.without_interval(scores['headline'])
+        scores |= {'headline': older.without_interval(scores['headline']), 'per_subject': result['per_subject']}
     return scores
 
 

@@ -26,7 +26,8 @@ class Cell:
     @property
     def title(self) -> str:
         """What messages call it."""
-        return f'{self.task.full_name}/{self.dataset.name} {self.model.name}'
+        fold = getattr(self.task.split, 'fold', '')
+        return f'{self.task.full_name}/{self.dataset.name} {self.model.name}' + (f' fold {fold}' if fold else '')
 
     @property
     def source(self) -> str:

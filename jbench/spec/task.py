@@ -164,18 +164,23 @@ class ByGroup:
     test: float = 0.2
     seed: int = 33
     order: tuple[str, ...] = ()  # columns by whose text groups are ordered before they are dealt; (): as first seen
-    fold: str = ''  # 'k/n': groups dealt into n folds, fold k tests, the next validates; replaces shares and seed
+    # 'k/n': groups dealt into n folds, fold k tests, the next validates; replaces shares and seed. 'u:k/n': of unit u
+    fold: str = ''
+    folds: str = ''  # 'n': every fold tests once, and the results are one; 'all': as many as groups
+    within: typing.Literal['', 'subject', 'session'] = ''  # units that are dealt, and learnt, each by itself
     kind: typing.Literal['by_group'] = 'by_group'
 
-    def fold_numbers(self) -> tuple[int, int]:
-        """k and n of `fold`. Raises: RequestError unless it is k/n with 1 <= k <= n and n >= 3."""
-        k, _, n = self.fold.partition('/')
-        if not (k.isdecimal() and n.isdecimal() and 1 <= int(k) <= int(n) >= 3):
+    def fold_numbers(self) -> tuple[int, int, int]:
+        """u (1 without units), k and n of `fold`. Raises: RequestError unless 1 <= k <= n and n >= 2."""
+        unit, colon, fold = self.fold.rpartition(':')
+        k, _, n = fold.partition('/')
+        numbers = k.isdecimal() and n.isdecimal() and 1 <= int(k) <= int(n) >= 2
+        if not numbers or bool(colon) != bool(self.within) or not (unit or '1').isdecimal():
+            what = 'u:k/n, as 3:1/5: of unit u' if self.within else 'k/n, as 1/5:'
             raise RequestError(
-                f'--set split.fold: {self.fold!r} must be k/n, as 1/5: fold k, from 1 to n, of n folds, at least 3 '
-                '(one each to train, validate and test)'
+                f'--set split.fold: {self.fold!r} must be {what} fold k, from 1 to n, of n folds, at least 2'
             )
-        return int(k), int(n)
+        return int(unit or '1'), int(k), int(n)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,7 +8,7 @@ from operator import attrgetter
 from jbench.spec import metrics
 from jbench.spec.errors import RequestError, unknown
 from jbench.spec.overrides import paths
-from jbench.spec.task import PARADIGMS, TARGETS, ByGroup, Predefined, Task
+from jbench.spec.task import PARADIGMS, TARGETS, ByGroup, Embedding, Predefined, Target, Task
 
 TINY = 1e-9  # stands for 'above 0'
 WEIGHTED = ('cross_entropy', 'binary_cross_entropy')  # losses that weigh classes
@@ -62,12 +62,8 @@ def check(task: Task) -> None:
         raise RequestError(
             f'--set split.valid, split.test: {task.split.valid!r} and {task.split.test!r} leave no rest to train on'
         )
-    if isinstance(task.split, ByGroup) and task.split.fold:
-        task.split.fold_numbers()
-        if unused := [n for n in ('valid', 'test', 'seed') if getattr(task.split, n) != getattr(ByGroup(), n)]:
-            raise RequestError(
-                f'--set split.{unused[0]}: unused, because split.fold={task.split.fold} deals the groups'
-            )
+    if isinstance(task.split, ByGroup):
+        _folds(task.split, task.target)
     for path in ('signal.band', 'signal.baseline', 'target.core', 'target.clip'):
         pair = attrgetter(path)(task) if path in paths(task) else None
         if pair is not None and pair[0] >= pair[1]:
@@ -75,6 +71,24 @@ def check(task: Task) -> None:
     if task.paradigm not in PARADIGMS:
         raise unknown('paradigm', task.paradigm, PARADIGMS[1:])
     _fitting(task)
+
+
+def _folds(split: ByGroup, target: Target) -> None:
+    """Raises: RequestError for folds that are none, that leave other fields unused, or whose results cannot be one."""
+    if split.within and not (split.fold or split.folds):
+        raise RequestError(f'--set split.within={split.within}: it needs folds, as --set split.folds=5')
+    if split.fold and split.folds:
+        raise RequestError('--set split.fold, split.folds: one of the folds, or all of them')
+    if split.fold:
+        n = split.fold_numbers()[2]
+        if unused := [
+            f for f in ('test', 'valid', 'seed')[: 3 if n > 2 else 1] if vars(split)[f] != vars(ByGroup())[f]
+        ]:
+            raise RequestError(f'--set split.{unused[0]}: unused, because split.fold={split.fold} deals the groups')
+    if split.folds and split.folds != 'all' and not (split.folds.isdecimal() and int(split.folds) >= 2):
+        raise RequestError(f"--set split.folds: {split.folds!r} must be 2 or more, or 'all': a fold for each group")
+    if split.folds and isinstance(target, Embedding):
+        raise RequestError('--set split.folds: ranks among the stimuli of several folds cannot be one result')
 
 
 def _fitting(task: Task) -> None:

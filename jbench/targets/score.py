@@ -144,13 +144,15 @@ def _uncertainty(
     if row.shares and len(y) == n:
         said = np.asarray(outputs).argmax(1)
         found = single_answers.interval(said, y, balanced=row.balanced)
-        return n, found, chance is not None and single_answers.differs_from_chance(said, y, balanced=row.balanced)
+        if chance is None:
+            return n, found, None
+        return n, found, single_answers.differs_from_chance(said, y, chance, balanced=row.balanced)
     outputs, y = _checked(kind, outputs, y)
     weighted = targets.of(kind).by_weights(outputs, y, owner, about, metric)
     bootstrapped = None if weighted is None else uncertainty.interval(weighted, n, row.bounds)
     if weighted is None or bootstrapped is None or chance is None:
         return n, bootstrapped, None
-    return n, bootstrapped, uncertainty.differs_from_chance(weighted, n, chance, bootstrapped)
+    return n, bootstrapped, uncertainty.differs_from_chance(weighted, n, chance, bootstrapped, row.bounds)
 
 
 def _checked(kind: str, outputs: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

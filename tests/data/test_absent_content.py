@@ -72,13 +72,18 @@ def test_ten_thousand_links_to_nothing_take_seconds(tmp_path: Path, capsys: pyte
 
 
 @pytest.mark.parametrize('kind', KINDS)
-def test_one_recording_without_content_is_told_beside_whole_ones(kind: str, tmp_path: Path) -> None:
+def test_recordings_without_content_leave_the_others_a_partial_set(kind: str, tmp_path: Path) -> None:
     root = tmp_path / DICE.name
     tree(root, text('{}'), 3)
     assert len(find_recordings(DICE, tmp_path)) == 3
     (signal := root / 'sub-0001' / 'eeg' / 'sub-0001_task-eyesclosed_eeg.set').unlink()
     KINDS[kind][0](signal)
-    with pytest.raises(RequestError, match=r'1 of 1\d files .*sub-0001_task-eyesclosed_eeg\.set;'):
+    found = find_recordings(DICE, tmp_path)
+    assert len(found) == 2 and not any('sub-0001' in path for ref in found for path in ref.files)
+    for ref in found:
+        (signal := Path(next(path for path in ref.files if path.endswith('.set')))).unlink()
+        KINDS[kind][0](signal)
+    with pytest.raises(RequestError, match=r'3 of 1\d files .*sub-0001_task-eyesclosed_eeg\.set, '):
         find_recordings(DICE, tmp_path)
 
 

@@ -54,8 +54,13 @@ def test_subjects_at_a_bound_are_no_proof_of_perfection() -> None:
         assert high == 1 and low**n == pytest.approx(0.025, rel=1e-4)
         low, high = uncertainty.interval(partial(mean, -np.ones(n)), n, (-1.0, 1.0)) or (0, 0)
         assert low == -1 and ((1 - high) / 2) ** n == pytest.approx(0.025, rel=1e-4)
-    assert uncertainty.interval(partial(mean, np.full(9, 0.5)), 9) == (0.5, 0.5), 'all alike, and free to differ'
-    assert uncertainty.interval(partial(mean, np.zeros(9)), 9, (0.0, np.inf)) == (0.0, 0.0)
+    assert uncertainty.interval(partial(mean, np.full(9, 0.5)), 9) is None, 'alike, and free to differ'
+    assert uncertainty.interval(partial(mean, np.zeros(9)), 9, (0.0, np.inf)) is None
+
+    def ranks(weights: np.ndarray) -> np.ndarray:  # of subjects among each other: alone, none has a score
+        return np.where((weights > 0).sum(1) > 1, 1.0, np.nan)
+
+    assert uncertainty.interval(ranks, 9) is None
 
 
 def test_a_score_that_few_draws_have_gets_no_interval() -> None:
@@ -109,13 +114,38 @@ def test_the_interval_of_balanced_accuracy_weighs_each_class_by_its_own_subjects
 
 
 def test_exchanges_of_classes_are_an_exact_test() -> None:
-    """3 and 3 subjects, all right: 2 of 20 exchanges are as far from chance; 4 and 4: 2 of 70."""
-    for n, differs in ((2, False), (3, False), (4, True)):
-        y = np.repeat([0, 1], n)
-        assert single_answers.differs_from_chance(y, y, balanced=True) is differs, n
-        assert single_answers.differs_from_chance(1 - y, y, balanced=True) is differs, n
+    """3 and 3 subjects, all right: 2 of 20 exchanges are as far from chance; 4 and 4: 2 of 70; 3 and 4: 1 of 35."""
+    for n, m, differs in ((2, 2, False), (3, 3, False), (3, 4, True), (4, 4, True)):
+        y = np.repeat([0, 1], [n, m])
+        for order in (np.arange(n + m), np.arange(n + m)[::-1], np.random.default_rng(0).permutation(n + m)):
+            for said in (y, 1 - y):
+                found = single_answers.differs_from_chance(said[order], y[order], 0.5, balanced=True)
+                assert found is differs, (n, m)
     y = np.repeat([0, 1], [16, 4])
-    assert not single_answers.differs_from_chance(np.zeros(20, int), y, balanced=True), 'always the commonest'
+    assert not single_answers.differs_from_chance(np.zeros(20, int), y, 0.5, balanced=True), 'always the commonest'
+
+
+def test_accuracy_is_tested_against_the_chance_that_is_printed() -> None:
+    y = np.repeat([0, 1], [140, 60])
+    said = np.where(np.arange(200) < 135, y, 1 - y)  # 0.675, by guesses 0.58 or so; always the commonest has 0.7
+    assert not single_answers.differs_from_chance(said, y, 0.7, balanced=False)
+    for right, differs in ((3, False), (4, False), (5, False), (6, True)):
+        y = np.zeros(right, int)
+        assert single_answers.differs_from_chance(y, y, 0.5, balanced=False) is differs
+        assert single_answers.differs_from_chance(y + 1, y, 0.5, balanced=False) is differs
+    expected = stats.binomtest(9, 10, 0.5).pvalue
+    y = np.zeros(10, int)
+    assert expected < 0.05 and single_answers.differs_from_chance(np.r_[y[:9], 1], y, 0.5, balanced=False)
+
+
+@pytest.mark.parametrize('n', [6, 20, 200])
+def test_nearly_all_right_differs_from_chance(n: int) -> None:
+    """Draws of right subjects alone have no spread: they must not count as infinitely far."""
+    for worst in ([0.99], [0.0], [0.0, 0.0], [0.8, 0.7, 0.6])[: 1 if n == 6 else None]:
+        x = np.r_[np.ones(n - len(worst)), worst]
+        score = partial(mean, x)
+        found = uncertainty.interval(score, n)
+        assert uncertainty.differs_from_chance(score, n, 0.5, found) is True, worst
 
 
 @pytest.mark.parametrize(

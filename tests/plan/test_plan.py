@@ -244,6 +244,8 @@ DIFFERENT = {  # for every path of a task that `--set` takes: (text, value)
     'split.seed': ('7', 7),
     'split.order': ('session, subject', ('session', 'subject')),
     'split.fold': ('2/5', '2/5'),
+    'split.folds': ('5', '5'),
+    'split.within': ('', ''),
     'recipe.lr': ('3e-4', 3e-4),
     'recipe.weight_decay': ('0', 0.0),
     'recipe.batch_size': ('32', 32),

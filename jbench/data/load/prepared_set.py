@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 
 from jbench import files, targets
+from jbench.data.load import folds
+from jbench.data.load.grouping import listed
 from jbench.data.load.shards import Scale, Shards, scale_by_training_part
-from jbench.data.load.split_windows import divide, undivided
-from jbench.data.load.splits import listed
+from jbench.data.load.split_windows import divide, drawn_from, undivided
 from jbench.data.prepare import build_set
 from jbench.data.stimuli import embed
 from jbench.data.windows import n_samples
@@ -22,7 +23,7 @@ from jbench.spec.dataset import Dataset
 from jbench.spec.errors import RequestError
 from jbench.spec.identity import spec_hash
 from jbench.spec.model import Signal
-from jbench.spec.task import Task
+from jbench.spec.task import ByGroup, Task
 
 
 @dataclass(frozen=True)
@@ -193,6 +194,14 @@ def open_set(
         **(_taught(folder, task, encoded, y[split == 'train'], counted, embedded) if divided else {}),
         factor=task.signal.factor,
     )
+
+
+def fold_names(folder: Path, task: Task) -> list[str]:
+    """Every fold of `task.split.folds`, as `split.fold` names it. Raises: as `folds.fold_names`."""
+    manifest, index = files.read_json(folder / 'manifest.json'), files.read_npz(folder / 'index.npz')
+    events = {k[len('event.') :]: v for k, v in index.items() if k.startswith('event.')}
+    assert isinstance(task.split, ByGroup)
+    return folds.fold_names(drawn_from(events, task, manifest['dataset']), task.split)
 
 
 def _require_classes(task: Task, dataset: str, classes: tuple[str, ...], types: np.ndarray) -> None:

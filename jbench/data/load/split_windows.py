@@ -7,8 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from jbench.data.load.grouping import listed
 from jbench.data.load.other_splits import suggestion
-from jbench.data.load.splits import SPLITS, assign, check_shares, listed
+from jbench.data.load.splits import SPLITS, assign, check_shares
 from jbench.data.recording import EVENT_TYPE
 from jbench.data.windows import fitting
 from jbench.events import Table
@@ -61,7 +62,8 @@ def divide(events: Table, windows: Table, task: Task, dataset: str) -> Division:
     except SplitError as error:
         other = suggestion(events, windows, ~out, task.split, drawn)
         raise SplitError(f'{dataset}: {error}; {other}') from None
-    nowhere = int(((part == '') & ~before[rows]).sum())
+    others = getattr(task.split, 'within', '')  # windows of other units are meant to be in no part
+    nowhere = 0 if others else int(((part == '') & ~before[rows]).sum())
     notes = [f'{nowhere} of {len(rows)} windows are in no part of the split'] if nowhere else []
     for e in mine:
         here = '' if e.subject in events['subject'] else ', who is not among the recordings'
@@ -69,6 +71,12 @@ def divide(events: Table, windows: Table, task: Task, dataset: str) -> Division:
     part[out[rows]] = ''
     notes = [*_overhang(events, windows), *check(events, windows, part, task.split), *notes, *dropped]
     return Division(part, ~out[rows], notes)
+
+
+def drawn_from(events: Table, task: Task, dataset: str) -> Table:
+    """The event table from which a split is drawn: without the subjects that are excluded before."""
+    out = np.isin(events['subject'], [e.subject for e in task.exclude if e.dataset == dataset and not e.after_split])
+    return {k: np.asarray(v)[~out] for k, v in events.items()}
 
 
 def undivided(windows: Table) -> Division:

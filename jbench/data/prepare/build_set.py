@@ -59,8 +59,6 @@ def stored_spec(task: Task, dataset: Dataset) -> dict[str, Any]:
         for part in ('signal', 'window', 'target')
     }
     facts = {name: to_json(getattr(dataset, name)) for name in FACTS}
-    if dataset.constant != Dataset.constant:  # a later fact: sets of datasets that do not state it stay good
-        facts['constant'] = dataset.constant
     return spec | {'code': PREPARATION, 'facts': facts}
 
 

@@ -58,7 +58,7 @@ class Training(NamedTuple):
     n_out: int
     signal: Signal
     metric: str  # the headline
-    published: bool  # repeat the reference's choices; `vectors` of a scaled embedding are those before it was scaled
+    published: bool  # repeat the reference's choices; then `vectors` of a baseline are those before they were scaled
     classes: tuple[str, ...] = ()  # what 0..n_out-1 are called
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import json
 import os
@@ -17,8 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from places import FIXTURES, HELPERS
 
-from jbench.data.load import split_windows, splits
-from jbench.plan import cells, select
+from jbench.data.load import grouping, split_windows, splits
 from jbench.spec.errors import RequestError
 from jbench.spec.task import ByGroup, BySimilarity, Predefined, SplitSpec
 
@@ -99,7 +97,7 @@ def test_splits_do_not_depend_on_the_hash_seed_of_the_process() -> None:
 
 
 def test_forty_subjects_have_these_test_positions_in_this_order() -> None:
-    assert splits.train_test_positions(40, 0.2, 33)[1].tolist() == [15, 5, 0, 26, 17, 25, 36, 21]
+    assert grouping.train_test_positions(40, 0.2, 33)[1].tolist() == [15, 5, 0, 26, 17, 25, 36, 21]
 
 
 def test_mental_arithmetic_subjects() -> None:
@@ -129,7 +127,7 @@ def test_chavarriaga_validates_on_the_sessions_at_0_14_1() -> None:
     split = Predefined(field='session', test=('16', '17', '18', '19'), valid_by='session', valid=0.1875)
     found = splits.assign(table(['s'] * 20, session=sessions), split)
     assert positions(found, 'valid') == [0, 1, 14]
-    assert splits.train_test_positions(16, 0.1875, 33)[1].tolist() == [0, 14, 1]
+    assert grouping.train_test_positions(16, 0.1875, 33)[1].tolist() == [0, 14, 1]
 
 
 # --- rules of the event table ---------------------------------------------------------------------------------------
@@ -140,7 +138,7 @@ def test_own_split_column_and_rows_without_group() -> None:
     events = table([f's{i}' for i in range(7)] + ['', 's8', 's9', 's10'], split=own)
     found = splits.assign(events, Predefined(valid_by='subject'))
     assert found[8] == 'test' and found[9] == 'valid' and found[10] == '' and found[7] == ''
-    assert positions(found[:7], 'valid') == sorted(splits.train_test_positions(7, 0.2, 33)[1])
+    assert positions(found[:7], 'valid') == sorted(grouping.train_test_positions(7, 0.2, 33)[1])
 
 
 def test_index_validation_counts_only_rows_that_are_not_test() -> None:
@@ -148,7 +146,7 @@ def test_index_validation_counts_only_rows_that_are_not_test() -> None:
     split = Predefined(field='session', test=('1',), valid_by='_index', valid=0.1)
     found = splits.assign(table(['s'] * 30, session=session), split)
     others = [i for i in range(30) if i % 3]
-    assert positions(found, 'valid') == sorted(others[i] for i in splits.train_test_positions(20, 0.1, 33)[1])
+    assert positions(found, 'valid') == sorted(others[i] for i in grouping.train_test_positions(20, 0.1, 33)[1])
 
 
 def test_index_split_drops_rows_without_stratum() -> None:
@@ -223,57 +221,6 @@ def test_groups_stay_whole_and_cover_and_columns_have_no_order(subjects: list[st
     assert (splits.assign({k: events[k] for k in shuffled}, ByGroup()) == found).all()
     expected = sklearn_split(names, ByGroup())
     assert {part: {subjects[i] for i in positions(found, part)} for part in splits.SPLITS} == expected
-
-
-# --- folds ----------------------------------------------------------------------------------------------------------
-
-
-@settings(deadline=None, max_examples=150)
-@given(st.lists(st.sampled_from([f's{i}' for i in range(9)] + ['']), min_size=1, max_size=40), st.integers(3, 9))
-def test_every_group_is_tested_once_over_the_folds(subjects: list[str], n: int) -> None:
-    events, groups = table(subjects), list(dict.fromkeys(s for s in subjects if s))
-    if n > len(groups):
-        with pytest.raises(RequestError, match=f"{n} folds, but 'subject' has {len(groups)} groups"):
-            splits.assign(events, ByGroup(fold=f'1/{n}'))
-        return
-    tested: list[str] = []
-    validated: list[str] = []
-    for k in range(1, n + 1):
-        found = splits.assign(events, ByGroup(fold=f'{k}/{n}'))
-        parts = {name: {s for s, p in zip(subjects, found, strict=True) if p == name} for name in splits.SPLITS}
-        assert all((p == '') == (s == '') for p, s in zip(found, subjects, strict=True))  # nothing is lost
-        assert all(parts.values()) and sum(map(len, parts.values())) == len(groups)  # disjoint, none empty
-        assert set().union(*parts.values()) == set(groups)
-        tested += sorted(parts['test'])
-        validated += sorted(parts['valid'])
-    assert sorted(tested) == sorted(validated) == sorted(groups)
-
-
-def test_groups_are_dealt_as_cards_are() -> None:
-    events = table([f's{i}' for i in range(7)])
-    assert positions(splits.assign(events, ByGroup(fold='1/3')), 'test') == [0, 3, 6]
-    assert positions(splits.assign(events, ByGroup(fold='1/3')), 'valid') == [1, 4]
-    assert positions(splits.assign(events, ByGroup(fold='3/3')), 'valid') == [0, 3, 6]
-    found = splits.assign(events, ByGroup(fold='7/7'))
-    assert (positions(found, 'test'), positions(found, 'valid')) == ([6], [0])
-    assert (
-        splits.assign(events, ByGroup(fold='2/3', seed=1, test=0.4)) == splits.assign(events, ByGroup(fold='2/3'))
-    ).all()
-
-
-@pytest.mark.parametrize('fold', ['1', '0/3', '4/3', '1/2', '1/', '/3', '-1/3', '1.0/3', 'a/b', '1/3/3', ' 1/3'])
-def test_a_fold_that_is_none_is_refused(fold: str) -> None:
-    with pytest.raises(RequestError, match=r'split\.fold: .* must be k/n, as 1/5'):
-        splits.assign(table([f's{i}' for i in range(9)]), ByGroup(fold=fold))
-    task = select.tasks()['p3'][-1]
-    with pytest.raises(RequestError, match=r'split\.fold'):
-        cells.apply(task, select.datasets()['SimulatedP3'], (('split.fold', fold),))
-
-
-def test_folds_are_not_stratified() -> None:
-    events = table([f's{i}' for i in range(4)], diagnosis=list('abab'))
-    with pytest.raises(RequestError, match=r'add --set split\.stratify=none'):
-        splits.assign(events, dataclasses.replace(STRATIFIED, fold='1/4'))
 
 
 # --- similarity -----------------------------------------------------------------------------------------------------

@@ -1,0 +1,104 @@
+"""Cross-validation: groups dealt into folds, of which each tests once."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from jbench.data.load.grouping import first_rows, groups, listed, strata_ranks, train_test_positions
+from jbench.events import Table, as_text, column, present
+from jbench.spec.errors import RequestError, SplitError
+from jbench.spec.task import ByGroup
+
+
+def fold_names(events: Table, split: ByGroup) -> list[str]:
+    """Every fold of `split.folds`, as `split.fold` names it: 'k/n', or 'u:k/n' of unit u.
+
+    Args:
+        events: the event table, in canonical order.
+        split: with `folds`.
+    Raises: RequestError for folds that are no number, an unknown column; SplitError for more folds than groups.
+    """
+    found = []
+    for unit, rows in enumerate(_units(events, split), 1):
+        group_of = _dealt(events, rows, split)
+        n_groups = int(group_of.max(initial=-1)) + 1
+        n = n_groups if split.folds == 'all' else int(split.folds)
+        _enough(events, split, group_of, n)
+        found += [f'{unit}:{k}/{n}' if split.within else f'{k}/{n}' for k in range(1, n + 1)]
+    return found
+
+
+def fold_parts(events: Table, split: ByGroup) -> np.ndarray:
+    """The part of every event in one fold: fold k tests, the next one (after the last the first) validates, the others
+    train. Of two folds, a share `valid` of the rows of the other one validates.
+
+    Groups are dealt in first-seen order, as cards are; with `stratify`, those of one stratum after those of another.
+    With as many folds as groups, one group is left out.
+
+    Args:
+        events: the event table, in canonical order.
+        split: with `fold`.
+    Returns: str [n], '' for rows of other units, without group or stratum.
+    Raises: RequestError for a fold that is not k/n, or of no unit; SplitError for more folds than groups.
+    """
+    unit, k, n = split.fold_numbers()
+    units = _units(events, split)
+    if unit > len(units):
+        raise RequestError(f'--set split.fold: {split.fold!r}, but there are {len(units)} units ({split.within})')
+    group_of = _dealt(events, units[unit - 1], split)
+    _enough(events, split, group_of, n)
+    dealt = group_of % n + 1
+    if n > 2:
+        parts = [group_of < 0, dealt == k, dealt == k % n + 1]
+        return np.select(parts, ['', 'test', 'valid'], 'train').astype('<U5')
+    out = np.select([group_of < 0, dealt == k], ['', 'test'], 'train').astype('<U5')
+    rest = np.flatnonzero(out == 'train')
+    if len(rest) < 2:
+        raise SplitError(f'--set split.fold: {split.fold!r} leaves {len(rest)} rows to train and validate')
+    out[rest[train_test_positions(len(rest), split.valid, split.seed)[1]]] = 'valid'
+    return out
+
+
+def first_fold(events: Table, split: ByGroup) -> ByGroup:
+    """The split of the first fold, for a look at what one is like."""
+    return replace(split, folds='', fold=fold_names(events, split)[0])
+
+
+def _units(events: Table, split: ByGroup) -> list[np.ndarray]:
+    """Rows of each unit, bool [n]: everybody, or each subject or session of a subject, in first-seen order."""
+    n = len(events['onset'])
+    if not split.within:
+        return [np.ones(n, bool)]
+    number = groups(events, 'subject')
+    if split.within == 'session':
+        session = groups(events, 'session')
+        number = np.where((number < 0) | (session < 0), -1, number * (session.max(initial=0) + 1) + session)
+    return [number == number[row] for row in first_rows(number)]
+
+
+def _dealt(events: Table, rows: np.ndarray, split: ByGroup) -> np.ndarray:
+    """The card number of the group of each row of a unit, int [n], -1 for none: 0 is dealt first."""
+    among = rows
+    if split.stratify:
+        strata = column(events, split.stratify)
+        among = rows & present(strata)
+    group_of = groups(events, split.by, among)
+    if not split.stratify:
+        return group_of
+    first = first_rows(group_of)
+    ranks = strata_ranks(group_of, strata, first, split.by)
+    number = np.append(np.empty(len(first), int), -1)
+    number[np.argsort(ranks, kind='stable')] = np.arange(len(first))
+    return np.asarray(number[group_of])
+
+
+def _enough(events: Table, split: ByGroup, group_of: np.ndarray, n: int) -> None:
+    """Raises: SplitError for more folds than groups."""
+    n_groups = int(group_of.max(initial=-1)) + 1
+    if n > n_groups or n < 2:
+        first = first_rows(group_of)
+        names = listed([as_text(v) for v in column(events, split.by)[first]]) if split.by in events else 'rows'
+        where, field = f' in one {split.within}' if split.within else '', 'folds' if split.folds else 'fold'
+        raise SplitError(f'--set split.{field}: {n} folds, but {split.by!r} has {n_groups} groups{where}: {names}')

@@ -1,0 +1,108 @@
+"""Folds of a cell: trained each, one result in the end; what is there is not computed again."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from jbench import run
+from jbench.plan import select
+from jbench.results import result_file
+from jbench.results.predictions import load_predictions
+from jbench.targets import score
+
+BASE = ['--task=p3', '--debug', '--seeds=33']
+
+
+@pytest.fixture
+def few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """P3 on six simulated subjects."""
+    six = {'SimulatedP3': dataclasses.replace(select.datasets()['SimulatedP3'], n_subjects=6, n_recordings=6)}
+    known = {**select.datasets(), **six}
+    monkeypatch.setattr(select, 'datasets', lambda: known)
+
+
+def results(workdir: Path) -> list[Path]:
+    return sorted(workdir.glob('results/*/*/*/*/seed*.json'))
+
+
+def test_all_folds_make_one_result_in_which_every_subject_is_tested_once(few: None, tmp_path: Path, capsys) -> None:
+    command = [*BASE, '--model=erp_lr', '--set=split.folds=3', f'--workdir={tmp_path}']
+    assert run.main(command) == 0
+    (path,) = results(tmp_path)
+    result, arrays = result_file.read(path), load_predictions(path)
+    assert result['subjects']['test'] == sorted(result['subjects']['test']) and len(result['subjects']['test']) == 6
+    assert result['headline']['n_subjects'] == 6 == len(result['per_subject'])
+    assert result['protocol']['custom'] == ['split.folds=3'] and result['protocol']['suite'] is None
+    assert result_file.verify(path) == [] and result['weights'] is None
+    folds = sorted((path.parent / 'folds').glob('*/seed33.json'))
+    assert [p.parent.name for p in folds] == ['1_of_3', '2_of_3', '3_of_3']
+    parts = [load_predictions(p) for p in folds]
+    assert sorted(np.concatenate([p['id'] for p in parts]).tolist()) == arrays['id'].tolist()
+    for part in parts:
+        here = np.isin(arrays['id'], part['id'])
+        np.testing.assert_array_equal(arrays['outputs'][here], part['outputs'])
+        assert len(set(part['subject'])) == 2
+    value = score.evaluate('classes', arrays['outputs'], arrays['y'])['bal_acc']
+    assert result['headline']['value'] == value and result['dummy'] == 0.5
+    said = ''.join(capsys.readouterr())
+    assert '3 folds, as many models' in said and 'fold 2/3' in said
+    assert run.main(command) == 0
+    assert 'finished before' in ''.join(capsys.readouterr())
+
+
+def test_an_interrupted_cross_validation_goes_on_behind_its_last_fold(few: None, tmp_path: Path, capsys) -> None:
+    command = [*BASE, '--model=eegnet', '--set=split.folds=3', f'--workdir={tmp_path}']
+    assert run.main(command) == 0
+    (path,) = results(tmp_path)
+    first, kept = json.loads(path.read_text()), {p: p.read_bytes() for p in path.parent.glob('folds/*/seed33.json')}
+    path.unlink()
+    gone = path.parent / 'folds' / '2_of_3' / 'seed33.json'
+    gone.unlink()
+    capsys.readouterr()
+    assert run.main(command) == 0
+    said = ''.join(capsys.readouterr())
+    assert 'fold 1/3: finished before' in said and 'fold 2/3: finished before' not in said
+    assert all(p.read_bytes() == content for p, content in kept.items() if p != gone)
+    again = json.loads(path.read_text())
+    assert {k: again[k] for k in result_file.SCORES} == {k: first[k] for k in result_file.SCORES}
+    assert again['predictions_sha256'] == first['predictions_sha256'] and again['split_hash'] == first['split_hash']
+
+
+def test_a_fold_that_fails_fails_the_seed_and_is_named(few: None, tmp_path: Path, monkeypatch, capsys) -> None:
+    from jbench.train import fit
+
+    real, calls = fit.fit, list[int]()
+
+    def second_breaks(*args, **named):
+        calls.append(1)
+        if len(calls) == 2:
+            raise fit.NonFinite('for the test')
+        return real(*args, **named)
+
+    monkeypatch.setattr(fit, 'fit', second_breaks)
+    assert run.main([*BASE, '--model=eegnet', '--set=split.folds=3', f'--workdir={tmp_path}']) == 1
+    (path,) = results(tmp_path)
+    result = result_file.read(path)
+    assert result['status'] == 'failed' and result['headline']['value'] is None
+    assert result['warnings'][-1] == '1 of 3 folds failed, the first of them: for the test'
+    assert run.main([*BASE, '--model=eegnet', '--set=split.folds=3', f'--workdir={tmp_path}']) == 0
+    assert len(calls) == 4, 'the others are not trained again'
+
+
+def test_within_a_subject_a_model_learns_from_that_subject_alone(few: None, tmp_path: Path, capsys) -> None:
+    asked = ['--set=split=cross_session', '--set=split.by=_index', '--set=split.folds=2', '--set=split.stratify=code']
+    assert run.main([*BASE, '--model=dummy,erp_lr', *asked, f'--workdir={tmp_path}']) == 0
+    dummy, erp = (result_file.read(p) for p in results(tmp_path))
+    assert dummy['subjects']['test'] == erp['subjects']['test'] and len(dummy['subjects']['test']) == 6
+    place = Path(next(iter(tmp_path.glob('results/*/*/erp_lr/*/folds'))))
+    assert {p.name for p in place.iterdir()} == {f'{u}_{k}_of_2' for u in range(1, 7) for k in (1, 2)}
+    for path in place.glob('*/seed33.json'):
+        subjects = json.loads(path.read_text())['subjects']
+        assert subjects['train'] == subjects['test'] and len(subjects['train']) == 1
+    custom = erp['protocol']['custom']
+    assert custom[0] == 'split=cross_session' and 'split.folds=2' in custom
