@@ -8,6 +8,7 @@ Sets of test subjects are drawn from populations whose true balanced accuracy is
   normal   the share of right windows of a subject is normal, sd 0.1, around 0.7 (guesses: 0.5)
   skewed   most subjects near the least, few far above: exponential, mean 0.15, from 0.55 (guesses: from 0.35)
   binary   all windows of a subject are right, with a probability of 0.7 (guesses: 0.5), or all are wrong
+  unequal  as normal, yet subjects have from 4 to 400 windows, their logarithms uniform
 
 Under `window` a subject has 20 windows of each of two classes. Under `recording` two recordings of one class each, of
 10 windows; binary means the recordings. Under `subject` one class each, of 10 windows: every second subject
@@ -32,13 +33,13 @@ from jbench.metrics import uncertainty
 from jbench.targets import score
 
 SUBJECTS = (4, 5, 7, 10, 15, 20, 30, 50)
-KINDS = (('window', 'normal'), ('window', 'skewed'), ('window', 'binary'))
+KINDS = (('window', 'normal'), ('window', 'skewed'), ('window', 'binary'), ('window', 'unequal'))
 KINDS += (('recording', 'skewed'), ('recording', 'binary'), ('subject', 'binary'))
 
 
 def shares(kind: str, n: int, true: float, random: np.random.Generator) -> np.ndarray:
     """The share of right answers of each of n subjects."""
-    if kind == 'normal':
+    if kind in ('normal', 'unequal'):
         return random.normal(true, 0.1, n).clip(0, 1)
     if kind == 'skewed':
         return (true + 0.15 * (random.exponential(1, n) - 1)).clip(0, 1)
@@ -55,13 +56,12 @@ def population(kind: str, true: float) -> float:
 
 def answers(level: str, kind: str, n: int, true: float, random: np.random.Generator) -> dict[str, np.ndarray]:
     """Predictions of one set of n subjects."""
-    if level == 'window':
-        n_recordings, windows, shown = 1, 40, np.tile([0, 1], 20)
-        y = np.tile(shown, n)
-    else:
-        n_recordings, windows = (2, 10) if level == 'recording' else (1, 10)
-        y = np.repeat(np.arange(n * n_recordings) % 2, windows)
+    n_recordings = 2 if level == 'recording' else 1
+    windows = np.full(n * n_recordings, 40 if level == 'window' else 10)
+    if kind == 'unequal':
+        windows = 2 * np.exp(random.uniform(np.log(2), np.log(200), n)).round().astype(int)
     recording = np.repeat(np.arange(n * n_recordings), windows)
+    y = np.concatenate([np.arange(k) for k in windows]) % 2 if level == 'window' else recording % 2
     of = n * n_recordings if level == 'recording' and kind == 'binary' else n
     share = shares(kind, of, true, random)[recording // (n * n_recordings // of)]
     if kind == 'binary':
@@ -69,26 +69,33 @@ def answers(level: str, kind: str, n: int, true: float, random: np.random.Genera
     elif level == 'window':
         right = random.random(len(y)) < share
     else:  # whole recordings are right or wrong
-        right = np.repeat(random.random(n * n_recordings) < share[::windows], windows)
+        right = np.repeat(random.random(n * n_recordings) < share[:: windows[0]], windows)
     said = np.where(right, y, 1 - y)
-    ids = (recording << SHIFT) + np.tile(np.arange(windows), n * n_recordings)
+    ids = (recording << SHIFT) + np.concatenate([np.arange(k) for k in windows])
     subject = np.array([f's{k:02d}' for k in recording // n_recordings])
     return {'id': ids, 'outputs': np.eye(2)[said] * 4, 'y': y, 'subject': subject}
+
+
+@functools.cache
+def _all_weights(n: int, drawn: Any = uncertainty._weights) -> list[np.ndarray]:
+    return list(drawn(n))
 
 
 def row(asked: tuple[str, str, int, bool, int]) -> dict[str, Any]:
     """One cell of a table."""
     level, kind, n, guesses, trials = asked
-    uncertainty._weights = functools.cache(uncertainty._weights)  # one set of draws, thousands of scores
+    uncertainty._weights = _all_weights  # one set of draws, thousands of scores
     random = np.random.default_rng([n, guesses, KINDS.index((level, kind))])
     true = 0.5 if guesses else 0.7
     truth = population(kind, true)
-    found = 0
+    found = []
     for _ in range(trials):
         head = score.score('classes', 'bal_acc', answers(level, kind, n, true, random), truth, level)['headline']
-        low, high = head['interval']
-        found += head['differs_from_chance'] if guesses else low <= truth <= high
-    share = round(100 * found / trials, 1)
+        if guesses:
+            found.append(bool(head['differs_from_chance']))
+        elif head['interval'] is not None:  # subjects that are all alike have none
+            found.append(head['interval'][0] <= truth <= head['interval'][1])
+    share = round(100 * float(np.mean(found)), 1)
     return {'level': level, 'scores': kind, 'guesses': guesses, 'n_subjects': n, 'per_cent': share}
 
 
