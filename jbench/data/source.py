@@ -23,7 +23,8 @@ Vectors = Callable[[Sequence[str], int], 'np.ndarray']  # (names of stimuli, siz
 class Source(Protocol):
     """A module of `jbench.data.sources`.
 
-    It may also have `DATASETS`, the facts; `fetch`, where its package brings the files (`Fetch`); and `vectors`, where
+    It may also have `VERSION`, raised when it reads other events than before (1, where none is said), so that sets are
+    prepared anew; `DATASETS`, the facts; `fetch`, where its package brings the files (`Fetch`); and `vectors`, where
     its stimuli need no encoder (`Vectors`).
     """
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from jbench.data.formats.brainvision import check_brainvision
 from jbench.data.formats.check_file import check_file
 from jbench.data.formats.edf import check_edf
-from jbench.data.recording import Finding, RecordingRef
+from jbench.data.recording import Finding, RecordingRef, is_hidden
 from jbench.spec.dataset import Dataset
 from jbench.spec.errors import MissingExtraError, RequestError
 
@@ -76,7 +76,7 @@ class _Names:
     def of(self, folder: Path) -> list[str]:
         """Sorted names in a folder."""
         if folder not in self.listed:
-            self.listed[folder] = sorted(p.name for p in folder.iterdir())
+            self.listed[folder] = sorted(p.name for p in folder.iterdir() if not is_hidden(p.name))
         return self.listed[folder]
 
     def ending(self, folder: Path, suffix: str) -> list[tuple[str, set[tuple[str, str]]]]:

@@ -26,6 +26,7 @@ from jbench.data.prepare.convert import finished, make
 from jbench.data.prepare.tfds_metadata import SPLIT, write_metadata
 from jbench.data.prepare.workers import sheltered, workers
 from jbench.data.recording import RecordingRef, forbidden
+from jbench.data.source import source_of
 from jbench.data.windows import index, possible
 from jbench.spec.dataset import Dataset
 from jbench.spec.errors import RequestError
@@ -61,6 +62,8 @@ def stored_spec(task: Task, dataset: Dataset) -> dict[str, Any]:
     facts = {name: to_json(getattr(dataset, name)) for name in FACTS}
     if dataset.constant != Dataset.constant:  # a later fact: sets of datasets that do not state it stay good
         facts['constant'] = dataset.constant
+    if (reader := getattr(source_of(dataset), 'VERSION', 1)) != 1:  # as above
+        facts['reader'] = reader
     return spec | {'code': PREPARATION, 'facts': facts}
 
 

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from jbench.data import marks
 from jbench.data.prepare import amplitude, constant
 from jbench.data.prepare.constant import KEPT, Stretch
 from jbench.data.recording import EVENT_TYPE, PERMIT, Finding, Recording, RecordingRef, blocks, data_channels
@@ -83,10 +84,14 @@ def _check_samples(raw: mne.io.BaseRaw, names: list[str], dataset: Dataset, wher
     place, sfreq = {name: k for k, name in enumerate(raw.ch_names)}, float(raw.info['sfreq'])
     n_broken, first, spread, limits = 0, '', np.zeros(len(names)), np.zeros(len(names))
     nowhere, alone = np.ones(raw.n_times - 1, bool), dict[str, list[Stretch]]()  # no channel changes; one does not
+    skipped = marks.skipped(raw)  # zeros that stand for nothing
+    recorded = slice(None) if skipped is None or skipped.all() else ~skipped
     for rows in blocks(raw, range(len(names))):
         x = raw.get_data([place[names[k]] for k in rows])
         for k, row in zip(rows, x, strict=True):
             still = row[1:] == row[:-1]
+            if skipped is not None:
+                still[skipped[1:] | skipped[:-1]] = False
             nowhere &= still
             if (own := constant.stretches(still, sfreq)) and not still.all():
                 alone[names[k]] = own
@@ -95,6 +100,7 @@ def _check_samples(raw: mne.io.BaseRaw, names: list[str], dataset: Dataset, wher
             row, column = np.argwhere(broken)[0]
             first = f'channel {names[rows[row]]} at {column / sfreq:.2f} s'
         n_broken += int(broken.sum())
+        x, broken = x[:, recorded], broken[:, recorded]
         limits[rows] = np.mean((x == x.min(1, keepdims=True)) | (x == x.max(1, keepdims=True)), axis=1)
         x[broken] = 0.0
         low, high = np.percentile(x, [16, 84], axis=1, overwrite_input=True)
@@ -116,7 +122,10 @@ def _check_samples(raw: mne.io.BaseRaw, names: list[str], dataset: Dataset, wher
 
 
 def _check_events(events: dict[str, np.ndarray], dataset: Dataset, seconds: float, where: str) -> Iterator[Finding]:
-    """Findings about the events of one recording."""
+    """Findings about the events of one recording, marks left aside."""
+    import numpy as np
+
+    events = {k: v[~np.isin(events['type'], marks.KINDS)] for k, v in events.items()}
     kinds = [str(t) for t in events['type']]
     for kind in dataset.event_types:
         if kind not in kinds and kind != EVENT_TYPE[dataset.device]:
@@ -183,7 +192,7 @@ def judge(dataset: Dataset, refs: Sequence[RecordingRef], parts: Sequence[Conver
             f'{dataset.name}: {faults} in {len(refs)} recordings (all were checked; the '
             f'good ones are kept, so after a repair only the others are prepared):\n{shown}'
         )
-    notes += odd + _grouped(findings)
+    notes += odd + _grouped(findings) + marks.told([(refs[i].name, parts[i]) for i in whole])
     kept: list[int] = []
     seen: dict[str, RecordingRef] = {}
     for i in whole:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from jbench import files
-from jbench.data import recording
+from jbench.data import marks, recording
 from jbench.data.prepare import amplitude, check_recording, codec
 from jbench.data.prepare.check_recording import Converted
 from jbench.data.prepare.signal import process
@@ -122,6 +122,8 @@ def _process(task: Task, dataset: Dataset, ref: RecordingRef, read: Recording) -
         for i in triggers(table, task.window, task.target)
         for t in starts(float(table['onset'][i]), float(table['duration'][i]), task.window)
     ]
+    taken = marks.overlapped(table, task, [t for _, t in rows])
+    rows = [row for row, mark in zip(rows, taken, strict=True) if not mark]
     if rows and task.window.duration > raw.n_times / native['sfreq']:
         raise RequestError(f'a window of {task.window.duration:g} s is longer than the recording')
     targets = [json.dumps(collect(task.target, table, i, t, task.window.duration)) for i, t in rows]
@@ -132,6 +134,7 @@ def _process(task: Task, dataset: Dataset, ref: RecordingRef, read: Recording) -
         'ch_names': ch_names,
         'events': {k: v.tolist() for k, v in table.items()},
         'n_windows': len(rows),
+        **marks.counted(table, taken),
         'windows': {'event': [i for i, _ in rows], 'onset': [t for _, t in rows], 'target': targets},
     }
     return part, data

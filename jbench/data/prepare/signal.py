@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from jbench.data import marks
 from jbench.data.recording import blocks
 from jbench.spec.errors import RequestError
 from jbench.spec.task import SignalSpec
@@ -39,7 +40,8 @@ def process(raw: mne.io.BaseRaw, spec: SignalSpec) -> tuple[np.ndarray, tuple[st
     raw.pick([p for p in picks if p not in absent], exclude=())
     out = None
     for block in blocks(raw, range(len(raw.ch_names))):
-        rows = scale(_filter(raw.copy().pick(block).load_data(), spec).get_data(), spec.scaler)
+        ready = _filter(raw.copy().pick(block).load_data(), spec)
+        rows = scale(ready.get_data(), spec.scaler, marks.skipped(ready))
         out = np.empty((len(raw.ch_names), rows.shape[1]), np.float32) if out is None else out
         out[block] = rows
     assert out is not None  # MNE raises where nothing is picked
@@ -66,8 +68,8 @@ def notch_frequencies(bases: tuple[float, ...], sfreq: float) -> list[float]:
     return [base * k for base in bases for k in range(1, int(top / base) + 1) if base * k < top]
 
 
-def scale(data: np.ndarray, scaler: str) -> np.ndarray:
-    """Centre and scale each channel [C, T] by `statistics` of the whole recording.
+def scale(data: np.ndarray, scaler: str, skipped: np.ndarray | None = None) -> np.ndarray:
+    """Centre and scale each channel [C, T] by `statistics` of the whole recording, less what was `skipped` (bool [T]).
 
     'micro': nothing is centred, and V become microvolts (mol/l micromoles), so that levels can be compared;
     'train': nothing yet, since windows are scaled when they are read (data/load/shards.py).
@@ -78,7 +80,7 @@ def scale(data: np.ndarray, scaler: str) -> np.ndarray:
         return data * 1e6
     if scaler not in ('robust', 'standard'):
         raise RequestError(f"signal.scaler: {scaler!r} is not one of 'robust', 'standard', 'micro', 'train', 'none'")
-    centre, spread = statistics(data, scaler)
+    centre, spread = statistics(data if skipped is None or skipped.all() else data[:, ~skipped], scaler)
     return (data - centre) / spread
 
 

@@ -5,7 +5,8 @@ are called `<subject>[_<anything>].<extension>` and lie anywhere below `<data_di
 beside `<name>.<extension>`, called `<name>_events.tsv` (or .csv; without a last `_raw`, `_eeg`, `_meg`, `_emg` or
 `_nirs` of the name, too), else the annotations in it. A table has `onset` and `duration` (s from the start of the
 file), and columns that the task may name. Events are of type `Stimulus`, unless a column `type` says otherwise; `label`
-is `trial_type` or `value` where none is called so.
+is `trial_type` or `value` where none is called so. What is called `boundary` or `BAD_...` marks what is bad, in a table
+or in annotations beside it (jbench/data/marks.py).
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from jbench.data import marks
 from jbench.data.formats import bids
-from jbench.data.recording import Finding, Recording, RecordingRef
+from jbench.data.recording import Finding, Recording, RecordingRef, is_hidden
 from jbench.spec.dataset import Dataset
 from jbench.spec.errors import RequestError
 
@@ -23,7 +25,10 @@ if TYPE_CHECKING:
     import mne
     import numpy as np
 
+VERSION = 2  # 2: marks and duplicates make no windows
 _SUFFIX = re.compile('_(raw|eeg|meg|emg|nirs)$')
+LABELS = ('label', 'trial_type', 'value')  # columns that may hold the words of a mark
+TIMES = ('onset', 'duration')
 # what MNE calls the later parts of a long file, and its first one
 _PARTS = ((r'(_(?:raw|eeg|meg|emg|nirs))-\d+(\.fif)', r'\1\2'), (r'_split-\d+(_[^.]*\.fif)', r'_split-01\1'))
 
@@ -38,7 +43,8 @@ def recordings(dataset: Dataset, root: Path) -> list[RecordingRef]:
     refs: dict[str, RecordingRef] = {}
     for path in sorted(root.rglob('*')):
         extension = next((e for e in bids.SIGNALS if path.name.lower().endswith(e)), None)
-        if extension is None or _follows(path):
+        hidden = any(map(is_hidden, path.relative_to(root).parts))
+        if extension is None or hidden or _follows(path):
             continue
         stem = path.name[: -len(extension)]
         name = _SUFFIX.sub('', stem)
@@ -74,7 +80,38 @@ def read(ref: RecordingRef) -> Recording | Finding:
     if table and (lost := [k + 1 for k, onset in enumerate(bids.table(table)['onset']) if not onset]):
         rule, remedy = 'each event must have an onset', 'correct these rows, or remove them'
         return Finding(str(table), rule, f'none in row {", ".join(map(str, lost))}', 'a number of s', remedy)
-    return Recording(raw.set_annotations(None), _named(found))
+    marked = bids.annotated(raw)
+    skips = [k for k, text in enumerate(marked['label'].tolist()) if text.upper() == marks.SKIP]
+    events = _marked(_named(found), _named(marked) if table else None)
+    return Recording(raw.set_annotations(raw.annotations[skips] if skips else None), events)
+
+
+def _marked(events: dict[str, np.ndarray], others: dict[str, np.ndarray] | None) -> dict[str, np.ndarray]:
+    """The events of a table or of annotations, those that are marks as such, and the marks among `others`, which are
+    the annotations of a file with a table. An event that stands there again is a duplicate."""
+    import numpy as np
+
+    texts = [v.tolist() for name, v in events.items() if name in LABELS and v.dtype.kind == 'U']
+    why = [next((t for t in row if marks.is_cut(t) or marks.is_bad(t)), '') for row in zip(*texts, strict=True)]
+    why = why or [''] * len(events['onset'])
+    if others:
+        more = [k for k, t in enumerate(others['label'].tolist()) if marks.is_cut(t) or marks.is_bad(t)]
+        why += others['label'][more].tolist()
+        blank = np.full(len(more), '')
+        events = {
+            name: np.concatenate([v, others[name][more] if name in TIMES else blank]) for name, v in events.items()
+        }
+    rows = list(zip(*(v.tolist() for v in events.values()), strict=True))
+    again = np.ones(len(rows), bool)
+    again[[*{row: k for k, row in reversed([*enumerate(rows)])}.values()]] = False
+    marked, cut = np.array([w != '' for w in why], bool), np.array([marks.is_cut(w) for w in why], bool)
+    kept = {name: v if name in TIMES else np.where(marked, '', v) for name, v in events.items()}
+    return {
+        **kept,
+        'duration': np.where(cut, 0.0, events['duration']),
+        'type': np.select([marked, again], [marks.BAD, marks.TWICE], events['type']),
+        **({marks.WHY: np.array(why, str)} if marked.any() else {}),
+    }
 
 
 def _signal(path: str) -> mne.io.BaseRaw | Finding:
@@ -88,5 +125,5 @@ def _named(found: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     import numpy as np
 
     kind = np.full(len(found['onset']), 'Stimulus')
-    label = next((found[c] for c in ('label', 'trial_type', 'value') if c in found), None)
+    label = next((found[c] for c in LABELS if c in found), None)
     return {'type': kind, **({} if label is None else {'label': label}), **found}
