@@ -1,7 +1,7 @@
 """What recorders and people mark in a recording: where it is bad, cut, or not recorded at all (MNE's words and rule).
 
-In an event table these are rows of the types `BAD` and `TWICE`, which make no windows; a window that a row of type `BAD`
-overlaps is left out, as by MNE's `reject_by_annotation`.
+In an event table these are rows of the types `BAD` and `TWICE`, which make no windows; a window that a row of type
+`BAD` overlaps is left out, as by MNE's `reject_by_annotation`.
 """
 
 from __future__ import annotations

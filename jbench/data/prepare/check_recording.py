@@ -184,10 +184,7 @@ def judge(dataset: Dataset, refs: Sequence[RecordingRef], parts: Sequence[Conver
     refused = [f for f in findings if f.level == 'fatal'] + wrong + unexpected
     if refused:
         faults = f'{len(refused)} fault' + 's' * (len(refused) > 1)
-        alike: dict[Finding, list[str]] = {}
-        for f in refused:
-            alike.setdefault(f._replace(where=''), []).append(f.where)
-        shown = '\n'.join(f'  {", ".join(where)}{f}' for f, where in alike.items())
+        shown = '\n'.join(f'  {line}' for line in _faults(refused))
         raise RequestError(
             f'{dataset.name}: {faults} in {len(refs)} recordings (all were checked; the '
             f'good ones are kept, so after a repair only the others are prepared):\n{shown}'
@@ -206,6 +203,20 @@ def judge(dataset: Dataset, refs: Sequence[RecordingRef], parts: Sequence[Conver
                 f'{first.subject}, sample for sample; kept once'
             )
     return kept, notes
+
+
+def _faults(refused: list[Finding]) -> Iterator[str]:
+    """A line for all of which the same is to be said; of a rule that many break in different ways, one line too."""
+    rules: dict[tuple[str, str], dict[Finding, list[str]]] = {}
+    for f in refused:
+        rules.setdefault((f.rule, f.remedy), {}).setdefault(f._replace(where=''), []).append(f.where)
+    for (rule, remedy), alike in rules.items():
+        if len(alike) <= ALIKE:
+            yield from (f'{some(where)}{f}' for f, where in alike.items())
+            continue
+        shown = [f'{some(where)}: found {f.found}, expected {f.expected}' for f, where in alike.items()][:ALIKE]
+        rest = sum(len(where) for where in [*alike.values()][ALIKE:])
+        yield f'{rule}: {"; ".join(shown)}; and {rest} more; {remedy}'
 
 
 def _grouped(findings: list[Finding]) -> list[str]:
@@ -285,8 +296,9 @@ def _alike(
     usual = max(count, key=lambda v: (count[v], v in declared))
     good = declared if usual in declared else {usual}
     most = f'{usual} as in {count[usual]} of {len(values)}'
+    remedy = 'use the original file, or name each rate in sfreq of the dataset: all are resampled to signal.sfreq'
     unexpected = [
-        Finding(ref.where, f'the {what} must be that of the others', value, most, 'use the original file')
+        Finding(ref.where, f'the {what} must be that of the others', value, most, remedy)
         for ref, value in zip(refs, values, strict=True)
         if value not in good
     ]

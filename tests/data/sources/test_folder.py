@@ -1,0 +1,186 @@
+"""A folder of one's own: names that tell the class, tables of other programs, other rates, and what is missing."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import small_files as files
+from places import ROOT
+from small_files import tsv
+
+from jbench import run
+from jbench.data.discover import find_recordings
+from jbench.data.formats import bids
+from jbench.data.prepare import check_recording
+from jbench.data.recording import Finding, Recording
+from jbench.data.sources import folder
+from jbench.plan import select
+from jbench.spec.dataset import Dataset
+from jbench.spec.errors import RequestError
+
+NAMES = ['Fp1', 'Cz', 'O1', 'O2']
+EVENTS, RESTING = (ROOT / 'configs' / f'{name}.py' for name in ('local_folder', 'resting_folder'))
+
+
+def dataset_of(path: Path) -> Dataset:
+    ((_, dataset),) = select.select_tasks(str(path))
+    assert dataset is not None
+    return dataset
+
+
+def ask(home: Path, *flags: str, task: Path = EVENTS) -> int:
+    where = (f'--data_dir={home}', f'--workdir={home / "work"}')
+    return run.main([f'--task={task}', *where, '--model=dummy', '--seeds=33', '--format=json', *flags])
+
+
+# ---- the class from the name ----
+
+
+@pytest.mark.parametrize(
+    ('pattern', 'name', 'known'),
+    [
+        ('{subject}_{eyes}', 'S01_open', {'subject': 'S01', 'eyes': 'open'}),
+        ('{subject}_{eyes}', 'S01_open_again', {'subject': 'S01', 'eyes': 'open_again'}),
+        ('{subject}/{eyes}', 'S01/open', {'subject': 'S01', 'eyes': 'open'}),
+        ('*_{subject}_r{run}', 'lab_2_S01_r3', {'subject': '2_S01', 'run': '3'}),
+        ('{subject}.{eyes}', 'S01_open', {}),
+        ('{subject}_{eyes}', 'S01', {}),
+    ],
+)
+def test_a_pattern_tells_what_a_name_says(pattern, name, known):
+    assert folder.named(pattern, name) == known
+
+
+@pytest.mark.parametrize(('pattern', 'said'), [('{eyes}', 'no {subject}'), ('{subject}{type}', "field 'type'")])
+def test_a_pattern_without_a_person_or_with_a_taken_field_is_refused(pattern, said):
+    with pytest.raises(RequestError, match=said):
+        folder.named(pattern, 'S01')
+
+
+def resting(home: Path, n: int = 6) -> Path:
+    """Two files a person without any event; those of the last one have another rate."""
+    for k in range(1, n + 1):
+        for eyes in ('open', 'closed'):
+            files.edf(home / 'MyEyes2026' / f'S{k:02d}_{eyes}.edf', NAMES, 250 if k == n else 100, 12)
+    return home
+
+
+def test_a_resting_folder_runs_without_events_and_at_two_rates(tmp_path, capsys):
+    assert ask(resting(tmp_path), task=RESTING) == 0
+    (path,) = tmp_path.glob('work/results/my_eyes_by_file@1/*/dummy/*/seed33.json')
+    result = json.loads(path.read_text())
+    assert result['classes'] == ['closed', 'open'] and result['warnings'] == []
+    assert result['n_records']['evaluated'] == 2 * 2 * 6 and result['signal']['sfreq'] == 100  # 2 people, 2 files
+    (manifest,) = tmp_path.glob('work/prepared/MyEyes2026/*/manifest.json')
+    assert {r['sfreq'] for r in json.loads(manifest.read_text())['recordings']} == {100.0, 250.0}
+
+
+def test_a_file_called_otherwise_is_named(tmp_path):
+    files.edf(resting(tmp_path, 1) / 'MyEyes2026' / 'notes.edf', NAMES, 100, 5)
+    with pytest.raises(
+        RequestError, match=r"notes\.edf: not called '{subject}_{eyes}', as `names` of the dataset says"
+    ):
+        find_recordings(dataset_of(RESTING), tmp_path)
+
+
+def test_folders_may_tell_who_it_is(tmp_path):
+    dataset = replace(dataset_of(RESTING), names='{subject}/{session}/{eyes}')
+    for name in ('S01/1/open', 'S01/1/closed', 'S02/1/open'):
+        files.edf(tmp_path / dataset.name / f'{name}.edf', NAMES, 100, 5)
+    found = find_recordings(dataset, tmp_path)
+    assert [(r.subject, r.session, r.run, dict(r.fields)['eyes']) for r in found] == [
+        ('S01', '1', 'closed', 'closed'),
+        ('S01', '1', 'open', 'open'),
+        ('S02', '1', 'open', 'open'),
+    ]
+
+
+# ---- BIDS ----
+
+
+def in_bids(home: Path) -> Path:
+    """A BrainVision recording with a marker, and no table of events."""
+    signal = home / 'MyRest2026' / 'sub-01/eeg/sub-01_task-rest_eeg.vhdr'
+    signal.parent.mkdir(parents=True)
+    files.brainvision(signal, NAMES, 100, 20, ((501, 'Stimulus', 'S  1'), (901, 'New Segment', '')))
+    return signal
+
+
+def test_bids_without_a_table_of_events_says_so(tmp_path, capsys):
+    signal = in_bids(tmp_path)
+    assert ask(tmp_path) == 2
+    said = capsys.readouterr().err
+    assert f'{signal}: events.tsv missing' in said and 'S  1' not in said
+    tsv(signal.with_name('sub-01_task-rest_events.tsv'), 'onset duration trial_type\n1 8 open')
+    (ref,) = find_recordings(dataset_of(EVENTS), tmp_path)
+    got = folder.read(ref)
+    assert isinstance(got, Recording) and 'open' in got.events['label'].tolist()
+
+
+def test_rest_in_bids_needs_no_table(tmp_path):
+    in_bids(tmp_path)
+    (ref,) = find_recordings(replace(dataset_of(EVENTS), event_types=()), tmp_path)
+    got = folder.read(ref)
+    assert isinstance(got, Recording) and set(got.events['type'].tolist()) <= {'Bad'}
+    assert got.events['onset'].tolist()[-1] == 9.0, 'where the recorder paused'
+
+
+# ---- tables ----
+
+
+@pytest.mark.parametrize(
+    ('suffix', 'content'),
+    [
+        ('.tsv', b'"onset"\t"duration"\t"label"\n1\t8\t"ge\xc3\xb6ffnet"\n'),
+        ('.tsv', 'onset\tduration\tlabel\n1\t8\tgeöffnet\n'.encode('latin-1')),
+        ('.tsv', 'onset\tduration\tlabel\r\n1\t8\tgeöffnet\r\n'.encode('utf-16')),
+        ('.csv', '"onset","duration","label"\n1,8,"geöffnet"\n'.encode()),
+        ('.tsv', 'onset\tduration\tlabel\n1\t8\tgeöffnet\n'.encode('utf-8-sig')),
+    ],
+)
+def test_tables_of_other_programs_are_read(tmp_path, suffix, content):
+    (path := tmp_path / f'x{suffix}').write_bytes(content)
+    assert bids.table(path) == {'onset': ['1'], 'duration': ['8'], 'label': ['geöffnet']}
+
+
+def test_a_quote_inside_a_plain_table_stays(tmp_path):
+    (path := tmp_path / 'x.tsv').write_text('onset\tlabel\n1\tsay "a"\n2\t"b\n')
+    assert bids.table(path)['label'] == ['say "a"', '"b']
+
+
+def test_a_table_that_mne_bids_cannot_read_is_named(tmp_path):
+    signal = in_bids(tmp_path)
+    table = signal.with_name('sub-01_task-rest_channels.tsv')
+    table.write_bytes('name\ttype\tunits\n'.encode() + b''.join(f'{n}\tEEG\t\xb5V\n'.encode('latin-1') for n in NAMES))
+    (ref,) = find_recordings(replace(dataset_of(EVENTS), event_types=()), tmp_path)
+    assert str(folder.read(ref)).startswith(f'{table}: the table must be text in UTF-8: found byte 0xb5')
+
+
+# ---- messages ----
+
+
+@pytest.mark.parametrize('different', [False, True])
+def test_one_fault_of_many_files_is_one_line(different):
+    found = [
+        Finding(f'/d/S{k:02d}.edf', 'no event may be missing', f'{k * different}', '9', 'again') for k in range(60)
+    ]
+    found.append(Finding('/d/S01.edf', 'samples must be finite', '1', 'none', 'repair'))
+    lines = [*check_recording._faults(found)]
+    assert len(lines) == 2 and 'S00.edf' in lines[0] and len(lines[0]) < 400
+    assert ('and 57 more' if different else 'and 50 more') in lines[0]
+
+
+def test_a_rate_of_its_own_names_what_to_do(tmp_path, capsys):
+    for k in range(1, 4):
+        path = tmp_path / 'MyRest2026' / f'S{k:02d}_rest'
+        files.edf(path.with_suffix('.edf'), NAMES, 100 if k < 3 else 128, 20)
+        tsv(path.with_name(f'{path.name}_events.tsv'), 'onset duration trial_type\n1 8 open\n10 8 closed')
+    assert ask(tmp_path) == 2
+    said = capsys.readouterr().err
+    assert 'S03_rest.edf: the sampling rate must be that of the others' in said
+    assert 'sfreq of the dataset' in said
+    assert np.all([f'S{k:02d}_rest.edf: the' not in said for k in (1, 2)])
