@@ -61,6 +61,11 @@ def source_of(dataset: Dataset) -> Source:
     return cast(Source, module)
 
 
+def is_own(dataset: Dataset) -> bool:
+    """Whether a dataset is a user's own: no module of jbench states its facts."""
+    return dataset.name not in {d.name for d in getattr(source_of(dataset), 'DATASETS', ())}
+
+
 def fetch_of(dataset: Dataset) -> Fetch | None:
     """The function by which its source fetches a dataset, where it has one."""
     return cast('Fetch | None', getattr(source_of(dataset), 'fetch', None))

@@ -9,6 +9,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
 
+from jbench.data.source import is_own
 from jbench.plan import select
 from jbench.plan.select import Pick
 from jbench.spec.cell import Cell
@@ -20,7 +21,15 @@ from jbench.spec.overrides import Override, override, paths
 from jbench.spec.task import Task
 from jbench.spec.validate import check
 
-SETTABLE = ('window', 'target', 'signal', 'split', 'recipe', 'metric')  # parts of a task that `--set` may change
+SETTABLE = (
+    'window',
+    'target',
+    'signal',
+    'split',
+    'recipe',
+    'metric',
+    'exclude_bad',
+)  # what of a task `--set` may change
 
 
 class Choice(NamedTuple):
@@ -120,6 +129,11 @@ def apply(task: Task, dataset: Dataset, user: tuple[Override, ...], model: Model
             raise unknown('option', path, known)
         task = override(task, path, value)
     check(task)
+    if task.exclude_bad and not is_own(dataset):
+        raise RequestError(
+            f"--exclude_bad: {dataset.name} is published as it is; recordings are left out of one's own data "
+            'alone: repair the files that are named, or fetch them again'
+        )
     return dataclasses.replace(task, overrides=())  # which are applied
 
 

@@ -282,6 +282,7 @@ class Task:
     metric: str = 'bal_acc'  # headline on the test part; of windows, the monitor on the validation part
     overrides: tuple[tuple[str, tuple[Override, ...]], ...] = ()  # (dataset, ((path, value), ...))
     exclude: tuple[Exclusion, ...] = ()
+    exclude_bad: bool = False  # of a dataset of one's own: recordings that are refused are left out, and told
     drop: tuple[Where, ...] = ()  # windows of these events are left out once the split is drawn
     level: typing.Literal['window', 'recording', 'subject'] = 'window'  # outputs are averaged over it for the headline
     doi: str = ''  # of the publication of the protocol

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 from jbench.data import marks
 from jbench.data.prepare import amplitude, constant
 from jbench.data.prepare.constant import KEPT, Stretch
+from jbench.data.prepare.findings import faults, grouped, left_out, some
 from jbench.data.recording import EVENT_TYPE, PERMIT, Finding, Recording, RecordingRef, blocks, data_channels
+from jbench.data.source import is_own
 from jbench.spec.dataset import Dataset
 from jbench.spec.errors import RequestError
 
@@ -18,8 +20,6 @@ if TYPE_CHECKING:
     import numpy as np
 
 SHORT = 0.8  # of the declared duration: what is shorter is spoken of
-SHOWN = 10  # names in a message, of many
-ALIKE = 3  # groups of recordings of which the same is to be said, in a note, of many
 SATURATED = 0.05  # of the samples at the channel's least or greatest value: what is more is spoken of
 Converted = dict[str, Any]  # a checked recording: 'findings' and, unless one is fatal, 'native', 'channels', 'ch_names'
 
@@ -167,12 +167,14 @@ def _check_events(events: dict[str, np.ndarray], dataset: Dataset, seconds: floa
             )
 
 
-def judge(dataset: Dataset, refs: Sequence[RecordingRef], parts: Sequence[Converted]) -> tuple[list[int], list[str]]:
+def judge(
+    dataset: Dataset, refs: Sequence[RecordingRef], parts: Sequence[Converted], *, exclude_bad: bool = False
+) -> tuple[list[int], list[str]]:
     """Which recordings to keep (their numbers), and what every result of the set must say.
 
     A rate that differs from the declared one makes a partial dataset if all recordings share it; a recording that
     differs from the others is refused. Channels that some recordings lack are zero there. What stands under two names
-    is kept once.
+    is kept once. With `exclude_bad`, recordings that are refused are left out where others are good.
 
     Raises: RequestError with every fatal finding of every recording.
     """
@@ -181,16 +183,23 @@ def judge(dataset: Dataset, refs: Sequence[RecordingRef], parts: Sequence[Conver
     loud = {refs[i]: parts[i]['amplitude'] for i in whole if parts[i].get('amplitude') is not None}
     wrong, odd = amplitude.compare(dataset, loud)
     findings = list(dict.fromkeys(Finding(*f) for p in parts for f in p['findings']))  # of a file that several share
-    refused = [f for f in findings if f.level == 'fatal'] + wrong + unexpected
-    if refused:
-        faults = f'{len(refused)} fault' + 's' * (len(refused) > 1)
-        shown = '\n'.join(f'  {line}' for line in _faults(refused))
+    if refused := [f for f in findings if f.level == 'fatal'] + wrong + unexpected:
+        bad = {i: [Finding(*f) for f in p['findings'] if Finding(*f).level == 'fatal'] for i, p in enumerate(parts)}
+        for i, ref in enumerate(refs):
+            bad[i] += [f for f in wrong + unexpected if f.where == ref.where]
+        good = [i for i in bad if not bad[i]]
+        if exclude_bad and good:
+            kept, notes = judge(dataset, [refs[i] for i in good], [parts[i] for i in good])
+            return [good[k] for k in kept], [left_out([(refs[i].name, bad[i]) for i in bad]), *notes]
+        n = f'{len(refused)} fault' + 's' * (len(refused) > 1)
+        ask = '; --exclude_bad leaves out what is bad' if good and is_own(dataset) else ''
+        shown = ''.join(f'\n  {line}' for line in faults(refused))
         raise RequestError(
-            f'{dataset.name}: {faults} in {len(refs)} recordings (all were checked; the '
-            f'good ones are kept, so after a repair only the others are prepared):\n{shown}'
+            f'{dataset.name}: {n} in {len(refs)} recordings (all were checked; the '
+            f'good ones are kept, so after a repair only the others are prepared{ask}):{shown}'
         )
-    notes += odd + _grouped(findings) + marks.told([(refs[i].name, parts[i]) for i in whole])
-    kept: list[int] = []
+    notes += odd + grouped(findings) + marks.told([(refs[i].name, parts[i]) for i in whole])
+    kept = []
     seen: dict[str, RecordingRef] = {}
     for i in whole:
         ref, first = refs[i], seen.setdefault(parts[i]['native']['digest'], refs[i])
@@ -203,33 +212,6 @@ def judge(dataset: Dataset, refs: Sequence[RecordingRef], parts: Sequence[Conver
                 f'{first.subject}, sample for sample; kept once'
             )
     return kept, notes
-
-
-def _faults(refused: list[Finding]) -> Iterator[str]:
-    """A line for all of which the same is to be said; of a rule that many break in different ways, one line too."""
-    rules: dict[tuple[str, str], dict[Finding, list[str]]] = {}
-    for f in refused:
-        rules.setdefault((f.rule, f.remedy), {}).setdefault(f._replace(where=''), []).append(f.where)
-    for (rule, remedy), alike in rules.items():
-        if len(alike) <= ALIKE:
-            yield from (f'{some(where)}{f}' for f, where in alike.items())
-            continue
-        shown = [f'{some(where)}: found {f.found}, expected {f.expected}' for f, where in alike.items()][:ALIKE]
-        rest = sum(len(where) for where in [*alike.values()][ALIKE:])
-        yield f'{rule}: {"; ".join(shown)}; and {rest} more; {remedy}'
-
-
-def _grouped(findings: list[Finding]) -> list[str]:
-    """Notes on single recordings, a line a rule: recordings of which the same is to be said stand together."""
-    rules: dict[str, dict[str, list[str]]] = {}
-    for f in findings:
-        rules.setdefault(f.rule, {}).setdefault(f.found, []).append(f.where.rpartition('/')[2])
-    notes = []
-    for rule, alike in rules.items():
-        shown = [f'{some(where)}: {found}' for found, where in alike.items()][:ALIKE]
-        rest = sum(len(where) for where in [*alike.values()][ALIKE:])
-        notes.append(f'{rule}: {"; ".join(shown)}' + f'; and {rest} more recordings' * (rest > 0))
-    return notes
 
 
 def _agree(dataset: Dataset, refs: list[RecordingRef], parts: list[Converted]) -> tuple[list[Finding], list[str]]:
@@ -274,11 +256,6 @@ def _united(refs: list[RecordingRef], parts: list[Converted]) -> tuple[list[Find
         f'channels: zeros for {some(channels)} in {len(where)} of {n} recordings, which lack them: {some(where)}'
         for where, channels in absent.items()
     ]
-
-
-def some(names: Sequence[str]) -> str:
-    """The first of many names, and how many more there are."""
-    return ', '.join(names[:SHOWN]) + (f' and {len(names) - SHOWN} more' if len(names) > SHOWN else '')
 
 
 def _range(numbers: Iterable[int]) -> str:

@@ -50,7 +50,8 @@ def look(cell: Cell, folder: Path, data_dir: Path | None, workdir: Path) -> Fact
         data = prepared_set.open_set(folder, cell.task, embedded=False)
     except RequestError as error:
         data, refused = prepared_set.open_set(folder, cell.task, divided=False, embedded=False), str(error)
-    refs = find_recordings(dataset, data_dir)
+    known = {(r['subject'], r['session'], r['run']) for r in data.manifest['recordings']}
+    refs = [r for r in find_recordings(dataset, data_dir) if (r.subject, r.session, r.run) in known]
     looks = [_read(dataset, refs[k]) for k in figures.evenly(len(refs), RECORDINGS)]
     facts = _facts(cell, data, looks, len(refs))
     facts |= {'refused': refused, 'findings': [*facts['findings'], *filter(None, [refused])]}

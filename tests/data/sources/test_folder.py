@@ -15,12 +15,13 @@ from small_files import tsv
 from jbench import run
 from jbench.data.discover import find_recordings
 from jbench.data.formats import bids
-from jbench.data.prepare import check_recording
-from jbench.data.recording import Finding, Recording
+from jbench.data.prepare import build_set, findings
+from jbench.data.recording import Finding, Recording, RecordingRef
 from jbench.data.sources import folder
-from jbench.plan import select
+from jbench.plan import cells, select
 from jbench.spec.dataset import Dataset
 from jbench.spec.errors import RequestError
+from jbench.spec.task import Exclusion
 
 NAMES = ['Fp1', 'Cz', 'O1', 'O2']
 EVENTS, RESTING = (ROOT / 'configs' / f'{name}.py' for name in ('local_folder', 'resting_folder'))
@@ -169,7 +170,7 @@ def test_one_fault_of_many_files_is_one_line(different):
         Finding(f'/d/S{k:02d}.edf', 'no event may be missing', f'{k * different}', '9', 'again') for k in range(60)
     ]
     found.append(Finding('/d/S01.edf', 'samples must be finite', '1', 'none', 'repair'))
-    lines = [*check_recording._faults(found)]
+    lines = [*findings.faults(found)]
     assert len(lines) == 2 and 'S00.edf' in lines[0] and len(lines[0]) < 400
     assert ('and 57 more' if different else 'and 50 more') in lines[0]
 
@@ -184,3 +185,69 @@ def test_a_rate_of_its_own_names_what_to_do(tmp_path, capsys):
     assert 'S03_rest.edf: the sampling rate must be that of the others' in said
     assert 'sfreq of the dataset' in said
     assert np.all([f'S{k:02d}_rest.edf: the' not in said for k in (1, 2)])
+
+
+# ---- one bad recording ----
+
+
+def with_a_bad_one(home: Path, n: int = 7) -> Path:
+    """People of whom the third has a truncated file; returns that."""
+    for k in range(1, n + 1):
+        path = home / 'MyRest2026' / f'S{k:02d}_rest'
+        files.edf(path.with_suffix('.edf'), NAMES, 100, 20)
+        tsv(path.with_name(f'{path.name}_events.tsv'), 'onset duration trial_type\n1 8 open\n10 8 closed')
+    bad = home / 'MyRest2026' / 'S03_rest.edf'
+    bad.write_bytes(bad.read_bytes()[:-600])
+    return bad
+
+
+def result_of(home: Path) -> dict:
+    (path,) = home.glob('work/results/*/*/dummy/*/seed33.json')
+    return json.loads(path.read_text())
+
+
+def test_one_bad_recording_is_named_and_left_out_where_that_is_asked_for(tmp_path, capsys):
+    bad = with_a_bad_one(tmp_path)
+    assert ask(tmp_path) == 2
+    said = capsys.readouterr().err
+    assert f'{bad}: the file must hold what its header promises' in said and '--exclude_bad leaves out' in said
+    made = {p: p.stat().st_mtime_ns for p in tmp_path.glob('work/prepared/**/*.json')}
+    assert len(made) == 6
+    assert ask(tmp_path, '--exclude_bad') == 0
+    result = result_of(tmp_path)
+    (text,) = result['protocol']['partial']
+    assert text.startswith('1 of 7 recordings are bad and left out: S03_0_rest (the file must hold what its header')
+    assert f'partial: {text}' in result['warnings'] and result['protocol']['custom'] == ['exclude_bad=True']
+    assert all('S03' not in people for people in result['subjects'].values())
+    capsys.readouterr()
+    assert ask(tmp_path) == 2, 'it leaves the set only where that is asked for'
+
+
+def test_who_is_excluded_is_not_read(tmp_path):
+    with_a_bad_one(tmp_path)
+    path = tmp_path / 'mine.py'
+    out = "exclude=(Exclusion('MyRest2026', 'S03', 'the file broke'),), paradigm="
+    path.write_text(EVENTS.read_text().replace('paradigm=', out).replace('import Classes', 'import Exclusion, Classes'))
+    assert ask(tmp_path, task=path) == 0
+    result = result_of(tmp_path)
+    assert 'excluded: subject S03, of whom nothing was read: the file broke' in result['warnings']
+    assert result['protocol']['partial'] == [] and sum(map(len, result['subjects'].values())) == 6
+    assert ask(tmp_path, '--stage=check', task=path) == 0
+
+
+def test_nothing_but_bad_recordings_is_refused(tmp_path, capsys):
+    with_a_bad_one(tmp_path, 3)
+    for k in (1, 2):
+        (tmp_path / 'MyRest2026' / f'S{k:02d}_rest.edf').write_bytes(b'')
+    assert ask(tmp_path, '--exclude_bad') == 2
+    assert '3 faults in 3 recordings' in capsys.readouterr().err
+
+
+def test_a_published_set_is_taken_as_it_is(tmp_path):
+    (task, dataset), *_ = select.select_tasks('ssvep/Kalunga2016Online')
+    with pytest.raises(RequestError, match='--exclude_bad: Kalunga2016Online is published as it is'):
+        cells.apply(task, dataset, (('exclude_bad', 'yes'),))
+    left = replace(task, exclude=(Exclusion(dataset.name, 'subject01', 'x'),))
+    refs = [RecordingRef(dataset.name, 'subject01', '0', '0', ())]
+    assert build_set.readable(left, dataset, refs) == refs, 'other tasks share it'
+    assert build_set.stored_spec(left, dataset) == build_set.stored_spec(task, dataset)
