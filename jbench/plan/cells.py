@@ -129,11 +129,6 @@ def apply(task: Task, dataset: Dataset, user: tuple[Override, ...], model: Model
             raise unknown('option', path, known)
         task = override(task, path, value)
     check(task)
-    if task.exclude_bad and not is_own(dataset):
-        raise RequestError(
-            f"--exclude_bad: {dataset.name} is published as it is; recordings are left out of one's own data "
-            'alone: repair the files that are named, or fetch them again'
-        )
     return dataclasses.replace(task, overrides=())  # which are applied
 
 
@@ -160,6 +155,11 @@ def make_cells(
     asked = (*user, ('recipe.max_epochs', 2)) if debug else user
     cells = []
     for c in choices:
+        if dict(user).get('exclude_bad') and apply(c.task, c.dataset, user).exclude_bad and not is_own(c.dataset):
+            raise RequestError(
+                f"--exclude_bad: {c.dataset.name} is published as it is; recordings are left out of one's own data "
+                'alone: repair the files that are named, or fetch them again'
+            )
         for m in models:
             plain, own, task = (apply(c.task, c.dataset, some, m.spec) for some in ((), user, asked))
             if fits(m, task):

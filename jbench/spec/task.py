@@ -54,6 +54,7 @@ class SignalSpec:
     baseline: tuple[float, float] | None = None  # s from the window's start, mean subtracted
     clamp: float | None = 20.0  # applied when windows are loaded; handcrafted baselines skip it
     crop: Crop | None = None  # None: the whole recording is read
+    bads: typing.Literal['keep', 'drop', 'interpolate'] = 'keep'  # channels that their recording marks bad
     factor: float = 1.0  # applied when windows are loaded, before the clamp: some models want their own unit
 
 

@@ -60,6 +60,8 @@ def stored_spec(task: Task, dataset: Dataset) -> dict[str, Any]:
         part: {k: v for k, v in to_json(getattr(task, part)).items() if f'{part}.{k}' not in AT_LOAD}
         for part in ('signal', 'window', 'target')
     }
+    if task.signal.bads == 'keep':  # a later field: sets of before are good
+        del spec['signal']['bads']
     facts = {name: to_json(getattr(dataset, name)) for name in FACTS}
     if dataset.constant != Dataset.constant:  # a later fact: sets of datasets that do not state it stay good
         facts['constant'] = dataset.constant
@@ -176,7 +178,7 @@ def prepare(task: Task, dataset: Dataset, folder: Path, refs: list[RecordingRef]
             for half in parts.glob('*.tmp*'):  # of workers that were killed
                 half.unlink(missing_ok=True)
             raise
-        kept, notes = check_recording.judge(dataset, refs, made, exclude_bad=task.exclude_bad)
+        kept, notes = check_recording.judge(dataset, refs, made, exclude_bad=task.exclude_bad and is_own(dataset))
         cut = [(refs[i], made[i]) for i in kept if made[i]['n_windows']]
         if not cut:
             types = sorted({str(t) for p in made for t in p['events']['type']})

@@ -16,7 +16,7 @@ import numpy as np
 
 from jbench import files
 from jbench.data import marks, recording
-from jbench.data.prepare import amplitude, check_recording, codec
+from jbench.data.prepare import amplitude, bad_channels, check_recording, codec
 from jbench.data.prepare.check_recording import Converted
 from jbench.data.prepare.signal import process
 from jbench.data.recording import Finding, Recording, RecordingRef
@@ -62,6 +62,7 @@ def make(task: Task, dataset: Dataset, ref: RecordingRef, folder: Path) -> Conve
         findings, loud = check_recording.examine(read, dataset, ref.where)
         if loud is not None and not amplitude.within(loud, dataset, amplitude.FAR):
             findings.append(amplitude.wrong(loud, dataset, ref.where))  # whatever the others have
+        findings += bad_channels.told(read.raw, dataset, task.signal.bads, ref.where)
         if any(f.level == 'fatal' for f in findings):
             return {'findings': findings}
     except (RequestError, MemoryError) as error:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from jbench.data import marks
+from jbench.data.prepare.bad_channels import treat
 from jbench.data.recording import blocks
 from jbench.spec.errors import RequestError
 from jbench.spec.task import SignalSpec
@@ -21,7 +22,8 @@ NOTCH_TOP = 301.0  # Hz; no harmonic of the line is removed from here on
 
 
 def process(raw: mne.io.BaseRaw, spec: SignalSpec) -> tuple[np.ndarray, tuple[str, ...]]:
-    """Pick, filter, resample and scale one recording (`raw` loses the channels that are not picked).
+    """Pick, filter, resample and scale one recording, its bad channels treated before as the task says (`raw` loses the
+    channels that are not picked).
 
     Args:
         raw: a recording, V (MEG: T, T/m); one that is not preloaded is read block by block.
@@ -31,7 +33,8 @@ def process(raw: mne.io.BaseRaw, spec: SignalSpec) -> tuple[np.ndarray, tuple[st
     """
     import numpy as np
 
-    kinds, picks = set(raw.get_channel_types()), list(spec.picks)
+    dropped = treat(raw, spec.bads)
+    kinds, picks = set(raw.get_channel_types()), [p for p in spec.picks if p not in dropped]
     kinds |= {'meg'} if kinds & {'mag', 'grad'} else set()  # MNE's word for both, and for references that compensate
     absent = [p for p in picks if p not in raw.ch_names and p not in kinds]
     if absent and not kinds & set(picks):  # of several types, one is enough

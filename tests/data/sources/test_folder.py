@@ -246,7 +246,7 @@ def test_nothing_but_bad_recordings_is_refused(tmp_path, capsys):
 def test_a_published_set_is_taken_as_it_is(tmp_path):
     (task, dataset), *_ = select.select_tasks('ssvep/Kalunga2016Online')
     with pytest.raises(RequestError, match='--exclude_bad: Kalunga2016Online is published as it is'):
-        cells.apply(task, dataset, (('exclude_bad', 'yes'),))
+        cells.make_cells([cells.Choice(task, dataset, True)], select.select_models('dummy'), (('exclude_bad', 'yes'),))
     left = replace(task, exclude=(Exclusion(dataset.name, 'subject01', 'x'),))
     refs = [RecordingRef(dataset.name, 'subject01', '0', '0', ())]
     assert build_set.readable(left, dataset, refs) == refs, 'other tasks share it'
