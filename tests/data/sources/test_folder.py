@@ -12,6 +12,7 @@ import small_files as files
 from places import ROOT
 from small_files import tsv
 
+import jbench
 from jbench import run
 from jbench.data.discover import find_recordings
 from jbench.data.formats import bids
@@ -21,7 +22,7 @@ from jbench.data.sources import folder
 from jbench.plan import cells, select
 from jbench.spec.dataset import Dataset
 from jbench.spec.errors import RequestError
-from jbench.spec.task import Exclusion
+from jbench.spec.task import Exclusion, SignalSpec
 
 NAMES = ['Fp1', 'Cz', 'O1', 'O2']
 EVENTS, RESTING = (ROOT / 'configs' / f'{name}.py' for name in ('local_folder', 'resting_folder'))
@@ -156,7 +157,7 @@ def test_a_quote_inside_a_plain_table_stays(tmp_path):
 def test_a_table_that_mne_bids_cannot_read_is_named(tmp_path):
     signal = in_bids(tmp_path)
     table = signal.with_name('sub-01_task-rest_channels.tsv')
-    table.write_bytes('name\ttype\tunits\n'.encode() + b''.join(f'{n}\tEEG\t\xb5V\n'.encode('latin-1') for n in NAMES))
+    table.write_bytes(b'name\ttype\tunits\n' + b''.join(f'{n}\tEEG\t\xb5V\n'.encode('latin-1') for n in NAMES))
     (ref,) = find_recordings(replace(dataset_of(EVENTS), event_types=()), tmp_path)
     assert str(folder.read(ref)).startswith(f'{table}: the table must be text in UTF-8: found byte 0xb5')
 
@@ -251,3 +252,53 @@ def test_a_published_set_is_taken_as_it_is(tmp_path):
     refs = [RecordingRef(dataset.name, 'subject01', '0', '0', ())]
     assert build_set.readable(left, dataset, refs) == refs, 'other tasks share it'
     assert build_set.stored_spec(left, dataset) == build_set.stored_spec(task, dataset)
+
+
+# ---- what a signal cannot hold, and what a task is ----
+
+
+def test_a_band_that_resampling_cuts_off_is_refused(tmp_path, capsys):
+    home = resting(tmp_path, 3)
+    assert ask(home, '--set=signal.band=1,60', task=RESTING) == 2
+    assert (
+        '--set signal.band: 60 Hz is past 50 Hz, where resampling to signal.sfreq=100 cuts off'
+        in capsys.readouterr().err
+    )
+    cells.apply(select.select_tasks(str(RESTING))[0][0], dataset_of(RESTING), (('signal.band', '1,50'),))
+
+
+def test_a_band_above_what_a_recording_holds_is_refused_and_the_published_default_is_not(tmp_path, capsys):
+    home = resting(tmp_path, 3)
+    assert ask(home, '--set=signal.band=1,60', '--set=signal.sfreq=200', task=RESTING) == 2
+    said = capsys.readouterr().err
+    assert 'signal.band: 60 Hz is above 50 Hz, the highest of a recording at 100 Hz' in said and 'S03_' not in said
+    assert SignalSpec().band[1] > 50  # kept, as published, at whatever rate
+    assert ask(home, '--set=signal.band=0.1,75', '--set=signal.sfreq=200', '--stage=prepare', task=RESTING) == 0
+
+
+def test_info_tells_windows_and_baselines_of_a_task_of_ones_own(tmp_path, capsys):
+    resting(tmp_path, 1)
+    assert run.main([f'--info={RESTING}', f'--data_dir={tmp_path}', '--format=json']) == 0
+    facts = json.loads(capsys.readouterr().out)
+    told = '0 to 2 s after the onset of an event of type Eeg, and one every 2 s as long as it lasts'
+    assert facts['windows'] == told and facts['datasets'] == {'MyEyes2026': 'Core, 2 of 12 recordings here'}
+    (pick,), group = select.select_models('dummy'), select.select_models('baselines')
+    ((task, _),) = select.select_tasks(str(RESTING))
+    assert (
+        facts['baselines'] == [p.spec.name for p in group if cells.fits(p, task)]
+        and pick.spec.name in facts['baselines']
+    )
+
+
+def test_info_tells_where_a_window_and_its_baseline_lie(capsys):
+    assert run.main(['--info=p3', '--format=json']) == 0
+    told = json.loads(capsys.readouterr().out)['windows']
+    assert told.startswith('-0.2 to 0.8 s after the onset') and 'the mean from -0.2 to 0 s is subtracted' in told
+
+
+def test_a_batch_is_no_larger_than_its_part(tmp_path):
+    splits = jbench.load(jbench.task(str(RESTING)), data_dir=resting(tmp_path), workdir=tmp_path / 'work')
+    for part in (splits.train, splits.valid, splits.test):
+        (first, *_) = part
+        assert len(first['x']) == len(first['mask']) == min(64, part.n_windows) and part.n_windows == len(part.ids)
+    assert splits.test.n_windows == 24
