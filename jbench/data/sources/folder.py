@@ -5,7 +5,8 @@ are called `<subject>[_<anything>].<extension>` and lie anywhere below `<data_di
 beside `<name>.<extension>`, called `<name>_events.tsv` (or .csv; without a last `_raw`, `_eeg`, `_meg`, `_emg` or
 `_nirs` of the name, too), else the annotations in it. A table has `onset` and `duration` (s from the start of the
 file), and columns that the task may name. Events are of type `Stimulus`, unless a column `type` says otherwise; `label`
-is `trial_type` or `value` where none is called so. What is called `boundary` or `BAD_...` marks what is bad, in a table
+is `trial_type` or `value` where none is called so. Where the class stands in the names of files, `names` of the dataset
+says where (configs/resting_folder.py). What is called `boundary` or `BAD_...` marks what is bad, in a table
 or in annotations beside it (jbench/data/marks.py).
 """
 

@@ -20,6 +20,7 @@ from jbench.data.prepare import build_set, findings
 from jbench.data.recording import Finding, Recording, RecordingRef
 from jbench.data.sources import folder
 from jbench.plan import cells, select
+from jbench.results import record
 from jbench.spec.dataset import Dataset
 from jbench.spec.errors import RequestError
 from jbench.spec.task import Exclusion, SignalSpec
@@ -302,3 +303,33 @@ def test_a_batch_is_no_larger_than_its_part(tmp_path):
         (first, *_) = part
         assert len(first['x']) == len(first['mask']) == min(64, part.n_windows) and part.n_windows == len(part.ids)
     assert splits.test.n_windows == 24
+
+
+# ---- who is present, and who should be ----
+
+
+def test_a_task_that_asks_for_a_part_of_a_shared_set_counts_all_of_it(tmp_path, capsys):
+    bad = with_a_bad_one(tmp_path)
+    bad.unlink()
+    bad.with_name('S03_rest_events.tsv').unlink()
+    path = tmp_path / 'mine.py'
+    some = "Window(where=(Where(field='file', values=('S01_rest', 'S02_rest', 'S04_rest')),), duration=2.0,"
+    text = EVENTS.read_text().replace('Window(duration=2.0,', some).replace('import Classes', 'import Where, Classes')
+    path.write_text(text.replace('import', 'import Exclusion,').replace('n_subjects=6', 'n_subjects=7'))
+    assert ask(tmp_path, '--stage=check', '--format=table', task=path) == 0
+    said = capsys.readouterr().out
+    assert 'subjects    6 present, 7 expected; 3 have windows' in said
+    assert 'recordings  6 present, 6 expected; 3 hold windows' in said
+
+
+def test_who_is_excluded_is_not_expected():
+    ((task, _),) = select.select_tasks('emg/lower_limb_activity')
+    dataset = select.find_dataset(task.datasets[0])
+    assert [e.subject for e in task.exclude] == ['N02']
+    found = ['N01', 'N02', 'A01']
+    here, declared = record.present(task, dataset, found)
+    assert here == (2, 2) and declared.subjects == dataset.n_subjects - 1
+    assert record.present(replace(task, exclude=()), dataset, found) == (
+        (3, 3),
+        (dataset.n_recordings, dataset.n_subjects),
+    )
