@@ -56,7 +56,7 @@ class Split:
     A batch holds `x` f32 [B, C, T], scaled and clamped as networks get it; `y`: int32 [B] classes, f32 [B, K] labels,
     f32 [B, 1] values (centred and scaled by the training part where the task says so), f32 [B, D] embeddings of
     stimuli, or int32 [B, length] keys; `mask` bool [B]: the last batch is filled up by rows that are False here and
-    count nowhere; `id` int64 [B].
+    count nowhere; `id` int64 [B]. B is recipe.batch_size, or the windows of a part that has fewer.
 
     Each pass over the training part is its next epoch, in the order (and by the sampler) of the benchmark; the other
     parts come as they lie. `len` counts batches.
@@ -135,7 +135,8 @@ class Split:
         from jbench.data.load.sampling import SAMPLERS
 
         weigh = SAMPLERS[self.task.recipe.sampler] if self.name == 'train' else None
-        return Loader(self.data, (self.name,), self.task.recipe.batch_size, weigh=weigh)
+        size = max(1, min(self.task.recipe.batch_size, self.n_windows))
+        return Loader(self.data, (self.name,), size, weigh=weigh)
 
     @cached_property
     def _shards(self) -> Shards:

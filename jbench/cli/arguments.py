@@ -11,7 +11,7 @@ from jbench.spec.errors import RequestError, unknown
 
 STAGES = ('download', 'prepare', 'train', 'report', 'check')
 DEFAULT = STAGES[1:4]  # each does what is missing
-ASKED = ('--task', '--model', '--set', '--config', '--debug', '--simulated')  # what a cell says
+ASKED = ('--task', '--model', '--set', '--config', '--debug', '--simulated', '--exclude_bad')  # what a cell says
 IF_EXISTS = ('skip', 'resume', 'overwrite', 'fail')
 
 
@@ -69,6 +69,11 @@ def parser() -> argparse.ArgumentParser:
         choices=('yes', 'no'),
         help='of tested networks, beside their results [yes]',
     )
+    p.add_argument(
+        '--exclude_bad',
+        action='store_true',
+        help="leave out recordings of one's own data that are refused, and say so in the results",
+    )
     p.add_argument('--list', action='store_true', help='tasks, datasets, models, suites')
     p.add_argument('--info', metavar='NAME', help='everything about one task, dataset or model')
     p.add_argument('--dry_run', action='store_true', help='show the plan and stop')
@@ -95,6 +100,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
         raise RequestError(f'--cell={args.cell} and {given[0]}: the cell says that already; leave one out')
     if not (args.task or args.cell or args.list or args.info):
         raise RequestError('--task is missing, e.g. --task=bci; --list shows the tasks')
+    args.set += ['exclude_bad=yes'] * args.exclude_bad
     short = [s for s in ('download', 'prepare') if getattr(args, s)]
     if args.stage and short:
         raise RequestError(f'--stage={args.stage} and --{short[0]} ask for different things: use one')

@@ -5,7 +5,7 @@ Everything here comes from specs, names of files and finished results; a list im
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from jbench.report.text import as_json, folded, listed, table
 from jbench.spec.dataset import Dataset
 from jbench.spec.errors import RequestError, unknown
 from jbench.spec.identity import to_json
+from jbench.spec.model import ModelSpec
 from jbench.spec.overrides import paths
 from jbench.spec.task import Task
 from jbench.tasks.suites import SUITES
@@ -64,6 +65,11 @@ def info(name: str, form: str, data_dir: Path | None = None) -> str:
     Raises: RequestError with suggestions for a name that is none of them.
     """
     head = name.removeprefix('eeg/').partition('@')[0]
+    if name.endswith('.py'):  # tasks of one's own; a model is named with its function
+        chosen = select.select_tasks(name)
+        mine = {d.name: d for _, d in chosen if d is not None}
+        found = [_task_facts(task, data_dir, mine) for task, _ in chosen]
+        return as_json(found if len(found) > 1 else found[0]) if form == 'json' else '\n\n'.join(map(folded, found))
     aliases = {a.lower() for d in select.datasets().values() for a in (d.name, *d.aliases)}
     if head in select.tasks():
         facts = _task_facts(select.select_tasks(name)[0][0], data_dir)
@@ -147,9 +153,9 @@ def _tasks_of(dataset: Dataset) -> list[str]:
     return [name for name, versions in select.tasks().items() if dataset.name in _served(versions[-1])]
 
 
-def _state(name: str, data_dir: Path | None) -> str:
+def _state(name: str, data_dir: Path | None, known: Mapping[str, Dataset] | None = None) -> str:
     """Whether this version, on this machine, can use a dataset."""
-    dataset = select.datasets()[name]
+    dataset = (known or select.datasets())[name]
     if dataset.simulated:
         return 'embedded, simulated'
     n, fault = _here(dataset, data_dir)
@@ -158,8 +164,32 @@ def _state(name: str, data_dir: Path | None) -> str:
     return f'{n} of {dataset.n_recordings} recordings here' if n else 'readable, no recordings here'
 
 
-def _task_facts(task: Task, data_dir: Path | None) -> Facts:
+def _windows(task: Task) -> str:
+    """Where windows lie relative to their events, in words."""
+    cut, low_high = task.window, task.signal.baseline
+    last = '' if cut.last is None else f' for the last {cut.last:g} s of it'
+    every = '' if cut.stride is None else f', and one every {cut.stride:g} s as long as it lasts'
+    mean = (
+        ''
+        if low_high is None
+        else (f'; the mean from {cut.start + low_high[0]:g} to {cut.start + low_high[1]:g} s is subtracted')
+    )
+    where = f'{cut.start:g} to {cut.start + cut.duration:g} s after the onset of an event of type {cut.trigger}'
+    return f'{where}{every}{last}{mean}'
+
+
+def _suits(model: ModelSpec, task: Task) -> bool:
+    """Whether a group that holds a model runs it on a task."""
+    enough = round(task.window.duration * task.signal.sfreq) >= model.least_times
+    fields = (not model.targets or task.target.kind in model.targets) and (
+        not model.paradigms or task.paradigm in model.paradigms
+    )
+    return enough and fields
+
+
+def _task_facts(task: Task, data_dir: Path | None, own: Mapping[str, Dataset] | None = None) -> Facts:
     """Every field of a task under the path that `--set` takes, and the state of each of its datasets."""
+    known = {**select.datasets(), **(own or {})}
     roles = {task.datasets[0]: 'Core, ', task.simulated: 'stand-in, '}
     facts: Facts = {'is': 'task'}
     for path in paths(task):
@@ -168,10 +198,12 @@ def _task_facts(task: Task, data_dir: Path | None) -> Facts:
             facts[head] = getattr(task, head).kind
         facts[path] = to_json(attrgetter(path)(task))
     facts['supersedes'] = _superseded('version', task.supersedes)
-    facts['datasets'] = {n: roles.get(n, '') + _state(n, data_dir) for n in _served(task)}
+    facts['windows'] = _windows(task)
+    facts['baselines'] = [m.name for m in MODELS.values() if m.family == 'baselines' and _suits(m, task)]
+    facts['datasets'] = {n: roles.get(n, '') + _state(n, data_dir, known) for n in _served(task)}
     facts['overrides'] = {d: {p: to_json(v) for p, v in pairs} for d, pairs in task.overrides}
-    known = {name: d for name in _served(task) if (d := select.datasets().get(name)) and d.recipe}
-    facts['recipes of datasets'] = {name: dict(d.recipe) for name, d in known.items()}
+    recipes = {name: known[name].recipe for name in _served(task) if name in known and known[name].recipe}
+    facts['recipes of datasets'] = {name: dict(recipe) for name, recipe in recipes.items()}
     return facts
 
 

@@ -6,7 +6,7 @@ import csv
 from pathlib import Path
 
 from jbench.data import absent_content
-from jbench.data.recording import RecordingRef, forbidden
+from jbench.data.recording import RecordingRef, forbidden, is_hidden
 from jbench.data.source import source_of
 from jbench.spec.dataset import Dataset
 from jbench.spec.errors import RequestError
@@ -35,9 +35,17 @@ def find_recordings(dataset: Dataset, data_dir: Path | None) -> list[RecordingRe
         reason = f'{type(error).__name__}: {error}'
         remedy = 'a table there may be damaged, or a file be none of the set: fetch the one again, remove the other'
         raise RequestError(f'{root}: the recordings of {dataset.name} cannot be listed ({reason}); {remedy}') from error
+    refs = [_without_hidden(r) for r in refs if not (r.files and is_hidden(r.files[0]))]
     if dataset.simulated:
         return refs
     there = absent_content.whole(refs)  # some recordings of a clone, as of any other copy, are a partial set
     if not there:
         absent_content.refuse(root, (p for r in refs for p in r.files) if refs else absent_content.below(root))
     return there
+
+
+def _without_hidden(ref: RecordingRef) -> RecordingRef:
+    """The reference less files of the operating system that lie beside its own."""
+    if any(map(is_hidden, ref.files)):
+        return ref._replace(files=tuple(p for p in ref.files if not is_hidden(p)))
+    return ref

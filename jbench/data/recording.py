@@ -56,6 +56,12 @@ def forbidden(error: PermissionError) -> RequestError:
     return RequestError(f'{error.filename}: may not be read; {PERMIT}')
 
 
+def is_hidden(path: str) -> bool:
+    """Whether an operating system made a file for itself, as ._S01.edf, .DS_Store and Thumbs.db."""
+    name = path.rpartition('/')[2]
+    return name.startswith('.') or name in ('Thumbs.db', 'desktop.ini')
+
+
 class Recording(NamedTuple):
     """One recording: the signal in volts (or the unit of its device), and a table of events at their true onsets.
 

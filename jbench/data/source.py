@@ -23,7 +23,8 @@ Vectors = Callable[[Sequence[str], int], 'np.ndarray']  # (names of stimuli, siz
 class Source(Protocol):
     """A module of `jbench.data.sources`.
 
-    It may also have `DATASETS`, the facts; `fetch`, where its package brings the files (`Fetch`); and `vectors`, where
+    It may also have `VERSION`, raised when it reads other events than before (1, where none is said), so that sets are
+    prepared anew; `DATASETS`, the facts; `fetch`, where its package brings the files (`Fetch`); and `vectors`, where
     its stimuli need no encoder (`Vectors`).
     """
 
@@ -58,6 +59,11 @@ def source_of(dataset: Dataset) -> Source:
             'recordings(dataset, root) and read(ref) (docs/add_a_dataset.md)'
         )
     return cast(Source, module)
+
+
+def is_own(dataset: Dataset) -> bool:
+    """Whether a dataset is a user's own: no module of jbench states its facts."""
+    return dataset.name not in {d.name for d in getattr(source_of(dataset), 'DATASETS', ())}
 
 
 def fetch_of(dataset: Dataset) -> Fetch | None:

@@ -9,6 +9,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
 
+from jbench.data.source import is_own
 from jbench.plan import select
 from jbench.plan.evaluations import evaluation
 from jbench.plan.select import Pick
@@ -21,7 +22,15 @@ from jbench.spec.overrides import Override, override, paths
 from jbench.spec.task import Task
 from jbench.spec.validate import check
 
-SETTABLE = ('window', 'target', 'signal', 'split', 'recipe', 'metric')  # parts of a task that `--set` may change
+SETTABLE = (
+    'window',
+    'target',
+    'signal',
+    'split',
+    'recipe',
+    'metric',
+    'exclude_bad',
+)  # what of a task `--set` may change
 
 
 class Choice(NamedTuple):
@@ -150,6 +159,11 @@ def make_cells(
     asked = (*user, ('recipe.max_epochs', 2)) if debug else user
     cells = []
     for c in choices:
+        if dict(user).get('exclude_bad') and apply(c.task, c.dataset, user).exclude_bad and not is_own(c.dataset):
+            raise RequestError(
+                f"--exclude_bad: {c.dataset.name} is published as it is; recordings are left out of one's own data "
+                'alone: repair the files that are named, or fetch them again'
+            )
         for m in models:
             plain, own, task = (apply(c.task, c.dataset, some, m.spec) for some in ((), user, asked))
             if fits(m, task):

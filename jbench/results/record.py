@@ -5,7 +5,8 @@ from __future__ import annotations
 import dataclasses
 import resource
 import sys
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from jbench import processes
 from jbench.data.load import splits
@@ -112,11 +113,27 @@ def _partial(task: Task, dataset: Dataset, data: PreparedSet) -> list[str]:
     if dataset.simulated:
         return []
     manifest = data.manifest
+    here, all_ = present(task, dataset, manifest['found'])
+    reasons = [n.removeprefix('partial: ') for n in manifest['notes'] if n.startswith('partial: ')]
+    if here.recordings < all_.recordings or here.subjects < all_.subjects:
+        reasons.append(
+            f'{here.recordings} of {all_.recordings} recordings ({here.subjects} of {all_.subjects} subjects)'
+        )
+    return reasons
+
+
+class Counts(NamedTuple):
+    """How many there are."""
+
+    recordings: int
+    subjects: int
+
+
+def present(task: Task, dataset: Dataset, found: Sequence[str]) -> tuple[Counts, Counts]:
+    """What is here of a dataset, and what should be, less the subjects that the task excludes; `found`: the subject of
+    every recording that lies there, whether this task asks for it or another that shares the set."""
     left_out = {e.subject for e in task.exclude if e.dataset == dataset.name and not e.after_split}
-    found = [s for s in manifest['found'] if s not in left_out]
+    here = [s for s in found if s not in left_out]
     n_subjects = dataset.n_subjects - len(left_out)
     n_recordings = dataset.n_recordings * n_subjects // dataset.n_subjects
-    reasons = [n.removeprefix('partial: ') for n in manifest['notes'] if n.startswith('partial: ')]
-    if len(found) < n_recordings or len(set(found)) < n_subjects:
-        reasons.append(f'{len(found)} of {n_recordings} recordings ({len(set(found))} of {n_subjects} subjects)')
-    return reasons
+    return Counts(len(here), len(set(here))), Counts(n_recordings, n_subjects)

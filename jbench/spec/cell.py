@@ -33,7 +33,8 @@ class Cell:
     def source(self) -> str:
         """Cells with an equal one share a prepared set."""
         task = to_json(self.task)
-        return spec_hash([self.dataset.name, [task[k] for k in ('signal', 'window', 'target')]])
+        kept = [task[k] for k in ('signal', 'window', 'target', 'exclude', 'exclude_bad')]
+        return spec_hash([self.dataset.name, kept])
 
     @property
     def key(self) -> str:

@@ -51,5 +51,6 @@ class Dataset:
     revision: str = ''  # the release at the host that the facts here are of
     supersedes: tuple[str, str] | None = None  # the revision that this one corrects, and why
     aliases: tuple[str, ...] = ()
+    names: str = ''  # of files of one's own: '{subject}_{eyes}' makes `eyes` a column; '*' is anything, '/' a folder
     simulated: bool = False
     recipe: tuple[Override, ...] = ()  # simulated sets carry their own

@@ -54,6 +54,7 @@ class SignalSpec:
     baseline: tuple[float, float] | None = None  # s from the window's start, mean subtracted
     clamp: float | None = 20.0  # applied when windows are loaded; handcrafted baselines skip it
     crop: Crop | None = None  # None: the whole recording is read
+    bads: typing.Literal['keep', 'drop', 'interpolate'] = 'keep'  # channels that their recording marks bad
     factor: float = 1.0  # applied when windows are loaded, before the clamp: some models want their own unit
 
 
@@ -287,6 +288,7 @@ class Task:
     metric: str = 'bal_acc'  # headline on the test part; of windows, the monitor on the validation part
     overrides: tuple[tuple[str, tuple[Override, ...]], ...] = ()  # (dataset, ((path, value), ...))
     exclude: tuple[Exclusion, ...] = ()
+    exclude_bad: bool = False  # of a dataset of one's own: recordings that are refused are left out, and told
     drop: tuple[Where, ...] = ()  # windows of these events are left out once the split is drawn
     level: typing.Literal['window', 'recording', 'subject'] = 'window'  # outputs are averaged over it for the headline
     doi: str = ''  # of the publication of the protocol

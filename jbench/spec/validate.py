@@ -8,7 +8,7 @@ from operator import attrgetter
 from jbench.spec import metrics
 from jbench.spec.errors import RequestError, unknown
 from jbench.spec.overrides import paths
-from jbench.spec.task import PARADIGMS, TARGETS, ByGroup, Embedding, Predefined, Target, Task
+from jbench.spec.task import PARADIGMS, TARGETS, ByGroup, Embedding, Predefined, SignalSpec, Target, Task
 
 TINY = 1e-9  # stands for 'above 0'
 WEIGHTED = ('cross_entropy', 'binary_cross_entropy')  # losses that weigh classes
@@ -68,6 +68,7 @@ def check(task: Task) -> None:
         pair = attrgetter(path)(task) if path in paths(task) else None
         if pair is not None and pair[0] >= pair[1]:
             raise RequestError(f'--set {path}: {pair!r} must be two ascending numbers')
+    _band(task)
     if task.paradigm not in PARADIGMS:
         raise unknown('paradigm', task.paradigm, PARADIGMS[1:])
     _fitting(task)
@@ -89,6 +90,17 @@ def _folds(split: ByGroup, target: Target) -> None:
         raise RequestError(f"--set split.folds: {split.folds!r} must be 2 or more, or 'all': a fold for each group")
     if split.folds and isinstance(target, Embedding):
         raise RequestError('--set split.folds: ranks among the stimuli of several folds cannot be one result')
+
+
+def _band(task: Task) -> None:
+    """Refuse a band that resampling cuts off. The default one is that of the published protocols, some of which pass
+    the edge. Raises RequestError."""
+    band, edge = task.signal.band, task.signal.sfreq / 2
+    if band is not None and band != SignalSpec.band and band[1] > edge:
+        raise RequestError(
+            f'--set signal.band: {band[1]:g} Hz is past {edge:g} Hz, where resampling to signal.sfreq={2 * edge:g} '
+            f'cuts off: end it at {edge:g} Hz or below, or raise signal.sfreq'
+        )
 
 
 def _fitting(task: Task) -> None:

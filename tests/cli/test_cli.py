@@ -106,6 +106,7 @@ FLAGS: dict[str, tuple[tuple[str, ...], int, str]] = {  # flag -> (arguments, ex
     '--config': (('--task=p3', '--config={tmp}/recipe.py', '--dry_run', '--format=json'), 0, 'SimulatedP3'),
     '--if_exists': ((*BASE, '--if_exists=fail'), 2, 'seed33.json exists (--if_exists=fail)'),
     '--keep_weights': (('--task=p3', '--keep_weights=no', '--dry_run'), 0, 'weights_bytes  0'),
+    '--exclude_bad': (('--task=ssvep/Kalunga2016Online', '--exclude_bad', '--data_dir={tmp}'), 2, 'holds no recording'),
     '--list': (('--list',), 0, 'eeg-core-1.0'),
     '--info': (('--info=SimulatedP3',), 0, 'recipe.lr: 0.01'),
     '--dry_run': ((*BASE, '--dry_run'), 0, 'finished       33'),

@@ -236,6 +236,7 @@ DIFFERENT = {  # for every path of a task that `--set` takes: (text, value)
     'signal.scaler': ('standard', 'standard'),
     'signal.baseline': ('none', None),
     'signal.factor': ('0.5', 0.5),
+    'signal.bads': ('drop', 'drop'),
     'signal.clamp': ('None', None),
     'split.by': ('session', 'session'),
     'split.stratify': ('code', 'code'),
@@ -261,6 +262,7 @@ DIFFERENT = {  # for every path of a task that `--set` takes: (text, value)
     'recipe.start_div': ('1e5', 1e5),
     'recipe.end_div': ('1000', 1000.0),
     'recipe.published': ('true', True),
+    'exclude_bad': ('yes', True),
 }
 WHOLE = {  # what a task or a config file sets as a whole, and the command line does not
     'signal.crop': Crop(start=0.0),

@@ -7,8 +7,10 @@ nearest one counts. Where `channels.tsv` and the signal's own header disagree, t
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import csv
+import io
 import json
 import sys
 from collections.abc import Iterator, Sequence
@@ -19,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from jbench.data.formats.brainvision import check_brainvision
 from jbench.data.formats.check_file import check_file
 from jbench.data.formats.edf import check_edf
-from jbench.data.recording import Finding, RecordingRef
+from jbench.data.recording import Finding, RecordingRef, is_hidden
 from jbench.spec.dataset import Dataset
 from jbench.spec.errors import MissingExtraError, RequestError
 
@@ -76,7 +78,7 @@ class _Names:
     def of(self, folder: Path) -> list[str]:
         """Sorted names in a folder."""
         if folder not in self.listed:
-            self.listed[folder] = sorted(p.name for p in folder.iterdir())
+            self.listed[folder] = sorted(p.name for p in folder.iterdir() if not is_hidden(p.name))
         return self.listed[folder]
 
     def ending(self, folder: Path, suffix: str) -> list[tuple[str, set[tuple[str, str]]]]:
@@ -99,20 +101,36 @@ class _Names:
 
 
 def table(path: Path) -> dict[str, list[str]]:
-    """The columns of a table (.tsv, or .csv) as text; n/a is ''. Raises: ValueError for lines of unequal length, or
-    what is no text of a table."""
-    with path.open(encoding='utf-8-sig', newline='') as file:  # as some programs, with a byte order mark or without
-        how: Any = {'delimiter': ','} if path.suffix == '.csv' else {'delimiter': '\t', 'quoting': csv.QUOTE_NONE}
-        try:
-            rows = [r for r in csv.reader(file, **how) if any(r)]
-        except csv.Error as error:
-            raise ValueError(str(error)) from None
+    """The columns of a table (.tsv, or .csv) as text; n/a is ''. Names in quotes lose them, and so do values then.
+
+    Raises: ValueError for lines of unequal length, or what is no text of a table."""
+    text = _decoded(path.read_bytes())
+    quoted = path.suffix == '.csv' or text.lstrip().startswith('"')
+    how: Any = {
+        'delimiter': ',' if path.suffix == '.csv' else '\t',
+        'quoting': csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE,
+    }
+    try:
+        rows = [r for r in csv.reader(io.StringIO(text, newline=''), **how) if any(r)]
+    except csv.Error as error:
+        raise ValueError(str(error)) from None
     head = [name.strip() for name in rows[0]] if rows else []
     ragged = next((r for r in rows if len(r) != len(head)), None)
     if ragged is not None:
         raise ValueError(f'a line of {len(ragged)} values under {len(head)} columns')
     cells = [[v if (v := cell.strip()) not in ('n/a', 'N/A', 'NaN', 'nan') else '' for cell in r] for r in rows[1:]]
     return {name: [r[k] for r in cells] for k, name in enumerate(head)}
+
+
+def _decoded(content: bytes) -> str:
+    """The text of a table: UTF-8, with the byte order mark of some programs or without; UTF-16, which has one; else
+    what Windows writes in western Europe (Latin-1 and a few more), in which any bytes are a text."""
+    if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return content.decode('utf-16')
+    for name in ('utf-8-sig', 'cp1252'):
+        with contextlib.suppress(UnicodeDecodeError):
+            return content.decode(name)
+    return content.decode('latin-1')
 
 
 def _people(path: Path, columns: Sequence[str]) -> dict[str, tuple[tuple[str, str], ...]]:
@@ -154,12 +172,22 @@ def read(ref: RecordingRef) -> mne.io.BaseRaw | Finding:
         path = sidecar(ref, suffix)
         if bad is None and path is not None and (suffix != 'electrodes.tsv' or sidecar(ref, 'coordsystem.json')):
             found = _checked(path, wanted)
-            bad = found if isinstance(found, Finding) else None
+            bad = found if isinstance(found, Finding) else _read_by_others(path)
     if bad:
         return bad
     with _without_locks(), _without_events():
         where = mne_bids.get_bids_path_from_fname(ref.files[0], check=False)
         return mne_bids.read_raw_bids(where, on_ch_mismatch='warn', verbose='ERROR')
+
+
+def _read_by_others(path: Path) -> Finding | None:
+    """Refuse a table that mne-bids cannot read, which takes UTF-8 alone."""
+    try:
+        path.read_text(encoding='utf-8')
+    except UnicodeDecodeError as error:
+        found = f'byte {error.object[error.start]:#x} at {error.start}'
+        return Finding(str(path), 'the table must be text in UTF-8', found, 'UTF-8', 'save it anew as UTF-8')
+    return None
 
 
 def check_signal(path: str) -> Finding | None:

@@ -66,7 +66,7 @@ def divide(events: Table, windows: Table, task: Task, dataset: str) -> Division:
     nowhere = 0 if others else int(((part == '') & ~before[rows]).sum())
     notes = [f'{nowhere} of {len(rows)} windows are in no part of the split'] if nowhere else []
     for e in mine:
-        here = '' if e.subject in events['subject'] else ', who is not among the recordings'
+        here = '' if e.subject in events['subject'] else ', of whom nothing was read'
         notes.append(f'excluded: subject {e.subject}{here}: {e.reason}')
     part[out[rows]] = ''
     notes = [*_overhang(events, windows), *check(events, windows, part, task.split), *notes, *dropped]

@@ -9,6 +9,7 @@ no more than itself.
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import shutil
@@ -26,6 +27,7 @@ from jbench.data.prepare.convert import finished, make
 from jbench.data.prepare.tfds_metadata import SPLIT, write_metadata
 from jbench.data.prepare.workers import sheltered, workers
 from jbench.data.recording import RecordingRef, forbidden
+from jbench.data.source import is_own, source_of
 from jbench.data.windows import index, possible
 from jbench.spec.dataset import Dataset
 from jbench.spec.errors import RequestError
@@ -58,7 +60,14 @@ def stored_spec(task: Task, dataset: Dataset) -> dict[str, Any]:
         part: {k: v for k, v in to_json(getattr(task, part)).items() if f'{part}.{k}' not in AT_LOAD}
         for part in ('signal', 'window', 'target')
     }
+    if task.signal.bads == 'keep':  # a later field: sets of before are good
+        del spec['signal']['bads']
     facts = {name: to_json(getattr(dataset, name)) for name in FACTS}
+    if (reader := getattr(source_of(dataset), 'VERSION', 1)) != 1:  # a later fact
+        facts['reader'] = reader
+    if is_own(dataset):
+        unread = sorted({e.subject for e in task.exclude if e.dataset == dataset.name and not e.after_split})
+        spec |= ({'unread': unread} if unread else {}) | ({'exclude_bad': True} if task.exclude_bad else {})
     return spec | {'code': PREPARATION, 'facts': facts}
 
 
@@ -83,12 +92,19 @@ def locate(
 
     Without raw files the newest set of the same spec serves (references are then empty); None: no such set.
     """
-    refs = find_recordings(dataset, data_dir)
+    refs = readable(task, dataset, find_recordings(dataset, data_dir))
     root, spec = workdir / 'prepared' / dataset.name, spec_hash(stored_spec(task, dataset))
     if refs:
         return root / f'{spec}-{fingerprint(refs)}', refs
     ready = [p for p in root.glob(f'{spec}-*') if (p / 'manifest.json').exists()]
     return (max(ready, key=lambda p: (p / 'manifest.json').stat().st_mtime) if ready else None), []
+
+
+def readable(task: Task, dataset: Dataset, refs: list[RecordingRef]) -> list[RecordingRef]:
+    """The recordings that are read: of a dataset of one's own not those that the task excludes. A published set holds
+    all, since other tasks share it."""
+    out = {e.subject for e in task.exclude if e.dataset == dataset.name and not e.after_split}
+    return [r for r in refs if r.subject not in out] if out and is_own(dataset) else refs
 
 
 def is_ready(folder: Path) -> bool:
@@ -135,6 +151,8 @@ def prepare(task: Task, dataset: Dataset, folder: Path, refs: list[RecordingRef]
         return
     waiting = f'wait for another process that prepares {dataset.name}'
     stem = folder.name.partition('-')[0]
+    if task.exclude_bad or task.exclude:  # what is finished serves with and without them
+        stem = spec_hash(stored_spec(dataclasses.replace(task, exclude=(), exclude_bad=False), dataset))
     with files.locked(folder.with_name(f'{stem}.lock'), lambda: progress(waiting, 0, len(refs))):
         lacking = _lacking(folder)
         if not lacking:
@@ -158,7 +176,7 @@ def prepare(task: Task, dataset: Dataset, folder: Path, refs: list[RecordingRef]
             for half in parts.glob('*.tmp*'):  # of workers that were killed
                 half.unlink(missing_ok=True)
             raise
-        kept, notes = check_recording.judge(dataset, refs, made)
+        kept, notes = check_recording.judge(dataset, refs, made, exclude_bad=task.exclude_bad and is_own(dataset))
         cut = [(refs[i], made[i]) for i in kept if made[i]['n_windows']]
         if not cut:
             types = sorted({str(t) for p in made for t in p['events']['type']})

@@ -6,9 +6,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from jbench.data import marks
 from jbench.data.prepare import amplitude, constant
 from jbench.data.prepare.constant import KEPT, Stretch
+from jbench.data.prepare.findings import faults, grouped, left_out, some
 from jbench.data.recording import EVENT_TYPE, PERMIT, Finding, Recording, RecordingRef, blocks, data_channels
+from jbench.data.source import is_own
 from jbench.spec.dataset import Dataset
 from jbench.spec.errors import RequestError
 
@@ -17,8 +20,6 @@ if TYPE_CHECKING:
     import numpy as np
 
 SHORT = 0.8  # of the declared duration: what is shorter is spoken of
-SHOWN = 10  # names in a message, of many
-ALIKE = 3  # groups of recordings of which the same is to be said, in a note, of many
 SATURATED = 0.05  # of the samples at the channel's least or greatest value: what is more is spoken of
 Converted = dict[str, Any]  # a checked recording: 'findings' and, unless one is fatal, 'native', 'channels', 'ch_names'
 
@@ -83,10 +84,14 @@ def _check_samples(raw: mne.io.BaseRaw, names: list[str], dataset: Dataset, wher
     place, sfreq = {name: k for k, name in enumerate(raw.ch_names)}, float(raw.info['sfreq'])
     n_broken, first, spread, limits = 0, '', np.zeros(len(names)), np.zeros(len(names))
     nowhere, alone = np.ones(raw.n_times - 1, bool), dict[str, list[Stretch]]()  # no channel changes; one does not
+    skipped = marks.skipped(raw)  # zeros that stand for nothing
+    recorded = slice(None) if skipped is None or skipped.all() else ~skipped
     for rows in blocks(raw, range(len(names))):
         x = raw.get_data([place[names[k]] for k in rows])
         for k, row in zip(rows, x, strict=True):
             still = row[1:] == row[:-1]
+            if skipped is not None:
+                still[skipped[1:] | skipped[:-1]] = False
             nowhere &= still
             if (own := constant.stretches(still, sfreq)) and not still.all():
                 alone[names[k]] = own
@@ -95,6 +100,7 @@ def _check_samples(raw: mne.io.BaseRaw, names: list[str], dataset: Dataset, wher
             row, column = np.argwhere(broken)[0]
             first = f'channel {names[rows[row]]} at {column / sfreq:.2f} s'
         n_broken += int(broken.sum())
+        x, broken = x[:, recorded], broken[:, recorded]
         limits[rows] = np.mean((x == x.min(1, keepdims=True)) | (x == x.max(1, keepdims=True)), axis=1)
         x[broken] = 0.0
         low, high = np.percentile(x, [16, 84], axis=1, overwrite_input=True)
@@ -116,7 +122,10 @@ def _check_samples(raw: mne.io.BaseRaw, names: list[str], dataset: Dataset, wher
 
 
 def _check_events(events: dict[str, np.ndarray], dataset: Dataset, seconds: float, where: str) -> Iterator[Finding]:
-    """Findings about the events of one recording."""
+    """Findings about the events of one recording, marks left aside."""
+    import numpy as np
+
+    events = {k: v[~np.isin(events['type'], marks.KINDS)] for k, v in events.items()}
     kinds = [str(t) for t in events['type']]
     for kind in dataset.event_types:
         if kind not in kinds and kind != EVENT_TYPE[dataset.device]:
@@ -158,12 +167,14 @@ def _check_events(events: dict[str, np.ndarray], dataset: Dataset, seconds: floa
             )
 
 
-def judge(dataset: Dataset, refs: Sequence[RecordingRef], parts: Sequence[Converted]) -> tuple[list[int], list[str]]:
+def judge(
+    dataset: Dataset, refs: Sequence[RecordingRef], parts: Sequence[Converted], *, exclude_bad: bool = False
+) -> tuple[list[int], list[str]]:
     """Which recordings to keep (their numbers), and what every result of the set must say.
 
     A rate that differs from the declared one makes a partial dataset if all recordings share it; a recording that
     differs from the others is refused. Channels that some recordings lack are zero there. What stands under two names
-    is kept once.
+    is kept once. With `exclude_bad`, recordings that are refused are left out where others are good.
 
     Raises: RequestError with every fatal finding of every recording.
     """
@@ -172,19 +183,23 @@ def judge(dataset: Dataset, refs: Sequence[RecordingRef], parts: Sequence[Conver
     loud = {refs[i]: parts[i]['amplitude'] for i in whole if parts[i].get('amplitude') is not None}
     wrong, odd = amplitude.compare(dataset, loud)
     findings = list(dict.fromkeys(Finding(*f) for p in parts for f in p['findings']))  # of a file that several share
-    refused = [f for f in findings if f.level == 'fatal'] + wrong + unexpected
-    if refused:
-        faults = f'{len(refused)} fault' + 's' * (len(refused) > 1)
-        alike: dict[Finding, list[str]] = {}
-        for f in refused:
-            alike.setdefault(f._replace(where=''), []).append(f.where)
-        shown = '\n'.join(f'  {", ".join(where)}{f}' for f, where in alike.items())
+    if refused := [f for f in findings if f.level == 'fatal'] + wrong + unexpected:
+        bad = {i: [Finding(*f) for f in p['findings'] if Finding(*f).level == 'fatal'] for i, p in enumerate(parts)}
+        for i, ref in enumerate(refs):
+            bad[i] += [f for f in wrong + unexpected if f.where == ref.where]
+        good = [i for i in bad if not bad[i]]
+        if exclude_bad and good:
+            kept, notes = judge(dataset, [refs[i] for i in good], [parts[i] for i in good])
+            return [good[k] for k in kept], [left_out([(refs[i].name, bad[i]) for i in bad]), *notes]
+        n = f'{len(refused)} fault' + 's' * (len(refused) > 1)
+        ask = '; --exclude_bad leaves out what is bad' if good and is_own(dataset) else ''
+        shown = ''.join(f'\n  {line}' for line in faults(refused))
         raise RequestError(
-            f'{dataset.name}: {faults} in {len(refs)} recordings (all were checked; the '
-            f'good ones are kept, so after a repair only the others are prepared):\n{shown}'
+            f'{dataset.name}: {n} in {len(refs)} recordings (all were checked; the '
+            f'good ones are kept, so after a repair only the others are prepared{ask}):{shown}'
         )
-    notes += odd + _grouped(findings)
-    kept: list[int] = []
+    notes += odd + grouped(findings) + marks.told([(refs[i].name, parts[i]) for i in whole])
+    kept = []
     seen: dict[str, RecordingRef] = {}
     for i in whole:
         ref, first = refs[i], seen.setdefault(parts[i]['native']['digest'], refs[i])
@@ -197,19 +212,6 @@ def judge(dataset: Dataset, refs: Sequence[RecordingRef], parts: Sequence[Conver
                 f'{first.subject}, sample for sample; kept once'
             )
     return kept, notes
-
-
-def _grouped(findings: list[Finding]) -> list[str]:
-    """Notes on single recordings, a line a rule: recordings of which the same is to be said stand together."""
-    rules: dict[str, dict[str, list[str]]] = {}
-    for f in findings:
-        rules.setdefault(f.rule, {}).setdefault(f.found, []).append(f.where.rpartition('/')[2])
-    notes = []
-    for rule, alike in rules.items():
-        shown = [f'{some(where)}: {found}' for found, where in alike.items()][:ALIKE]
-        rest = sum(len(where) for where in [*alike.values()][ALIKE:])
-        notes.append(f'{rule}: {"; ".join(shown)}' + f'; and {rest} more recordings' * (rest > 0))
-    return notes
 
 
 def _agree(dataset: Dataset, refs: list[RecordingRef], parts: list[Converted]) -> tuple[list[Finding], list[str]]:
@@ -256,11 +258,6 @@ def _united(refs: list[RecordingRef], parts: list[Converted]) -> tuple[list[Find
     ]
 
 
-def some(names: Sequence[str]) -> str:
-    """The first of many names, and how many more there are."""
-    return ', '.join(names[:SHOWN]) + (f' and {len(names) - SHOWN} more' if len(names) > SHOWN else '')
-
-
 def _range(numbers: Iterable[int]) -> str:
     """The least and the greatest of some numbers."""
     found = sorted(set(numbers))
@@ -276,8 +273,9 @@ def _alike(
     usual = max(count, key=lambda v: (count[v], v in declared))
     good = declared if usual in declared else {usual}
     most = f'{usual} as in {count[usual]} of {len(values)}'
+    remedy = 'use the original file, or name each rate in sfreq of the dataset: all are resampled to signal.sfreq'
     unexpected = [
-        Finding(ref.where, f'the {what} must be that of the others', value, most, 'use the original file')
+        Finding(ref.where, f'the {what} must be that of the others', value, most, remedy)
         for ref, value in zip(refs, values, strict=True)
         if value not in good
     ]

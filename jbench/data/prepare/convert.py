@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from jbench import files
-from jbench.data import recording
-from jbench.data.prepare import amplitude, check_recording, codec
+from jbench.data import marks, recording
+from jbench.data.prepare import amplitude, bad_channels, check_recording, codec
 from jbench.data.prepare.check_recording import Converted
 from jbench.data.prepare.signal import process
 from jbench.data.recording import Finding, Recording, RecordingRef
@@ -62,6 +62,7 @@ def make(task: Task, dataset: Dataset, ref: RecordingRef, folder: Path) -> Conve
         findings, loud = check_recording.examine(read, dataset, ref.where)
         if loud is not None and not amplitude.within(loud, dataset, amplitude.FAR):
             findings.append(amplitude.wrong(loud, dataset, ref.where))  # whatever the others have
+        findings += bad_channels.told(read.raw, dataset, task.signal.bads, ref.where)
         if any(f.level == 'fatal' for f in findings):
             return {'findings': findings}
     except (RequestError, MemoryError) as error:
@@ -122,6 +123,8 @@ def _process(task: Task, dataset: Dataset, ref: RecordingRef, read: Recording) -
         for i in triggers(table, task.window, task.target)
         for t in starts(float(table['onset'][i]), float(table['duration'][i]), task.window)
     ]
+    taken = marks.overlapped(table, task, [t for _, t in rows])
+    rows = [row for row, mark in zip(rows, taken, strict=True) if not mark]
     if rows and task.window.duration > raw.n_times / native['sfreq']:
         raise RequestError(f'a window of {task.window.duration:g} s is longer than the recording')
     targets = [json.dumps(collect(task.target, table, i, t, task.window.duration)) for i, t in rows]
@@ -132,6 +135,7 @@ def _process(task: Task, dataset: Dataset, ref: RecordingRef, read: Recording) -
         'ch_names': ch_names,
         'events': {k: v.tolist() for k, v in table.items()},
         'n_windows': len(rows),
+        **marks.counted(table, taken),
         'windows': {'event': [i for i, _ in rows], 'onset': [t for _, t in rows], 'target': targets},
     }
     return part, data

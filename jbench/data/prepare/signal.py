@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from jbench.data import marks
+from jbench.data.prepare.bad_channels import treat
 from jbench.data.recording import blocks
 from jbench.spec.errors import RequestError
 from jbench.spec.task import SignalSpec
@@ -20,7 +22,8 @@ NOTCH_TOP = 301.0  # Hz; no harmonic of the line is removed from here on
 
 
 def process(raw: mne.io.BaseRaw, spec: SignalSpec) -> tuple[np.ndarray, tuple[str, ...]]:
-    """Pick, filter, resample and scale one recording (`raw` loses the channels that are not picked).
+    """Pick, filter, resample and scale one recording, its bad channels treated before as the task says (`raw` loses the
+    channels that are not picked).
 
     Args:
         raw: a recording, V (MEG: T, T/m); one that is not preloaded is read block by block.
@@ -30,7 +33,8 @@ def process(raw: mne.io.BaseRaw, spec: SignalSpec) -> tuple[np.ndarray, tuple[st
     """
     import numpy as np
 
-    kinds, picks = set(raw.get_channel_types()), list(spec.picks)
+    dropped = treat(raw, spec.bads)
+    kinds, picks = set(raw.get_channel_types()), [p for p in spec.picks if p not in dropped]
     kinds |= {'meg'} if kinds & {'mag', 'grad'} else set()  # MNE's word for both, and for references that compensate
     absent = [p for p in picks if p not in raw.ch_names and p not in kinds]
     if absent and not kinds & set(picks):  # of several types, one is enough
@@ -39,7 +43,8 @@ def process(raw: mne.io.BaseRaw, spec: SignalSpec) -> tuple[np.ndarray, tuple[st
     raw.pick([p for p in picks if p not in absent], exclude=())
     out = None
     for block in blocks(raw, range(len(raw.ch_names))):
-        rows = scale(_filter(raw.copy().pick(block).load_data(), spec).get_data(), spec.scaler)
+        ready = _filter(raw.copy().pick(block).load_data(), spec)
+        rows = scale(ready.get_data(), spec.scaler, marks.skipped(ready))
         out = np.empty((len(raw.ch_names), rows.shape[1]), np.float32) if out is None else out
         out[block] = rows
     assert out is not None  # MNE raises where nothing is picked
@@ -54,6 +59,11 @@ def _filter(raw: mne.io.BaseRaw, spec: SignalSpec) -> mne.io.BaseRaw:
         raw.notch_filter(lines, picks='all', n_jobs=1)
     if spec.band is not None:
         low, high = spec.band
+        if spec.band != SignalSpec.band and high > sfreq / 2:  # the default is that of published protocols, at any rate
+            raise RequestError(
+                f'signal.band: {high:g} Hz is above {sfreq / 2:g} Hz, the highest of a recording at {sfreq:g} Hz '
+                '(Nyquist); end the band there or below'
+            )
         raw.filter(low, high if high < sfreq / 2 else None, picks='all', n_jobs=1)
     if sfreq != spec.sfreq:
         raw.resample(spec.sfreq, n_jobs=1)
@@ -66,8 +76,8 @@ def notch_frequencies(bases: tuple[float, ...], sfreq: float) -> list[float]:
     return [base * k for base in bases for k in range(1, int(top / base) + 1) if base * k < top]
 
 
-def scale(data: np.ndarray, scaler: str) -> np.ndarray:
-    """Centre and scale each channel [C, T] by `statistics` of the whole recording.
+def scale(data: np.ndarray, scaler: str, skipped: np.ndarray | None = None) -> np.ndarray:
+    """Centre and scale each channel [C, T] by `statistics` of the whole recording, less what was `skipped` (bool [T]).
 
     'micro': nothing is centred, and V become microvolts (mol/l micromoles), so that levels can be compared;
     'train': nothing yet, since windows are scaled when they are read (data/load/shards.py).
@@ -78,7 +88,7 @@ def scale(data: np.ndarray, scaler: str) -> np.ndarray:
         return data * 1e6
     if scaler not in ('robust', 'standard'):
         raise RequestError(f"signal.scaler: {scaler!r} is not one of 'robust', 'standard', 'micro', 'train', 'none'")
-    centre, spread = statistics(data, scaler)
+    centre, spread = statistics(data if skipped is None or skipped.all() else data[:, ~skipped], scaler)
     return (data - centre) / spread
 
 

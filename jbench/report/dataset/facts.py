@@ -24,6 +24,7 @@ from jbench.data.source import source_of
 from jbench.report.dataset import figures
 from jbench.report.dataset.figures import Look
 from jbench.report.text import folded, listed, table
+from jbench.results.record import present
 from jbench.spec.cell import Cell
 from jbench.spec.dataset import Dataset
 from jbench.spec.errors import MissingExtraError, RequestError
@@ -50,7 +51,8 @@ def look(cell: Cell, folder: Path, data_dir: Path | None, workdir: Path) -> Fact
         data = prepared_set.open_set(folder, cell.task, embedded=False)
     except RequestError as error:
         data, refused = prepared_set.open_set(folder, cell.task, divided=False, embedded=False), str(error)
-    refs = find_recordings(dataset, data_dir)
+    known = {(r['subject'], r['session'], r['run']) for r in data.manifest['recordings']}
+    refs = [r for r in find_recordings(dataset, data_dir) if (r.subject, r.session, r.run) in known]
     looks = [_read(dataset, refs[k]) for k in figures.evenly(len(refs), RECORDINGS)]
     facts = _facts(cell, data, looks, len(refs))
     facts |= {'refused': refused, 'findings': [*facts['findings'], *filter(None, [refused])]}
@@ -111,6 +113,7 @@ def _facts(cell: Cell, data: PreparedSet, looks: list[Look], n_refs: int) -> Fac
     task, dataset, there, cut = cell.task, cell.dataset, data.manifest['recordings'], cell.task.window
     seconds, signal = np.array([r['seconds'] for r in there]), data.signal
     names = listed(signal.ch_names[:NAMES]) + ' ...' * (signal.n_chans > NAMES)
+    here, declared = present(task, dataset, data.manifest['found'])
     unit, symbol = UNIT.get(dataset.device, ('volts', 'V'))
     median = [float(np.median(k.spread)) for k in looks]
     loud = 'no recordings here to read'
@@ -120,9 +123,9 @@ def _facts(cell: Cell, data: PreparedSet, looks: list[Look], n_refs: int) -> Fac
         'task': f'{task.full_name}@{task.version}',
         'dataset': dataset.name,
         'data': 'SIMULATED: generated recordings, not measured ones' if dataset.simulated else 'measured recordings',
-        'subjects': f'{len(data.manifest["subjects"]["present"])} present, {dataset.n_subjects} expected',
-        'recordings': f'{len(data.manifest["found"])} present, {dataset.n_recordings} expected; '
-        f'{len(there)} hold windows',
+        'subjects': f'{here.subjects} present, {declared.subjects} expected; {len({r["subject"] for r in there})} '
+        'have windows',
+        'recordings': f'{here.recordings} present, {declared.recordings} expected; {len(there)} hold windows',
         'duration': f'{seconds.min():.4g} to {seconds.max():.4g} s a recording, {seconds.sum() / 3600:.3g} h in all',
         'rate': listed(sorted({f'{r["sfreq"]:g} Hz' for r in there})),
         'channels': f'{signal.n_chans}: {names}',

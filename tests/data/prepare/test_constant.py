@@ -13,7 +13,7 @@ import tiny
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jbench.data.prepare import build_set, check_recording, constant
+from jbench.data.prepare import build_set, check_recording, constant, findings
 from jbench.data.recording import Finding, Recording
 from jbench.plan import select
 from jbench.spec.dataset import Dataset
@@ -70,7 +70,7 @@ def test_a_dataset_says_what_its_originals_have(allowed: float | None, level: st
 def test_notes_of_many_recordings_are_one_line() -> None:
     rule = 'channels should not stand still'
     found = [Finding(f'd/{k}.fif', rule, f'{k} of them', '', '', 'note') for k in range(300)]
-    assert check_recording._grouped(found) == [
+    assert findings.grouped(found) == [
         f'{rule}: 0.fif: 0 of them; 1.fif: 1 of them; 2.fif: 2 of them; and 297 more recordings'
     ]
 

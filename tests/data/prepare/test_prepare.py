@@ -311,6 +311,7 @@ OTHER = {
     'blank': 9,
     'length': 9,
     'crop': Crop(start=1.0),
+    'bads': 'drop',
     'where': (Where(field='code'),),
     'last': 1.0,
     'trim': Trim(),
