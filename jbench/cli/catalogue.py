@@ -5,6 +5,7 @@ Everything here comes from specs, names of files and finished results; a list im
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from operator import attrgetter
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any
 from jbench.data.discover import find_recordings
 from jbench.models import MODELS, user_model
 from jbench.plan import select
+from jbench.plan.user_files import user_tasks
 from jbench.report.text import as_json, folded, listed, table
 from jbench.spec.dataset import Dataset
 from jbench.spec.errors import RequestError, unknown
@@ -72,7 +74,7 @@ def info(name: str, form: str, data_dir: Path | None = None) -> str:
     elif name.lower() in MODELS:
         facts = {'is': 'model', **to_json(MODELS[name.lower()])}
     elif user_model.named(name):
-        facts = {'is': 'model', **to_json(user_model.find(name))}
+        facts = _user_facts(name, data_dir)
     elif name in SUITES:
         facts = {'is': 'suite', **_list_suite(name)}
     elif name in _categories():
@@ -147,9 +149,8 @@ def _tasks_of(dataset: Dataset) -> list[str]:
     return [name for name, versions in select.tasks().items() if dataset.name in _served(versions[-1])]
 
 
-def _state(name: str, data_dir: Path | None) -> str:
+def _state(dataset: Dataset, data_dir: Path | None) -> str:
     """Whether this version, on this machine, can use a dataset."""
-    dataset = select.datasets()[name]
     if dataset.simulated:
         return 'embedded, simulated'
     n, fault = _here(dataset, data_dir)
@@ -158,8 +159,19 @@ def _state(name: str, data_dir: Path | None) -> str:
     return f'{n} of {dataset.n_recordings} recordings here' if n else 'readable, no recordings here'
 
 
-def _task_facts(task: Task, data_dir: Path | None) -> Facts:
-    """Every field of a task under the path that `--set` takes, and the state of each of its datasets."""
+def _user_facts(name: str, data_dir: Path | None) -> Facts:
+    """Everything about one's own model (`file.py:function`) or task (`file.py`, its first one, or `file.py:task`)."""
+    file = Path(name.partition(':')[0])
+    if not (file.is_file() and re.search(rb'^TASKS\b', file.read_bytes(), re.MULTILINE)):
+        return {'is': 'model', **to_json(user_model.find(name))}
+    (task, _), *_ = select.select_tasks(name)
+    return _task_facts(task, data_dir, tuple(user_tasks(str(file))[1]))
+
+
+def _task_facts(task: Task, data_dir: Path | None, own: tuple[Dataset, ...] = ()) -> Facts:
+    """Every field of a task under the path that `--set` takes, and the state of each of its datasets; `own` are those
+    of a user's file."""
+    readable = {**select.datasets(), **{d.name: d for d in own}}
     roles = {task.datasets[0]: 'Core, ', task.simulated: 'stand-in, '}
     facts: Facts = {'is': 'task'}
     for path in paths(task):
@@ -168,9 +180,9 @@ def _task_facts(task: Task, data_dir: Path | None) -> Facts:
             facts[head] = getattr(task, head).kind
         facts[path] = to_json(attrgetter(path)(task))
     facts['supersedes'] = _superseded('version', task.supersedes)
-    facts['datasets'] = {n: roles.get(n, '') + _state(n, data_dir) for n in _served(task)}
+    facts['datasets'] = {n: roles.get(n, '') + _state(readable[n], data_dir) for n in _served(task)}
     facts['overrides'] = {d: {p: to_json(v) for p, v in pairs} for d, pairs in task.overrides}
-    known = {name: d for name in _served(task) if (d := select.datasets().get(name)) and d.recipe}
+    known = {name: d for name in _served(task) if (d := readable.get(name)) and d.recipe}
     facts['recipes of datasets'] = {name: dict(d.recipe) for name, d in known.items()}
     return facts
 
@@ -187,4 +199,4 @@ def _dataset_facts(dataset: Dataset, data_dir: Path | None) -> Facts:
     facts['supersedes'] = _superseded('revision', dataset.supersedes)
     if not dataset.simulated:
         facts['layout'] = f'{data_dir or "<data_dir>"}/{dataset.name}/: {dataset.layout}'
-    return {**facts, 'tasks': _tasks_of(dataset), 'state': _state(dataset.name, data_dir)}
+    return {**facts, 'tasks': _tasks_of(dataset), 'state': _state(dataset, data_dir)}

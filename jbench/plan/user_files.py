@@ -15,6 +15,7 @@ from jbench.spec.errors import RequestError, unknown
 from jbench.spec.overrides import Override, override, paths
 from jbench.spec.task import Task
 from jbench.spec.validate import check
+from jbench.tasks import in_steps
 
 Spec = TypeVar('Spec', Task, Dataset)
 
@@ -45,7 +46,7 @@ def user_tasks(path: str) -> tuple[list[Task], list[Dataset]]:
     tasks, datasets = made
     if not tasks:
         raise RequestError(f'--task={path}: expected TASKS, a tuple of jbench.spec.Task; see configs/local_folder.py')
-    return tasks, datasets
+    return [in_steps(t) for t in tasks], datasets
 
 
 def typed(spec: Spec, what: str) -> Spec:

@@ -226,7 +226,9 @@ class Recipe:
     weight_decay: float = 0.05
     batch_size: int = 64
     max_epochs: int = 40
+    least_steps: int = 0  # the schedule is no shorter, in whole epochs, and nothing stops it before
     patience: int = 5  # epochs without a strictly better monitor
+    patience_steps: int = 0  # and at least so many steps without one
     grad_clip: float = 1.0  # global L2 norm
     label_smoothing: float = 0.1
     class_weights: bool = False

@@ -11,6 +11,7 @@ from jbench.spec.task import ByGroup, Classes, Exclusion, Recipe, SignalSpec, Ta
 
 # few windows: a higher rate, and patience beyond the noise of a small validation part
 RECIPE = Recipe(lr=1e-3, max_epochs=40, patience=10, class_weights=True)
+FEW = Recipe(lr=3e-3, least_steps=1000, patience=10, patience_steps=300, class_weights=True)  # a step or four an epoch
 NO_COPIES = (Exclusion('UCI_EMG_LowerLimb', 'N02', 'sitting and standing are copies of N01'),)
 SEGMENT = Window(trigger='Eeg', duration=5.0, stride=5.0)  # of a recording
 HALF_SECOND = Window(trigger='Emg', duration=0.5, stride=0.5)
@@ -35,7 +36,7 @@ TASKS = (
         datasets=('Kalunga2016Online',),
         window=Window(start=0.5, duration=4.0),
         signal=_microvolts(256.0, 5.0, 45.0),
-        recipe=RECIPE,
+        recipe=FEW,
     ),
     Task(
         name='zyma_arithmetic',
@@ -46,7 +47,7 @@ TASKS = (
         window=SEGMENT,
         target=Classes(field='task'),
         signal=_microvolts(125.0, 1.0, 40.0),
-        recipe=RECIPE,
+        recipe=FEW,
     ),
     Task(
         name='schalk_fists',
@@ -70,7 +71,7 @@ TASKS = (
         target=Classes(field='label'),
         signal=_microvolts(160.0, 1.0, 40.0),
         split=ByGroup(by='block'),
-        recipe=RECIPE,
+        recipe=FEW,
     ),
     Task(
         name='zyma_quality',
