@@ -1,4 +1,4 @@
-"""Notes on networks that may not have learnt: their own warnings in one, and a fitted baseline far above them.
+"""Notes on networks that may not have learnt: their own warnings in one, and a fitted baseline far ahead of them.
 
 What counts as far, and as ended early, is said in docs/statistics.md.
 """
@@ -25,7 +25,7 @@ def ended_early(results: Sequence[Result]) -> list[str]:
 
 
 def far_below(rows: Sequence[Mapping[str, Any]], results: Sequence[Result]) -> list[list[str]]:
-    """For each row of a table the note that a fitted baseline is far above this network, or none.
+    """For each row of a table the note that this network is far behind a fitted baseline, or none.
 
     Args:
         rows: `model` and `normalised` of each (0: chance, 1: perfect).
@@ -43,5 +43,5 @@ def far_below(rows: Sequence[Mapping[str, Any]], results: Sequence[Result]) -> l
         network = model.get('kind') == 'network' and model.get('family') != 'baselines'  # where `chance` is
         above, name = best.get(key, (0.0, ''))
         far = network and row['normalised'] is not None and above - row['normalised'] >= FAR
-        notes.append([f'far below a fitted baseline, {name}: it may not have learnt'] if name and far else [])
+        notes.append([f'far behind a fitted baseline, {name}: it may not have learnt'] if name and far else [])
     return notes

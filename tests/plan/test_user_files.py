@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from jbench import run
-from jbench.plan import select, user_files
+from jbench.plan import cells, select, user_files
 
 EXAMPLE = Path(__file__).parents[2] / 'configs' / 'local_folder.py'
 EPOCHS = ('max_epochs', 'patience')
@@ -19,7 +19,7 @@ STEPS = ('lr', 'least_steps', 'patience_steps')
 
 def task_of(tmp_path: Path, old: str = '', new: str = ''):
     """The task of the example file, with some text replaced."""
-    text = EXAMPLE.read_text()
+    text = EXAMPLE.read_text().replace('Task, Window', 'Task, Value, Window')
     assert old in text
     (tmp_path / 'mine.py').write_text(text.replace(old, new, 1) if old else text)
     (task,), _ = user_files.user_tasks(str(tmp_path / 'mine.py'))
@@ -43,7 +43,25 @@ def test_a_recipe_that_says_nothing_of_length_and_rate_is_in_steps(tmp_path, rec
     assert tuple(getattr(made, name) for name in STEPS) == steps
 
 
+@pytest.mark.parametrize(
+    ('target', 'recipe', 'scaled'),
+    [
+        ("Value(field='age')", "Recipe(loss='squared_error')", True),
+        ("Value(field='age')", "Recipe(loss='squared_error', lr=1e-4, max_epochs=9)", True),
+        ("Value(field='age')", "Recipe(loss='squared_error', published=True)", False),
+    ],
+)
+def test_values_of_ones_own_are_learnt_scaled(tmp_path, target, recipe, scaled):
+    change = f"target={target},\n        metric='mae',\n        recipe={recipe}"
+    old = "target=Classes(field='trial_type'),\n        recipe=Recipe(class_weights=True)"
+    task = task_of(tmp_path, old, change)
+    assert task.target.scaled == scaled
+    as_it_is = cells.apply(task, next(iter(select.datasets().values())), (('target.scaled', 'false'),))
+    assert not as_it_is.target.scaled, 'who asks for it has it'
+
+
 def test_tasks_of_jbench_keep_theirs():
+    assert not select.tasks()['age'][0].target.scaled
     default = [t for v in select.tasks().values() for t in v if t.category != 'open_sets']
     assert {(t.recipe.least_steps, t.recipe.patience_steps) for t in default} == {(0, 0)}
 
@@ -91,5 +109,5 @@ def test_a_network_learns_a_small_set_of_ones_own(tmp_path, capsys):
     rows = {r['model']: r for r in json.loads(capsys.readouterr().out)}
     assert rows['eegnet']['mean'] < 0.7
     notes = ' '.join(rows['eegnet']['notes'])
-    assert 'training ended before it learnt' in notes and 'far below a fitted baseline, cov_ts_lr' in notes
+    assert 'training ended before it learnt' in notes and 'far behind a fitted baseline, cov_ts_lr' in notes
     assert 'learnt' not in ' '.join(rows['cov_ts_lr']['notes'])

@@ -11,7 +11,7 @@ from jbench.report import table
 from jbench.results.learnt import ENDED_EARLY
 
 EARLY = f'{ENDED_EARLY}: the tested epoch came after 6 steps'
-BELOW = 'far below a fitted baseline, cov_ts_lr: it may not have learnt'
+BELOW = 'far behind a fitted baseline, cov_ts_lr: it may not have learnt'
 
 
 def of(name: str, kind: str, value: float | None, seed: int = 33, **changes: Any) -> dict[str, Any]:
