@@ -42,8 +42,8 @@ def in_steps(task: Task) -> Task:
 
 
 def scaled(task: Task) -> Task:
-    """The task, its values learnt centred and scaled: a network that begins near 0 takes long to reach an age. One whose
-    recipe is `published` stays as it is, and one of another target."""
+    """The task, its values learnt centred and scaled: a network that begins near 0 takes long to reach an age. One of
+    another target, or whose recipe is `published`, stays as it is."""
     if not isinstance(task.target, Value) or task.recipe.published:
         return task
     return replace(task, target=replace(task.target, scaled=True))
