@@ -111,3 +111,13 @@ def test_a_network_learns_a_small_set_of_ones_own(tmp_path, capsys):
     notes = ' '.join(rows['eegnet']['notes'])
     assert 'training ended before it learnt' in notes and 'far behind a fitted baseline, cov_ts_lr' in notes
     assert 'learnt' not in ' '.join(rows['cov_ts_lr']['notes'])
+
+
+def test_info_shows_a_task_of_ones_own_as_it_runs(capsys):
+    for name in (EXAMPLE, f'{EXAMPLE}:my_eyes'):
+        assert run.main([f'--info={name}', '--format=json']) == 0
+        found = json.loads(capsys.readouterr().out)
+        assert (found['is'], found['recipe.lr'], found['recipe.least_steps']) == ('task', 3e-3, 1000)
+        assert list(found['datasets']) == ['MyRest2026']
+    assert run.main([f'--info={EXAMPLE}:my_eye']) == 2
+    assert "did you mean 'my_eyes'" in capsys.readouterr().err
