@@ -5,6 +5,7 @@ Everything here comes from specs, names of files and finished results; a list im
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from operator import attrgetter
 from pathlib import Path
@@ -65,7 +66,7 @@ def info(name: str, form: str, data_dir: Path | None = None) -> str:
     Raises: RequestError with suggestions for a name that is none of them.
     """
     head = name.removeprefix('eeg/').partition('@')[0]
-    if name.endswith('.py'):  # tasks of one's own; a model is named with its function
+    if _holds_tasks(name):
         chosen = select.select_tasks(name)
         mine = {d.name: d for _, d in chosen if d is not None}
         found = [_task_facts(task, data_dir, mine) for task, _ in chosen]
@@ -88,6 +89,14 @@ def info(name: str, form: str, data_dir: Path | None = None) -> str:
         known = [*select.tasks(), *select.datasets(), *MODELS, *SUITES, *_categories()]
         raise unknown('task, dataset or model', name, known)
     return as_json(facts) if form == 'json' else folded(facts)
+
+
+def _holds_tasks(name: str) -> bool:
+    """Whether a name is that of a file of tasks of one's own, or of one of these (`file.py:task`)."""
+    file = Path(name.partition(':')[0])
+    if ':' not in name or not file.is_file():
+        return name.endswith('.py')
+    return re.search(rb'^TASKS\b', file.read_bytes(), re.MULTILINE) is not None
 
 
 def _categories() -> set[str]:

@@ -90,6 +90,12 @@ def _faults(
     ask = _ask(program, variables)
     answer = ask(x)
     yield from _faults_of_numbers(answer)
+    rows = answer.outputs[MASK]
+    if n_out > 1 and rows.min() >= 0 and np.abs(rows.sum(-1) - 1).max() <= CLOSE:
+        yield (
+            'its outputs are probabilities (in 0..1, and each row sums to 1), and the loss takes them for logits',
+            'return the logits, what softmax is given, and leave softmax out',
+        )
     if _lower(make(), x, variables, key, axis_name).as_text() != program.as_text() or not _same(answer, ask(x)):
         yield (
             'a second call computes something else than the first (it depends on the order of calls)',

@@ -129,7 +129,7 @@ def _changed(task: Task, dataset: Dataset, model: ModelSpec, cell: Cell) -> tupl
     plain, given = (_values(one, dataset) for one in (cells.apply(ours, dataset, (), model), task))
     differ = [p for p in dict.fromkeys((*plain, *given)) if plain.get(p, ...) != given.get(p, ...)]
     told = [f'{path}.' for path, _ in cell.overrides]
-    left_out = {'recipe.max_epochs'} if cell.debug else set()
+    left_out = {'recipe.max_epochs', 'recipe.least_steps'} if cell.debug else set()
     left_out |= {p for p in differ for t in told if f'{p}.'.startswith(t) or t.startswith(f'{p}.')}
     says = tuple((p, v) for p, v in says if any(f'{d}.'.startswith(f'{p}.') or p.startswith(f'{d}.') for d in differ))
     return (*says, *((p, to_json(given.get(p))) for p in differ if p not in left_out))

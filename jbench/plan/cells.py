@@ -113,18 +113,20 @@ def simulated(choices: Iterable[Choice]) -> str:
 
 def apply(task: Task, dataset: Dataset, user: tuple[Override, ...], model: ModelSpec | None = None) -> Task:
     """The task as it runs on a dataset with a model: the task's overrides for the dataset, then the dataset's recipe,
-    then what the model wants otherwise, then the user's own."""
+    then what the model wants otherwise, then the user's own.
+
+    Each counts epochs where it sets their number and says nothing of steps (`in_epochs`)."""
     for owner, wanted in (
         (f'task {task.name!r}', dict(task.overrides).get(dataset.name, ())),
         (f'dataset {dataset.name!r}', dataset.recipe),
         (f'model {model.name!r}' if model else '', model.overrides if model else ()),
     ):
-        for path, value in wanted:
+        for path, value in in_epochs(wanted):
             try:
                 task = override(task, path, value)
             except KeyError:  # of a file of one's own
                 raise unknown(f'field in the overrides of {owner}', path, options(task)) from None
-    for path, value in user:
+    for path, value in in_epochs(user):
         if path == 'split':
             task = dataclasses.replace(task, split=evaluation(value, task))
             continue
@@ -134,6 +136,13 @@ def apply(task: Task, dataset: Dataset, user: tuple[Override, ...], model: Model
         task = override(task, path, value)
     check(task)
     return dataclasses.replace(task, overrides=())  # which are applied
+
+
+def in_epochs(fields: tuple[Override, ...]) -> tuple[Override, ...]:
+    """The same fields, and no steps where they set epochs alone: 5 epochs are 5, whatever the recipe says in steps."""
+    said = {path for path, _ in fields}
+    pairs = (('recipe.max_epochs', 'recipe.least_steps'), ('recipe.patience', 'recipe.patience_steps'))
+    return (*fields, *((steps, 0) for epochs, steps in pairs if epochs in said and steps not in said))
 
 
 def options(task: Task) -> list[str]:
@@ -169,7 +178,7 @@ def make_cells(
             if fits(m, task):
                 changed = tuple(
                     (p, v if p == 'split' else to_json(attrgetter(p)(own)))  # the same, typed or from a file
-                    for p, v in user
+                    for p, v in in_epochs(user)
                     if p not in paths(plain) or attrgetter(p)(plain) != attrgetter(p)(own)
                 )
                 cells.append(Cell(task=task, dataset=c.dataset, model=m.spec, overrides=changed, debug=debug))

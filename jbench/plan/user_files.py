@@ -15,6 +15,7 @@ from jbench.spec.errors import RequestError, unknown
 from jbench.spec.overrides import Override, override, paths
 from jbench.spec.task import Task
 from jbench.spec.validate import check
+from jbench.tasks import in_steps, scaled
 
 Spec = TypeVar('Spec', Task, Dataset)
 
@@ -35,7 +36,8 @@ def config_overrides(path: str) -> tuple[Override, ...]:
 
 
 def user_tasks(path: str) -> tuple[list[Task], list[Dataset]]:
-    """What TASKS and DATASETS of a file hold. Raises: RequestError for a file or a field that is wrong."""
+    """What TASKS and DATASETS of a file hold; what a task leaves open of learning, few windows and values of any size
+    are learnt by (`in_steps`, `scaled`). Raises: RequestError for a file or a field that is wrong."""
     found, made = _names_in('--task', path), list[list[Any]]()
     for name, kind in (('TASKS', Task), ('DATASETS', Dataset)):
         values = found.get(name, ())
@@ -45,7 +47,7 @@ def user_tasks(path: str) -> tuple[list[Task], list[Dataset]]:
     tasks, datasets = made
     if not tasks:
         raise RequestError(f'--task={path}: expected TASKS, a tuple of jbench.spec.Task; see configs/local_folder.py')
-    return tasks, datasets
+    return [in_steps(scaled(t)) for t in tasks], datasets
 
 
 def typed(spec: Spec, what: str) -> Spec:

@@ -8,12 +8,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from jbench.metrics import uncertainty
+from jbench.report import unlearnt
+from jbench.results.learnt import ENDED_EARLY
 from jbench.spec.metrics import METRICS
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-SAID = ('simulated: ', 'debug: ', 'custom: ', 'partial: ')  # warnings that a note of their own tells
+SAID = ('simulated: ', 'debug: ', 'custom: ', 'partial: ', ENDED_EARLY)  # warnings that other notes tell
 WORDS = ('task', 'task, dataset', 'dataset', 'model', 'metric')  # heads of columns that may fold
 Row = dict[str, Any]
 
@@ -33,7 +35,10 @@ def rows(results: Iterable[Mapping[str, Any]]) -> list[Row]:
     for result in results:
         name = tuple(result[k] for k in ('task', 'task_version', 'dataset', 'model', 'key'))
         groups.setdefault(name, []).append(result)
-    return [_row(sorted(groups[name], key=lambda r: r['seed'])) for name in sorted(groups)]
+    cells = [sorted(groups[name], key=lambda r: r['seed']) for name in sorted(groups)]
+    table = [_row(cell) for cell in cells]
+    below = unlearnt.far_below(table, [cell[0] for cell in cells])
+    return [{**row, 'notes': [*row['notes'], *more]} for row, more in zip(table, below, strict=True)]
 
 
 def show(table: Sequence[Row], console: Console) -> None:
@@ -124,6 +129,7 @@ def _row(results: Sequence[Mapping[str, Any]]) -> Row:
             *dict.fromkeys(
                 w for r in results for w in r['warnings'] if not w.startswith(SAID) and r['status'] != 'failed'
             ),
+            *unlearnt.ended_early(results),
             *_failures(results),
             *_about_subjects(done),
         ],

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from jbench import processes
 from jbench.data.load import splits
 from jbench.data.load.prepared_set import PreparedSet, listed_classes
+from jbench.results import learnt
 from jbench.results.versions import versions
 from jbench.spec.cell import Cell
 from jbench.spec.dataset import Dataset
@@ -56,7 +57,7 @@ def describe(cell: Cell, data: PreparedSet, seed: int, digest: str, outcome: dic
         'scaling': data.scaling,
         'classes': listed_classes(cell.dataset, data),
         'memory': {'peak_rss_mb': resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * scale},
-        'warnings': [*_marks(cell, protocol), *data.warnings, *([outcome['failed']] if 'failed' in outcome else [])],
+        'warnings': [*_marks(cell, protocol), *data.warnings, *_of_outcome(cell, outcome)],
         'n_parameters': outcome.get('n_parameters', {'total': None, 'trainable': None}),
         'history': outcome.get('history', []),
         'resumed_at': outcome.get('resumed_at', []),
@@ -70,6 +71,12 @@ def _dummy(cell: Cell, data: PreparedSet) -> float | None:
     vectors = data.fitted_vectors(cell.task.recipe.published)
     outputs = score.dummy(data.kind, data.y[fitted_on], len(test), n_out=data.n_out, vectors=vectors)
     return score.level_score(data.kind, cell.task.metric, data.predictions(test, outputs), cell.task.level)
+
+
+def _of_outcome(cell: Cell, outcome: dict[str, Any]) -> list[str]:
+    """What is to be said of a failed seed, or of one that may not have learnt; a try is short by itself."""
+    early = outcome.get('history') and not cell.debug and learnt.warning(outcome)
+    return [text for text in (early, outcome.get('failed')) if text]
 
 
 def portable(cell: Cell) -> Cell:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from jbench.spec.errors import RequestError
 from jbench.spec.overrides import Override
+from jbench.spec.recipe import Recipe
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -222,31 +223,6 @@ class ByBlock:
 
 
 SplitSpec = ByGroup | Predefined | BySimilarity | ByBlock
-
-
-@dataclass(frozen=True, kw_only=True)
-class Recipe:
-    """How a network learns (training.md): AdamW, one-cycle with cycling beta1, clipping, early stopping."""
-
-    lr: float = 1e-4  # highest learning rate of the cycle
-    weight_decay: float = 0.05
-    batch_size: int = 64
-    max_epochs: int = 40
-    patience: int = 5  # epochs without a strictly better monitor
-    grad_clip: float = 1.0  # global L2 norm
-    label_smoothing: float = 0.1
-    class_weights: bool = False
-    loss: typing.Literal['cross_entropy', 'binary_cross_entropy', 'squared_error', 'clip', 'clip_distinct', 'ctc'] = (
-        'cross_entropy'
-    )
-    loss_scale: float = 1.0
-    sampler: typing.Literal['shuffle', 'balanced', 'bins'] = 'shuffle'  # drawn with replacement: classes | bins of y
-    warmup: float = 0.1  # share of the cycle in which the rate rises
-    start_div: float = 25.0  # lr / start_div at the first step
-    end_div: float = 1e4  # lr / start_div / end_div at the last step
-    # (pattern of the path of a parameter, factor of its rate), the first that fits; 0: it stays as it is
-    trainable: tuple[tuple[str, float], ...] = ()
-    published: bool = False  # the reference's choices where ours differ: first batch statistics, fits on train + valid
 
 
 # what a task is called by, so that baselines know whether they fit; '': none of these

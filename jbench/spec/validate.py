@@ -36,6 +36,8 @@ RANGES = (  # (path, least, greatest) of numbers that mean something
     ('recipe.batch_size', 1, math.inf),
     ('recipe.max_epochs', 1, math.inf),
     ('recipe.patience', 1, math.inf),
+    ('recipe.least_steps', 0, 1e9),
+    ('recipe.patience_steps', 0, 1e9),
     ('recipe.grad_clip', TINY, math.inf),
     ('recipe.label_smoothing', 0, 1),
     ('recipe.loss_scale', TINY, math.inf),

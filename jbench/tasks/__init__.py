@@ -8,13 +8,16 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from jbench.spec.task import Recipe, Task
+from jbench.spec.task import Recipe, Task, Value
 
 REVISION = 'facebookresearch/neuroai@af8ce00'  # of NeuralBench, that its protocols were read from
 FITS = 'baselines were fitted on the validation part, too'  # which every version 2 mends
 # s, from onsets of pictures as MOABB has them in ERP CORE: it counts samples from 0 that its files count from 1, and
 # overwrites what it adds for the screen, which showed them 26 ms later
 SEEN_LATER = 0.026 - 1 / 1024
+
+
+LENGTH = ('lr', 'max_epochs', 'patience', 'least_steps', 'patience_steps')  # what `in_steps` leaves to who says it
 
 
 def published(**fields: Any) -> Task:
@@ -28,3 +31,19 @@ def corrected(task: Task, why: str = '', **fields: Any) -> Task:
     recipe = replace(fields.pop('recipe', task.recipe), published=False)
     reasons = '; '.join(filter(None, (why, FITS if task.recipe.published else '')))
     return replace(task, version=task.version + 1, supersedes=(task.version, reasons), recipe=recipe, **fields)
+
+
+def in_steps(task: Task) -> Task:
+    """The task, learnt long enough on few windows too, where an epoch is a few steps. One whose recipe says any of
+    `LENGTH` itself, or is `published`, stays as it is."""
+    if task.recipe.published or any(getattr(task.recipe, name) != getattr(Recipe(), name) for name in LENGTH):
+        return task
+    return replace(task, recipe=replace(task.recipe, lr=3e-3, least_steps=1000, patience_steps=300))
+
+
+def scaled(task: Task) -> Task:
+    """The task, its values learnt centred and scaled: a network that begins near 0 takes long to reach an age. One of
+    another target, or whose recipe is `published`, stays as it is."""
+    if not isinstance(task.target, Value) or task.recipe.published:
+        return task
+    return replace(task, target=replace(task.target, scaled=True))

@@ -41,6 +41,14 @@ class Fitted(NamedTuple):
     resumed_at: list[int]  # epochs
 
 
+class Length(NamedTuple):
+    """How long a fit goes on, in epochs."""
+
+    most: int  # the whole schedule
+    least: int  # early stopping ends nothing before
+    patience: int  # without a better monitor
+
+
 @dataclass
 class Course:
     """Where a fit stands, apart from its arrays: plain values that a checkpoint carries as JSON."""
@@ -52,12 +60,13 @@ class Course:
     best: float = -math.inf
     best_epoch: int = -1
     wait: int = 0  # epochs without a better monitor
+    undefined: bool = False  # the monitor was, which ends the run
     seconds: float = 0.0
     resumed_at: list[int] = field(default_factory=list)  # the epoch at which each resume began
     history: list[dict[str, float]] = field(default_factory=list)
     machine: dict[str, Any] = field(default_factory=dict)
 
-    def close_epoch(self, value: float | None, sign: float, n_batches: int, patience: int) -> bool:
+    def close_epoch(self, value: float | None, sign: float, n_batches: int) -> bool:
         """Record an epoch whose monitor is `value`; True if it is the best so far (the first of equals is kept)."""
         self.history.append(
             {
@@ -71,9 +80,14 @@ class Course:
         if value is not None and better:
             self.best, self.best_epoch, self.wait = sign * value, self.epoch, 0
         else:
-            self.wait = patience if value is None else self.wait + 1  # an undefined monitor ends the run
+            self.wait, self.undefined = self.wait + 1, value is None
         self.epoch, self.chunk, self.loss, self.grad_norm = self.epoch + 1, 0, 0.0, 0.0
         return better
+
+    def ended(self, length: Length) -> bool:
+        """Whether training is over."""
+        patient = self.wait < length.patience or self.epoch < length.least
+        return self.undefined or self.epoch >= length.most or not patient
 
 
 @dataclass(frozen=True)
@@ -85,6 +99,12 @@ class Watch:
     stop: Callable[[], bool] = lambda: False
     folder: Path | None = None  # of checkpoints; None: nothing is saved
     machine: dict[str, Any] = field(default_factory=dict)  # bits are equal only where these are
+
+
+def length(recipe: Recipe, n_batches: int) -> Length:
+    """The epochs that a recipe asks for, where an epoch has so many batches; what it says in steps is rounded up."""
+    least, patience = (math.ceil(n / max(n_batches, 1)) for n in (recipe.least_steps, recipe.patience_steps))
+    return Length(max(recipe.max_epochs, least), least, max(recipe.patience, patience))
 
 
 def monitor_of(task: Task) -> str:
@@ -103,7 +123,7 @@ def loss_weights(recipe: Recipe, train: Loader) -> np.ndarray:
 def fit(
     programs: Programs, start: State, train: Loader, valid: Loader, recipe: Recipe, metric: str, watch: Watch
 ) -> Fitted:
-    """Train until the monitor has not improved for `patience` epochs, or `max_epochs`.
+    """Train until the monitor has not improved for the patience of the recipe, or its schedule ends (`length`).
 
     Args:
         programs: compiled for these shapes.
@@ -118,6 +138,8 @@ def fit(
     began = time.monotonic()
     train.carry(programs.precompute)
     course, state, best = _begin(start, watch)
+    batches = n_batches(len(train), recipe.batch_size)
+    limits = length(recipe, batches)
     before, saved = course.seconds, began
     sign = 1.0 if METRICS[metric].better == 'higher' else -1.0
 
@@ -133,7 +155,7 @@ def fit(
             save_if(True)
             raise Interrupted
 
-    while course.epoch < recipe.max_epochs and course.wait < recipe.patience:
+    while not course.ended(limits):
         for chunk in train.chunks(course.epoch, course.chunk):
             guard()
             state, sums = programs.train(state, shard(chunk), np.int32(chunk.n))
@@ -147,7 +169,7 @@ def fit(
         variables = {'params': state['params'], 'batch_stats': state['batch_stats']}
         outputs = predict(programs, variables, valid, guard)
         value = monitor(valid, outputs, metric)
-        if course.close_epoch(value, sign, n_batches(len(train), recipe.batch_size), recipe.patience):
+        if course.close_epoch(value, sign, batches):
             best = copy(variables)
         watch.progress({**course.history[-1], 'best': sign * course.best})
     if course.best_epoch < 0:

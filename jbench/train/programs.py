@@ -23,6 +23,8 @@ from jbench.train import optim, parallel
 
 KEPT = 20  # programs: each takes up to 2,000 memory maps, of which Linux gives a process 65,530
 AHEAD = 6  # of them that no cell has asked for yet
+# fields of a recipe that are not in the program but in the state that it carries, or outside of it
+FREE = ('lr', 'warmup', 'max_epochs', 'least_steps', 'patience', 'patience_steps', 'class_weights', 'sampler')
 
 
 class Compiler:
@@ -50,8 +52,8 @@ class Compiler:
     ) -> parallel.Programs:
         """The programs, compiled now if they were not foreseen; `length` is that of a sequence of keys."""
         signal = asked_signal(model, signal)
-        default = Recipe()  # these are not in the program but in the state that it carries, or outside of it
-        free = {f: getattr(default, f) for f in ('lr', 'warmup', 'max_epochs', 'patience', 'class_weights', 'sampler')}
+        default = Recipe()
+        free = {f: getattr(default, f) for f in FREE}
         which = (model.target, model.version, model.weights, model.published if recipe.published else ())
         key = (which, signal, n_out, length, dataclasses.replace(recipe, **free))
         with self._lock:

@@ -50,13 +50,14 @@ def train_network(
     began = time.monotonic()
     programs = compiler.get(cell.model, data.signal, data.n_out, recipe, data.length)
     compiled = time.monotonic() - began
-    steps = loader.n_batches(len(train), recipe.batch_size) * recipe.max_epochs
-    tx = optim.adamw(recipe, steps)
+    batches = loader.n_batches(len(train), recipe.batch_size)
+    n_epochs = fit.length(recipe, batches).most
+    tx = optim.adamw(recipe, batches * n_epochs)
     asked = asked_signal(cell.model, data.signal)
     network = build(cell.model, asked, data.n_out, recipe.published, data.length > 0)
     for seed in seeds:
         start = parallel.new_state(programs.draw(np.uint32(seed)), tx, fit.loss_weights(recipe, train))
-        watch = _watch(cell, data, seed, name, context)
+        watch = _watch(cell, data, seed, n_epochs, context)
         began = time.monotonic()
         try:
             if cell.model.trained:
@@ -88,6 +89,8 @@ def train_network(
                 'variables': fitted.variables,  # which were tested
                 'history': fitted.history,
                 'resumed_at': fitted.resumed_at,
+                'best_epoch': fitted.best_epoch,
+                'steps_per_epoch': batches,
                 'n_parameters': {'total': total, 'trainable': learnt},
                 'timings': {
                     'compile': compiled,
@@ -100,15 +103,15 @@ def train_network(
         compiled = 0.0
 
 
-def _watch(cell: Cell, data: prepared_set.PreparedSet, seed: int, name: str, context: Context) -> fit.Watch:
+def _watch(cell: Cell, data: prepared_set.PreparedSet, seed: int, n_epochs: int, context: Context) -> fit.Watch:
     """Progress, stop signal and checkpoints of one seed."""
-    metric, total = fit.monitor_of(cell.task), cell.task.recipe.max_epochs
+    metric = fit.monitor_of(cell.task)
 
     def progress(facts: dict[str, Any]) -> None:
         context.progress.update(
-            f'{name} seed {seed}',
+            f'{cell.title} seed {seed}',
             int(facts['epoch']) + 1,
-            total,
+            n_epochs,
             f'loss {facts["train_loss"]:.3f} valid {metric} {facts["monitor"]:.3f} (best {facts["best"]:.3f})',
         )
 

@@ -93,6 +93,11 @@ WRONG = {  # name -> (what of the right one, becomes what, words of the reason)
     'width': (HEAD, HEAD + '[:, :2]', 'evaluation gives float32 [6, 2]; expected float [6, 3], [windows, n_out]'),
     'rows': (HEAD, HEAD + '.mean(0)', 'evaluation gives float32 [3]; expected float [6, 3]'),
     'type': (HEAD, HEAD + '.argmax(1, keepdims=True) * jnp.ones(3, int)', 'evaluation gives int32 [6, 3]'),
+    'probabilities': (
+        HEAD,
+        HEAD.replace('return ', 'return jax.nn.softmax(') + ')',
+        'its outputs are probabilities (in 0..1, and each row sums to 1), and the loss takes them for logits; return',
+    ),
     'nan': ('+ 1e-3', '- 10', 'values of the outputs in evaluation are not finite; guard'),
     'nan in training': (HEAD, f'h = h / (0 if train else 1)\n        {HEAD}', 'of the outputs in training are not'),
     'gradient': (HEAD, f'h = h + jnp.sqrt(0 * h)\n        {HEAD}', 'BatchNorm_0.bias are not finite'),
@@ -187,6 +192,11 @@ def test_a_wrong_network_is_refused_with_the_reason(name, tmp_path):
     if 'raises' in name:
         line = 1 + RIGHT[: RIGHT.index(old)].count('\n')
         assert f'mine.py, line {line})' in str(refused.value)
+
+
+@pytest.mark.parametrize('last', ['log_softmax', 'sigmoid'])
+def test_what_is_no_distribution_over_classes_is_let_through(last, tmp_path):
+    assert built(model_in(tmp_path, RIGHT.replace(HEAD, HEAD.replace('return ', f'return jax.nn.{last}(') + ')')))
 
 
 @pytest.mark.parametrize('synchronised', [True, False])

@@ -22,6 +22,7 @@ from jbench.spec.errors import MissingExtraError, RequestError
 from jbench.spec.identity import canonical, from_json, to_json
 from jbench.spec.overrides import override, paths
 from jbench.spec.task import Classes, Crop, Exclusion, Recipe, Task, Trim, Value, Where, Window
+from jbench.tasks import in_steps
 from jbench.tasks.suites import CORE_TASKS, SUITES, Suite
 
 BCI = ['cvep', 'mental_imagery', 'motor_execution', 'motor_imagery', 'p3', 'ssvep']
@@ -252,6 +253,8 @@ DIFFERENT = {  # for every path of a task that `--set` takes: (text, value)
     'recipe.batch_size': ('32', 32),
     'recipe.max_epochs': ('5.0', 5),
     'recipe.patience': ('3', 3),
+    'recipe.least_steps': ('7', 7),
+    'recipe.patience_steps': ('9', 9),
     'recipe.grad_clip': ('2', 2.0),
     'recipe.label_smoothing': ('0', 0.0),
     'recipe.class_weights': ('False', False),
@@ -458,6 +461,27 @@ def test_the_order_of_overrides_task_dataset_config_user(tmp_path, monkeypatch):
     assert (made.window.start, made.recipe.grad_clip, made.recipe.patience, made.recipe.lr) == (0.5, 2.0, 3, 4.0)
     assert made.recipe.batch_size == 3 and made.recipe.max_epochs == P3.recipe.max_epochs
     assert dict(cells[0].overrides) == {'recipe.batch_size': 3, 'recipe.lr': 4.0, 'recipe.patience': 3}
+
+
+def test_epochs_that_are_asked_for_are_counted_in_epochs(tmp_path):
+    """A recipe in steps would go on beyond them."""
+    task = in_steps(dataclasses.replace(P3, recipe=Recipe()))
+    assert (task.recipe.least_steps, task.recipe.patience_steps) == (1000, 300)
+    for fields, steps in (
+        ((('recipe.max_epochs', '5'),), (0, 300)),
+        ((('recipe.patience', '5'),), (1000, 0)),
+        ((('recipe.max_epochs', '5'), ('recipe.least_steps', '7')), (7, 300)),
+        ((('recipe.lr', '0.1'),), (1000, 300)),
+    ):
+        plain = dataclasses.replace(SIMULATED, recipe=())
+        made = apply(task, plain, fields).recipe
+        assert (made.least_steps, made.patience_steps) == steps
+        simulated = dataclasses.replace(SIMULATED, recipe=fields)
+        assert (apply(task, simulated, ()).recipe.least_steps, made.patience_steps) == steps
+    (cell,) = make_cells([Choice(task, plain, True)], select.select_models('eegnet'), (('recipe.max_epochs', '5'),))
+    assert cell.overrides == (('recipe.max_epochs', 5), ('recipe.least_steps', 0))
+    (tried,) = make_cells([Choice(task, plain, True)], select.select_models('eegnet'), (), debug=True)
+    assert (tried.task.recipe.max_epochs, tried.task.recipe.least_steps) == (2, 0)
 
 
 @pytest.mark.parametrize(

@@ -138,6 +138,37 @@ def test_early_stopping_counts_epochs_without_strict_improvement(setting, monkey
     assert (found.best_epoch, len(found.history)) == (best, epochs)
 
 
+@pytest.mark.parametrize(
+    ('recipe', 'epochs'),
+    [
+        ({}, (6, 0, 2)),
+        ({'least_steps': 41}, (6, 5, 2)),  # epochs of ten steps
+        ({'least_steps': 61}, (7, 7, 2)),
+        ({'patience_steps': 25}, (6, 0, 3)),
+        ({'patience_steps': 9}, (6, 0, 2)),
+    ],
+)
+def test_what_is_said_in_steps_is_whole_epochs_and_the_longer_counts(recipe, epochs):
+    assert fit.length(small.cell(max_epochs=6, patience=2, **recipe).task.recipe, 10) == epochs
+
+
+@pytest.mark.parametrize(
+    ('steps', 'monitor', 'best', 'epochs'),
+    [
+        ({'least_steps': 4}, [0.5, 0.4, 0.4, 0.6, 0.4, 0.4, 0.4], 3, 6),  # not before four, then as ever
+        ({'least_steps': 7}, [0.5, 0.4, 0.4, 0.4, 0.4, 0.4, 0.4], 0, 7),
+        ({'patience_steps': 3}, [0.5, 0.4, 0.4, 0.6, 0.4, 0.4], 3, 6),
+        ({'least_steps': 6, 'patience_steps': 6}, [0.5, None, 0.9, 0.9, 0.9, 0.9], 0, 2),
+    ],
+)
+def test_early_stopping_waits_for_steps(setting, monkeypatch, steps, monitor, best, epochs):
+    train, *_ = setting['parts']
+    a_step = loader.n_batches(len(train), small.cell().task.recipe.batch_size)  # so an epoch is one of these
+    monkeypatch.setattr(fit.score, 'evaluate', Fixed(monitor))
+    found = run(setting, max_epochs=6, patience=2, **{name: n * a_step for name, n in steps.items()})
+    assert (found.best_epoch, len(found.history)) == (best, epochs)
+
+
 def test_a_loss_that_is_no_number_fails_the_seed(setting):
     with pytest.raises(fit.NonFinite, match='epoch'):
         run(setting, lr=1e38)

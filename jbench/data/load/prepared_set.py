@@ -24,6 +24,7 @@ from jbench.spec.errors import RequestError
 from jbench.spec.identity import spec_hash
 from jbench.spec.model import Signal
 from jbench.spec.task import ByGroup, Task
+from jbench.targets import alike
 
 
 @dataclass(frozen=True)
@@ -163,8 +164,8 @@ def open_set(
         _require_classes(task, manifest['dataset'], encoded.classes, events['type'])
     y = np.zeros((len(split), *encoded.y.shape[1:]), encoded.y.dtype)
     y[counted] = encoded.y
-    warnings = [*manifest['notes'], *notes]
     kind = targets.of(task.target.kind)
+    warnings = [*manifest['notes'], *notes, *(alike.told(encoded.classes) if kind.least else ())]
     if kind.single and divided:
         for name in ('train', 'valid', 'test'):
             absent = sorted(set(range(len(encoded.classes))) - set(y[split == name].tolist()))

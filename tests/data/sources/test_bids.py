@@ -627,6 +627,20 @@ def test_it_runs_from_the_command_line(tmp_path, capsys):
     assert result['n_records']['evaluated'] == 16  # two people, two events of four windows
 
 
+def test_labels_that_are_written_in_two_ways_are_told_by_check_and_result(tmp_path, capsys):
+    home = own_folder(tmp_path / 'data', 'edf')
+    for k in range(1, 7):  # in every part, so that nothing else is odd
+        table = home / 'MyRest2026' / f'S{k:02d}_rest_events.csv'
+        table.write_text(table.read_text() + '\n19.0,1.0,Open')
+    path, words = tmp_path / 'mine.py', "'Open' and 'open'; write them alike"
+    path.write_text(EXAMPLE.read_text().replace('duration=2.0, stride=2.0', 'duration=1.0, stride=1.0'))
+    assert run.main(ask(home, tmp_path / 'work', '--stage=check', task=path)) == 0
+    assert words in json.dumps(json.loads(capsys.readouterr().out), ensure_ascii=False)
+    assert run.main(ask(home, tmp_path / 'work', '--model=dummy', task=path)) == 0
+    (row,) = json.loads(capsys.readouterr().out)
+    assert any(words in note for note in row['notes'])
+
+
 @pytest.mark.parametrize(
     ('old', 'new', 'said'),
     [

@@ -1,0 +1,33 @@
+"""How a network learns, as plain values."""
+
+from __future__ import annotations
+
+import typing
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """How a network learns (training.md): AdamW, one-cycle with cycling beta1, clipping, early stopping."""
+
+    lr: float = 1e-4  # highest learning rate of the cycle
+    weight_decay: float = 0.05
+    batch_size: int = 64
+    max_epochs: int = 40
+    least_steps: int = 0  # the schedule is no shorter, in whole epochs, and nothing stops it before
+    patience: int = 5  # epochs without a strictly better monitor
+    patience_steps: int = 0  # and at least so many steps without one
+    grad_clip: float = 1.0  # global L2 norm
+    label_smoothing: float = 0.1
+    class_weights: bool = False
+    loss: typing.Literal['cross_entropy', 'binary_cross_entropy', 'squared_error', 'clip', 'clip_distinct', 'ctc'] = (
+        'cross_entropy'
+    )
+    loss_scale: float = 1.0
+    sampler: typing.Literal['shuffle', 'balanced', 'bins'] = 'shuffle'  # drawn with replacement: classes | bins of y
+    warmup: float = 0.1  # share of the cycle in which the rate rises
+    start_div: float = 25.0  # lr / start_div at the first step
+    end_div: float = 1e4  # lr / start_div / end_div at the last step
+    # (pattern of the path of a parameter, factor of its rate), the first that fits; 0: it stays as it is
+    trainable: tuple[tuple[str, float], ...] = ()
+    published: bool = False  # the reference's choices where ours differ: first batch statistics, fits on train + valid
