@@ -72,6 +72,7 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument('--list', action='store_true', help='tasks, datasets, models, suites')
     p.add_argument('--info', metavar='NAME', help='everything about one task, dataset or model')
     p.add_argument('--dry_run', action='store_true', help='show the plan and stop')
+    p.add_argument('--verbose', action='store_true', help='with --dry_run: every cell, however many there are')
     p.add_argument('--debug', action='store_true', help='two epochs on few windows, marked debug')
     p.add_argument('--device', choices=('cpu', 'gpu', 'tpu'), help='where to compute [what jax finds]')
     p.add_argument(
@@ -93,6 +94,8 @@ def parse(argv: list[str]) -> argparse.Namespace:
     given = [flag for flag in ASKED if flag in (a.partition('=')[0] for a in argv)]
     if args.cell and given:
         raise RequestError(f'--cell={args.cell} and {given[0]}: the cell says that already; leave one out')
+    if args.verbose and not args.dry_run:
+        raise RequestError('--verbose: unused without --dry_run, whose plan it lists cell by cell')
     if not (args.task or args.cell or args.list or args.info):
         raise RequestError('--task is missing, e.g. --task=bci; --list shows the tasks')
     short = [s for s in ('download', 'prepare') if getattr(args, s)]

@@ -8,6 +8,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,6 +20,8 @@ from jbench import run
 from jbench.cli import arguments
 from jbench.plan import select
 from jbench.results import result_file
+from jbench.spec import validate
+from jbench.spec.overrides import paths
 
 BASE = ('--task=p3', '--model=eegnet', '--debug', '--seeds=33')
 
@@ -109,6 +112,7 @@ FLAGS: dict[str, tuple[tuple[str, ...], int, str]] = {  # flag -> (arguments, ex
     '--list': (('--list',), 0, 'eeg-core-1.0'),
     '--info': (('--info=SimulatedP3',), 0, 'recipe.lr: 0.01'),
     '--dry_run': ((*BASE, '--dry_run'), 0, 'finished       33'),
+    '--verbose': (('--task=bci', '--model=eegnet,dummy', '--dry_run', '--verbose'), 0, 'p3@2/SimulatedP3 dummy'),
     '--debug': (BASE, 0, 'debug: a try, not a score'),
     '--device': (('--task=p3', '--device=abacus'), 2, "invalid choice: 'abacus'"),
     '--distributed': (('--task=p3', '--distributed', '--dry_run'), 0, 'p3@2/SimulatedP3 eegnet'),
@@ -390,6 +394,33 @@ def test_a_plan_knows_what_is_finished_and_how_long_the_rest_takes(ask, workdir)
     assert cell['seconds_to_go'] == pytest.approx(seconds, abs=0.06)
     (cell,) = json.loads(ask(*argv, '--if_exists=overwrite').out)['cells']
     assert cell['finished'] == []
+
+
+def test_a_plan_of_many_cells_is_a_line_for_each_task(ask):
+    asked = ('--task=bci', '--model=eegnet,dummy', '--seeds=33,34', '--simulated=yes', '--dry_run')
+    out = ask(*asked).out
+    assert 'plan: 12 cells, ' in out and 'every cell: --dry_run --verbose' in out
+    lines = [line.split() for line in out.splitlines()]
+    assert ['cvep@2', 'SimulatedCvep', 'simulated', '20', 'not', 'prepared', '2', '4', '0'] in lines
+    assert sum(line[:1] == ['p3@2'] for line in lines) == 1 and len(lines) == 11
+    assert ask(*asked, '--verbose').out.count('weights_bytes') == 12
+    assert len(json.loads(ask(*asked, '--format=json').out)['cells']) == 12
+
+
+def test_a_plan_asks_a_task_once_for_its_fields(ask, monkeypatch):
+    """Not once for each range and task: that was most of the time of a plan of everything."""
+    calls = []
+    monkeypatch.setattr(validate, 'paths', lambda task: calls.append(1) or paths(task))
+    validate.check(select.tasks()['p3'][-1])
+    assert len(calls) == 1
+
+
+@pytest.mark.slow
+def test_a_plan_of_everything_takes_seconds(ask, tmp_path):
+    began = time.process_time()
+    out = ask('--task=all', '--model=all', '--dry_run', f'--workdir={tmp_path}/new').out
+    assert time.process_time() - began < 5
+    assert len(out.splitlines()) < 100
 
 
 def test_a_plan_says_how_much_the_weights_take(ask, workdir, tmp_path):
