@@ -9,6 +9,8 @@ import gc
 import threading
 import time
 from collections.abc import Callable
+from concurrent import futures
+from concurrent.futures import Future
 from typing import Any
 
 import jax
@@ -23,6 +25,7 @@ from jbench.train import optim, parallel
 
 KEPT = 20  # programs: each takes up to 2,000 memory maps, of which Linux gives a process 65,530
 AHEAD = 6  # of them that no cell has asked for yet
+LOOK = 0.2  # s between looks at signals while a program compiles
 
 
 class Compiler:
@@ -46,9 +49,29 @@ class Compiler:
         n_out: int,
         recipe: Recipe,
         length: int = 0,
-        foreseen: bool = False,
+        wait: Callable[[], None] = lambda: None,
     ) -> parallel.Programs:
-        """The programs, compiled now if they were not foreseen; `length` is that of a sequence of keys."""
+        """The programs, compiled now if they were not foreseen; `length` is that of a sequence of keys.
+
+        A thread of its own compiles, so that signals are met meanwhile: `wait` is called several times a second. What
+        it raises ends the wait, and the thread is left to itself.
+        """
+        made: Future[parallel.Programs] = Future()
+
+        def work() -> None:
+            try:
+                made.set_result(self._make(model, signal, n_out, recipe, length))
+            except BaseException as error:
+                made.set_exception(error)
+
+        threading.Thread(target=work, daemon=True).start()
+        while not futures.wait([made], LOOK).done:
+            wait()
+        return made.result()
+
+    def _make(
+        self, model: ModelSpec, signal: Signal, n_out: int, recipe: Recipe, length: int = 0, *, foreseen: bool = False
+    ) -> parallel.Programs:
         signal = asked_signal(model, signal)
         default = Recipe()  # these are not in the program but in the state that it carries, or outside of it
         free = {f: getattr(default, f) for f in ('lr', 'warmup', 'max_epochs', 'patience', 'class_weights', 'sampler')}
@@ -102,7 +125,7 @@ class Compiler:
                 if self._closed:
                     return
                 with contextlib.suppress(Exception):  # the cell itself will raise it, in its place
-                    self.get(*args, foreseen=True)
+                    self._make(*args, foreseen=True)
 
         self._thread = threading.Thread(target=work, daemon=True)
         self._thread.start()

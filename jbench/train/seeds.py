@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -48,8 +48,9 @@ def train_network(
     weigh = sampling.SAMPLERS[recipe.sampler]
     train = loader.Loader(data, ('train',), recipe.batch_size, weigh=weigh, channel_mask=masked)
     began = time.monotonic()
-    programs = compiler.get(cell.model, data.signal, data.n_out, recipe, data.length)
+    programs = compiler.get(cell.model, data.signal, data.n_out, recipe, data.length, _while_compiling(name, context))
     compiled = time.monotonic() - began
+    context.progress.finish(f'compiling {name}', f'took {compiled:.0f} s')
     steps = loader.n_batches(len(train), recipe.batch_size) * recipe.max_epochs
     tx = optim.adamw(recipe, steps)
     asked = asked_signal(cell.model, data.signal)
@@ -98,6 +99,17 @@ def train_network(
             },
         )
         compiled = 0.0
+
+
+def _while_compiling(name: str, context: Context) -> Callable[[], None]:
+    """Says what takes so long, and looks at signals; several processes stop together, once they train."""
+
+    def look() -> None:
+        context.progress.update(f'compiling {name}', 0, 1)
+        if jax.process_count() == 1:
+            context.guard()
+
+    return look
 
 
 def _watch(cell: Cell, data: prepared_set.PreparedSet, seed: int, name: str, context: Context) -> fit.Watch:
