@@ -23,6 +23,7 @@ from jbench.train.programs import Compiler, asked_signal, build
 from jbench.version import __version__
 
 DEBUG_WINDOWS = 256  # of each split, with --debug
+LONG = 1.0  # s of compiling that need no word
 
 
 def few_windows(data: prepared_set.PreparedSet) -> prepared_set.PreparedSet:
@@ -104,8 +105,11 @@ def train_network(
 def _while_compiling(name: str, context: Context) -> Callable[[], None]:
     """Says what takes so long, and looks at signals; several processes stop together, once they train."""
 
+    began = time.monotonic()
+
     def look() -> None:
-        context.progress.update(f'compiling {name}', 0, 1)
+        if time.monotonic() - began > LONG:
+            context.progress.update(f'compiling {name}', 0, 1)
         if jax.process_count() == 1:
             context.guard()
 
