@@ -16,6 +16,7 @@ import dataclasses
 import itertools
 import math
 import os
+import textwrap
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -49,7 +50,7 @@ class Arrays(NamedTuple):
     subjects: np.ndarray  # text [N]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Split:
     """The windows that train, validate or test: what iterates over it gets batches.
 
@@ -65,6 +66,9 @@ class Split:
     data: PreparedSet
     name: str  # 'train' | 'valid' | 'test'
     task: Task
+
+    def __repr__(self) -> str:
+        return f'{self.name}: {self.n_windows} windows in {len(self)} batches'
 
     def __len__(self) -> int:
         return math.ceil(self.n_windows / self.task.recipe.batch_size)
@@ -165,13 +169,27 @@ class _Windows:
         return {'x': x[0], 'y': part.y[k], 'id': part.ids[k]}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Splits:
     """The three parts of a task on a dataset."""
 
     task: Task  # as it runs on the dataset, changes included
     dataset: Dataset
     data: PreparedSet
+
+    def __repr__(self) -> str:
+        """Five lines: what it is, its windows, targets, parts and warnings."""
+        of, signal, names = self.task.target, self.signal, self.classes
+        parts = [f'{p.name} {p.n_windows}' for p in (self.train, self.valid, self.test)]
+        known = textwrap.shorten(', '.join(names), 80, placeholder=' ...') if names else f'from {of.field!r}'
+        told = f'{len(self.warnings)}: {textwrap.shorten(self.warnings[0], 80)}' if self.warnings else 'none'
+        return (
+            f'{self.task.full_name}@{self.task.version} on {self.dataset.name}{" (simulated)" * self.simulated}\n'
+            f'  windows   {signal.n_chans} channels x {signal.n_times} samples at {signal.sfreq:g} Hz\n'
+            f'  targets   {of.kind}: {known}\n'
+            f'  parts     {", ".join(parts)} windows of {len({*self.data.subjects})} subjects\n'
+            f'  warnings  {told}'
+        )
 
     @cached_property
     def train(self) -> Split:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 import sys
 import threading
 import time
+from collections.abc import Callable
 from types import FrameType, TracebackType
 from typing import Any
 
@@ -17,12 +19,30 @@ class Interrupted(Exception):
 
 
 EVERY = 10.0  # s between lines in a log
+COUNT, BAR, WIDE = 20, 22, 80  # characters of count and time left; of bar and time so far, in terminals so wide
 
 
 def say(text: str) -> None:
     """One line on stderr. Where its disk is full or its reader has left (Ctrl-C ends `tee` too), work goes on."""
     with contextlib.suppress(OSError):
         print(text, file=sys.stderr, flush=True)
+
+
+def shortened(what: str, note: str, room: int) -> str:
+    """What is under way and how it stands, in at most `room` characters and whole words: what is in brackets goes
+    first, then the dataset (`p3/SimulatedP3`), the score, and words from the left. Seed and loss stay."""
+    steps: tuple[Callable[[str, str], tuple[str, str]], ...] = (
+        lambda w, n: (w, re.sub(r' *\(.*?\)', '', n)),
+        lambda w, n: (re.sub(r'(\S)/\S+', r'\1', w), n),
+        lambda w, n: (w, n.partition(' valid ')[0]),
+    )
+    for step in steps:
+        if len(f'{what} {note}'.strip()) > room:
+            what, note = step(what, note)
+    words = f'{what} {note}'.split()
+    while len(' '.join(words)) > room and len(words) > 1:
+        words = words[1:]
+    return ' '.join(words)
 
 
 class Progress:
@@ -34,24 +54,25 @@ class Progress:
     def __init__(self, who: str = '') -> None:
         self._who = who
         self._bars: Any = None
+        self._room = 0  # characters beside the bar
         self._tasks: dict[str, Any] = {}
         self._last: dict[str, float] = {}
 
     def __enter__(self) -> Progress:
         if sys.stderr.isatty() and not self._who:
             from rich.console import Console
-            from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+            from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
             from rich.progress import Progress as Bars
             from rich.table import Column
 
-            self._bars = Bars(  # in a narrow terminal the last column gives way, never the count
-                MofNCompleteColumn(table_column=Column(no_wrap=True)),
-                BarColumn(bar_width=12),
-                TimeElapsedColumn(),
-                TextColumn('{task.description} {task.fields[note]}', table_column=Column(no_wrap=True, ratio=1)),
-                console=Console(stderr=True),
-                expand=True,
-            )
+            console, whole = Console(stderr=True), Column(no_wrap=True)
+            self._room = console.width - COUNT
+            columns = [MofNCompleteColumn(table_column=whole), TimeRemainingColumn(compact=True), TextColumn('left')]
+            if console.width >= WIDE:
+                columns = [columns[0], BarColumn(bar_width=12), TimeElapsedColumn(), *columns[1:]]
+                self._room -= BAR
+            text = TextColumn('{task.description}', table_column=Column(no_wrap=True, ratio=1))
+            self._bars = Bars(*columns, text, console=console, expand=True)
             self._bars.start()
         return self
 
@@ -71,9 +92,10 @@ class Progress:
     def update(self, what: str, done: int, total: int, note: str = '') -> None:
         """`done` of `total` of a piece of work."""
         if self._bars is not None:
+            text = shortened(what, note, self._room)
             if what not in self._tasks:
-                self._tasks[what] = self._bars.add_task(what, total=total, note=note)
-            self._bars.update(self._tasks[what], completed=done, total=total, note=note)
+                self._tasks[what] = self._bars.add_task(text, total=total)
+            self._bars.update(self._tasks[what], completed=done, total=total, description=text)
             if done >= total:
                 self.finish(what, f'{done}/{total} {note}'.rstrip())
             return
@@ -85,7 +107,7 @@ class Progress:
             self.finish(what, f'{done}/{total} {note}'.rstrip())
         elif what not in self._last or now - self._last[what] > EVERY:
             self._last[what] = now
-            self.say(f'{what}: {done}/{total} {note}'.rstrip())
+            self.say(f'{what}: {done}/{total} {note}'.rstrip() if total > 1 else f'{what} ...')
 
     def finish(self, what: str, text: str) -> None:
         """The end of a piece of work, in words; said once."""

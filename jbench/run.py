@@ -12,6 +12,7 @@ if __name__ == '__main__' and not (sys.flags.safe_path or __file__.startswith(f'
 
 import argparse
 import gc
+import io
 import os
 import threading
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -53,6 +54,8 @@ def main(argv: list[str] | None = None) -> int:
 
 def program() -> NoReturn:
     """The command as a process of its own, which may leave while a thread still compiles (a plain exit would crash)."""
+    if isinstance(sys.stdout, io.TextIOWrapper):  # what its encoding lacks (PYTHONIOENCODING=ascii) becomes '?'
+        sys.stdout.reconfigure(errors='replace')
     status = main()
     sys.stdout.flush()
     sys.stderr.flush()
@@ -71,6 +74,8 @@ def _main(argv: list[str]) -> int:
         where = (args.format, args.data_dir)
         print(catalogue.info(args.info, *where) if args.info else catalogue.listing(*where))
         return 0
+    if not (args.task or args.cell):
+        return _report_all(args)
     return _run(args)
 
 
@@ -93,13 +98,27 @@ def _run(args: argparse.Namespace) -> int:
 
         how = {'again': args.if_exists == 'overwrite', 'keep_weights': args.keep_weights and 'train' in args.stages}
         plans = [dry_run.plan_cell(c, args.seeds, args.data_dir, args.workdir, **how) for c in plan.cells]
-        print(dry_run.show(plans, args.stages, args.workdir, args.format))
+        print(dry_run.show(plans, args.stages, args.workdir, args.format, verbose=args.verbose))
         return 0
     outcome = _stages(args, plan.cells)
     if outcome is None:
         return 75
     missing = plan.absent and 'all' not in (args.task or '').split(',')  # which means: all that can run here
     return max(outcome.status, 1) if missing or fetched else outcome.status
+
+
+def _report_all(args: argparse.Namespace) -> int:
+    """Every result of the work folder; a damaged one is told, and gives status 1. Raises: RequestError for none."""
+    from jbench.results import result_file
+
+    damaged: list[str] = []
+    found = result_file.load_all(args.workdir, damaged.append)
+    for text in damaged:
+        say(f'jbench: {text}')
+    if not found:
+        raise RequestError(f'no results under {args.workdir}/results; --workdir=DIR names another folder')
+    _report(found, args.format)
+    return int(bool(damaged))
 
 
 def _download(args: argparse.Namespace) -> tuple[int, bool]:
@@ -196,8 +215,7 @@ def _report(found: list[dict[str, Any]], form: str) -> None:
         def on_broken_pipe(self) -> None:  # rich would end the process with status 1
             raise BrokenPipeError
 
-    console = Output()
-    table.show(rows, console if console.width >= 72 else Output(width=72))
+    table.show(rows, Output())
 
 
 if __name__ == '__main__':

@@ -43,6 +43,14 @@ def test_importing_jbench_imports_nothing_else():
         _ = jbench.nothing
 
 
+def test_what_is_loaded_is_told_in_five_lines(splits):
+    lines = str(splits).splitlines()
+    assert len(lines) == 5 and all(len(line) <= 100 for line in lines)
+    assert lines[0] == 'p3@2 on SimulatedP3 (simulated)'
+    assert lines[3].endswith(f'test {splits.test.n_windows} windows of {N_SUBJECTS} subjects')
+    assert str(splits.test) == f'test: {splits.test.n_windows} windows in {len(splits.test)} batches'
+
+
 def test_batches_are_those_of_the_benchmark(splits):
     theirs = Loader(splits.data, ('train',), 100)
     for epoch in (0, 1):  # each pass is the next epoch

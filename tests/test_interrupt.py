@@ -47,6 +47,7 @@ def whole(workdir: Path) -> None:
 
 STOPS = {  # in the order in which a run comes by; each goes on where the one before was stopped
     'while recordings are prepared': At('jbench.progress:Progress.update', n=2),
+    'while a network compiles': At('jbench.train.parallel:compile_programs', number=signal.SIGINT),
     'killed before the manifest': At('jbench.files:write_atomic', 'manifest.json', number=signal.SIGKILL),
     'with nobody who reads its log': At('jbench.train.fit:shard', n=2, number=signal.SIGINT),
     'in an epoch': At('jbench.train.fit:shard', n=2, number=signal.SIGINT),

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from jbench.spec.errors import RequestError, unknown
+from jbench.version import __version__
 
 STAGES = ('download', 'prepare', 'train', 'report', 'check')
 DEFAULT = STAGES[1:4]  # each does what is missing
@@ -38,7 +39,9 @@ def parser() -> argparse.ArgumentParser:
     )
     p.add_argument('--seeds', default='33,34,35', help='model seeds [33,34,35]; data and split seeds stay 33')
     p.add_argument(
-        '--stage', help=f'only these of {",".join(STAGES)}; check: a page of what the data hold [what is missing]'
+        '--stage',
+        help=f'only these of {",".join(STAGES)}; check: a page of what the data hold; report alone needs no --task '
+        '[what is missing]',
     )
     p.add_argument('--download', action='store_true', help='short for --stage=download')
     p.add_argument('--prepare', action='store_true', help='short for --stage=prepare')
@@ -77,6 +80,7 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument('--list', action='store_true', help='tasks, datasets, models, suites')
     p.add_argument('--info', metavar='NAME', help='everything about one task, dataset or model')
     p.add_argument('--dry_run', action='store_true', help='show the plan and stop')
+    p.add_argument('--verbose', action='store_true', help='with --dry_run: every cell, however many there are')
     p.add_argument('--debug', action='store_true', help='two epochs on few windows, marked debug')
     p.add_argument('--device', choices=('cpu', 'gpu', 'tpu'), help='where to compute [what jax finds]')
     p.add_argument(
@@ -84,6 +88,7 @@ def parser() -> argparse.ArgumentParser:
         action='store_true',
         help='one of several processes that share the work folder (TPU pod, Slurm, ...)',
     )
+    p.add_argument('--version', action='version', version=f'jbench {__version__}', help='show it and stop')
     p.add_argument('--format', default='table', choices=('table', 'json'), help='last output on stdout [table]')
     return p
 
@@ -98,7 +103,12 @@ def parse(argv: list[str]) -> argparse.Namespace:
     given = [flag for flag in ASKED if flag in (a.partition('=')[0] for a in argv)]
     if args.cell and given:
         raise RequestError(f'--cell={args.cell} and {given[0]}: the cell says that already; leave one out')
-    if not (args.task or args.cell or args.list or args.info):
+    if args.verbose and not args.dry_run:
+        raise RequestError('--verbose: unused without --dry_run, whose plan it lists cell by cell')
+    everything = args.stage == 'report' and not (args.task or args.cell)  # whatever lies in the work folder
+    if everything and (chosen := [f for f in (*ASKED, '--seeds') if f in (a.partition('=')[0] for a in argv)]):
+        raise RequestError(f'--stage=report without --task shows every result; {chosen[0]} needs --task')
+    if not (args.task or args.cell or args.list or args.info or everything):
         raise RequestError('--task is missing, e.g. --task=bci; --list shows the tasks')
     args.set += ['exclude_bad=yes'] * args.exclude_bad
     short = [s for s in ('download', 'prepare') if getattr(args, s)]

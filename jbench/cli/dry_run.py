@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from jbench.report.text import as_json, folded, listed, shown
+from jbench.report.text import as_json, folded, listed, shown, table
 from jbench.spec.cell import Cell
 from jbench.spec.errors import RequestError
 from jbench.spec.identity import to_json
@@ -14,16 +14,21 @@ from jbench.spec.model import Signal
 from jbench.spec.overrides import override
 
 Facts = dict[str, Any]
+FEW = 8  # cells that are listed one by one; of more a line for each task says enough
 
 
-def show(plans: Sequence[Facts], stages: Sequence[str], workdir: Path, form: str) -> str:
-    """The plan: what each cell stands on, which of its seeds are finished, and what is measured about it so far.
+def show(
+    plans: Sequence[Facts], stages: Sequence[str], workdir: Path, form: str = 'table', *, verbose: bool = False
+) -> str:
+    """The plan: what each cell stands on, which of its seeds are finished, and what is measured about it so far. Of
+    more than FEW cells a line for each task and dataset.
 
     Args:
         plans: of `plan_cell`.
         stages: that would run.
         workdir: where they would write.
         form: 'table' or 'json'; the JSON holds each cell as `--cell` takes it.
+        verbose: every cell, however many there are.
     """
     known = [p['weights_bytes'] for p in plans if p['weights_bytes'] is not None]
     total = sum(known) if len(known) == len(plans) else None
@@ -34,10 +39,27 @@ def show(plans: Sequence[Facts], stages: Sequence[str], workdir: Path, form: str
     head = f'plan: {len(plans)} cells, {todo} seeds to run, stages {listed(stages)}, into {workdir}; '
     head += f'weights to be kept: {sum(known)} bytes'
     head += f', and those of {len(plans) - len(known)} cells' if total is None else ''
+    if len(plans) > FEW and not verbose:
+        return f'{head}\n\n{_summary(plans)}\n\nevery cell: --dry_run --verbose'
     words = {'windows': 'not prepared', 'bytes': 'not prepared', 'seconds_to_go': 'not measured', 'finished': 'none'}
     words['weights_bytes'] = 'known once data are prepared (of a file of yours: once it ran)'
     filled = [{k: words.get(k) if v in (None, []) else v for k, v in p.items() if k != 'config'} for p in plans]
     return '\n\n'.join([head, *map(folded, filled)])
+
+
+def _summary(plans: Sequence[Facts]) -> str:
+    """A table with a line for each task on its dataset."""
+    groups: dict[str, list[Facts]] = {}
+    for plan in plans:
+        groups.setdefault(plan['cell'].rpartition(' ')[0], []).append(plan)
+    lines = []
+    for name, cells in groups.items():
+        task, _, dataset = name.rpartition('/')
+        done = sum(len(p['finished']) for p in cells)
+        windows = 'not prepared' if cells[0]['windows'] is None else cells[0]['windows']
+        seeds = sum(len(p['seeds']) for p in cells)
+        lines.append((task, dataset, cells[0]['data'], cells[0]['recordings'], windows, len(cells), seeds - done, done))
+    return table(('task', 'dataset', 'data', 'recordings', 'windows', 'models', 'seeds to run', 'finished'), lines)
 
 
 def plan_cell(

@@ -22,6 +22,7 @@ from jbench.spec.overrides import Override, override, paths
 from jbench.spec.task import Task
 from jbench.spec.validate import check
 
+REASONS = 8  # tasks: of more of them, it is not said of each why a simulation serves it
 SETTABLE = (
     'window',
     'target',
@@ -107,7 +108,10 @@ def _lacking(dataset: Dataset, data_dir: Path | None) -> str:
 def simulated(choices: Iterable[Choice]) -> str:
     """Which tasks run on generated recordings, and why, in words; '' if none does."""
     made = [c for c in choices if c.dataset.simulated]
-    names = ', '.join(f'{c.task.full_name} ({c.reason})' if c.reason else c.task.full_name for c in made)
+    told = len(made) <= REASONS
+    names = ', '.join(f'{c.task.full_name} ({c.reason})' if c.reason and told else c.task.full_name for c in made)
+    if not told:
+        names = f'{len(made)} tasks (--info=TASK says what each lacks): {names}'
     return f'simulated: generated recordings, not measured ones, serve {names}' if made else ''
 
 

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import json
 import statistics
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from jbench.metrics import uncertainty
-from jbench.report import unlearnt
+from jbench.report import matrix, unlearnt
+from jbench.report.scores import format_score
 from jbench.results.learnt import ENDED_EARLY
 from jbench.spec.metrics import METRICS
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
 
 SAID = ('simulated: ', 'debug: ', 'custom: ', 'partial: ', ENDED_EARLY)  # warnings that other notes tell
 WORDS = ('task', 'task, dataset', 'dataset', 'model', 'metric')  # heads of columns that may fold
+MANY = 20  # rows: of so many their means are shown as a matrix too
+PLAIN: dict[str, Any] = {'highlight': False, 'markup': False, 'soft_wrap': True}
 Row = dict[str, Any]
 
 
@@ -27,8 +32,8 @@ def rows(results: Iterable[Mapping[str, Any]]) -> list[Row]:
       results: dicts as `jbench.results.result_file.read` gives them.
 
     Returns: dicts of plain values, scores as fractions: `task, task_version, dataset, simulated, model, key, metric,
-      better, scores {seed: score or None}, mean, sd` (ddof 1; None for one seed), `interval` (95 % over test
-      subjects: the seeds' own ends, averaged), `n_subjects, chance, normalised,
+      better, scores {seed: score or None}, mean, sd` (ddof 1; None for one seed, or where all agree
+      exactly), `interval` (95 % over test subjects: the seeds' own ends, averaged), `n_subjects, chance, normalised,
       windows {evaluated, prepared}, seconds` (fit and test, all seeds), `notes` (words, one a list item).
     """
     groups: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
@@ -44,10 +49,9 @@ def rows(results: Iterable[Mapping[str, Any]]) -> list[Row]:
 def show(table: Sequence[Row], console: Console) -> None:
     """Print rows so that they stay whole in narrow terminals and in plain logs.
 
-    Of three layouts the widest that fits; in the narrowest, words fold, numbers never. Notes follow, numbered.
+    Of three layouts the widest that fits without a break inside a word; where none does, a few lines for each row.
+    Notes follow, numbered; then, of MANY rows, their means as tasks by models.
     """
-    from rich import box
-    from rich.table import Table
     from rich.text import Text
 
     if not table:
@@ -58,26 +62,78 @@ def show(table: Sequence[Row], console: Console) -> None:
     sign = '±' if console.encoding.lower().startswith('utf') else '+-'
     for layout in ('wide', 'stacked', 'narrow') if len(seeds) <= 5 else ('stacked', 'narrow'):
         lines = [_cells(row, seeds, notes, sign, layout) for row in table]
-        widths = {head: max(_width(text) for text in (head, *(line[head] for line in lines))) for head in lines[0]}
-        if sum(widths.values()) + 2 * len(widths) <= console.width:
+        least = {head: _least(head, (line[head] for line in lines), layout) for head in lines[0]}
+        if sum(least.values()) + 2 * len(least) <= console.width:
+            console.print(_grid(lines, least, layout), width=console.width)
             break
-    view = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
-    view.leading = int(layout != 'wide')
-    for head, width in widths.items():
-        words = head.split('\n')[0] in WORDS
-        justify: Literal['left', 'right'] = 'left' if words else 'right'
-        widths[head] = min(width, 12) if words else width
-        view.add_column(Text(head), justify=justify, overflow='fold', no_wrap=not words, min_width=widths[head])
-    for line in lines:
-        view.add_row(*(Text(text) for text in line.values()))
-    console.print(view, width=max(console.width, sum(widths.values()) + 2 * len(widths)), crop=False)
+    else:
+        console.print('\n\n'.join(_block(row, notes, sign, console.width) for row in table), **PLAIN)
+        console.print()
     legend = (
-        f'mean {sign} sd over seeds; interval over {_subjects(table)} test subjects; norm.: 0 chance, 1 perfect; '
-        'windows: tested/prepared; seconds: fit and test of all seeds'
+        f'mean {sign} sd over seeds ({sign} only where they differ); interval over {_subjects(table)} test subjects; '
+        'norm.: 0 chance, 1 perfect; windows: tested/prepared; seconds: fit and test of all seeds'
     )
     console.print(Text(legend))
     for i, note in enumerate(notes, 1):
         console.print(Text(f'[{i}] {_printable(note)}'))
+    if len(table) >= MANY:
+        console.print('\n' + matrix.text(table, console.width), **PLAIN)
+
+
+def _least(head: str, texts: Iterable[str], layout: str) -> int:
+    """The width that a column needs so that no word and no number breaks: words of the narrow layout may fold."""
+    folds = layout == 'narrow' and head.split('\n')[0] in WORDS
+    return max(max(map(len, t.split() or [''])) if folds else _width(t) for t in (head, *texts))
+
+
+def _grid(lines: Sequence[dict[str, str]], least: Mapping[str, int], layout: str) -> Table:
+    """The rows as a table of rich."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    view = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
+    view.leading = int(layout != 'wide')
+    for head, width in least.items():
+        words = head.split('\n')[0] in WORDS
+        justify: Literal['left', 'right'] = 'left' if words else 'right'
+        view.add_column(Text(head), justify=justify, no_wrap=not words, min_width=width)
+    for line in lines:
+        view.add_row(*(Text(text) for text in line.values()))
+    return view
+
+
+def _block(row: Row, notes: Sequence[str], sign: str, width: int) -> str:
+    """A row as a few lines of whole words."""
+    cells = _cells(row, sorted(map(int, row['scores'])), notes, sign, 'wide')
+    scores = '  '.join(f'{s}: {cells[s]}' for s in row['scores'])
+    parts = (
+        f'{cells["task"]} {cells["dataset"]}',
+        f'{cells["model"]}, {cells["metric"]}: {cells[f"mean {sign} sd"]}  {cells["95 % interval"]}',
+        f'seeds {scores}',
+        f'chance {cells["chance"]}  norm. {cells["norm."]}  windows {cells["windows"]}  {cells["seconds"]} s  '
+        + cells['notes'],
+    )
+    return '\n'.join(_wrapped(part, width, '  ' * (k > 0)) for k, part in enumerate(parts))
+
+
+def _wrapped(text: str, width: int, indent: str) -> str:
+    """Lines of whole words; what belongs together (two blanks apart from the rest) stays on one line if it fits."""
+    lines = ['']
+    for piece in text.strip().split('  '):
+        joined = f'{lines[-1]}  {piece}' if lines[-1] else indent + piece
+        if len(joined) <= width:
+            lines[-1] = joined
+        else:
+            lines += textwrap.wrap(
+                piece,
+                width,
+                initial_indent=indent,
+                subsequent_indent=indent,
+                break_long_words=False,
+                break_on_hyphens=False,
+            )
+    return '\n'.join(line for line in lines if line)
 
 
 def _subjects(table: Sequence[Row]) -> str:
@@ -89,15 +145,6 @@ def _subjects(table: Sequence[Row]) -> str:
 def as_json(table: Sequence[Row]) -> str:
     """Rows as JSON text; scores stay fractions."""
     return json.dumps(list(table), indent=1, sort_keys=True, allow_nan=False)
-
-
-def format_score(value: float | None, metric: str) -> str:
-    """A score as tables show it: accuracies in per cent with one decimal, others as they are, '-' for none."""
-    if value is None:
-        return '-'
-    if METRICS[metric].unit == 'per cent':
-        return f'{100 * value:.1f}'
-    return f'{value:.3f}' if abs(value) < 10 else f'{value:.1f}'
 
 
 def _row(results: Sequence[Mapping[str, Any]]) -> Row:
@@ -114,7 +161,7 @@ def _row(results: Sequence[Mapping[str, Any]]) -> Row:
         'better': head['better'],
         'scores': {str(r['seed']): r['headline']['value'] for r in results},
         'mean': statistics.fmean(scores) if scores else None,
-        'sd': statistics.stdev(scores) if len(scores) > 1 else None,
+        'sd': statistics.stdev(scores) if len({*scores}) > 1 else None,  # a baseline takes no seed: all agree
         'interval': [statistics.fmean(side) for side in zip(*ends, strict=True)] or None,
         'n_subjects': head['n_subjects'],
         'normalised': statistics.fmean(levels) if levels else None,

@@ -18,9 +18,11 @@ class MissingExtraError(RequestError):
     """An optional package is not installed: one line with the pip command."""
 
     def __init__(self, package: str, extra: str, purpose: str) -> None:
-        super().__init__(
-            f"{purpose} needs {package}, which is not installed: pip install -e '.[{extra}]' (in jbench's folder)"
-        )
+        super().__init__(package, extra, purpose)  # so that it can come from another process
+
+    def __str__(self) -> str:
+        package, extra, purpose = self.args
+        return f"{purpose} needs {package}, which is not installed: pip install -e '.[{extra}]' (in jbench's folder)"
 
 
 def unknown(what: str, name: str, known: Iterable[str]) -> RequestError:

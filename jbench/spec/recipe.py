@@ -31,3 +31,6 @@ class Recipe:
     # (pattern of the path of a parameter, factor of its rate), the first that fits; 0: it stays as it is
     trainable: tuple[tuple[str, float], ...] = ()
     published: bool = False  # the reference's choices where ours differ: first batch statistics, fits on train + valid
+
+
+DEFAULT = Recipe()

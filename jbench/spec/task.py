@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from jbench.spec.errors import RequestError
 from jbench.spec.overrides import Override
-from jbench.spec.recipe import Recipe
+from jbench.spec.recipe import DEFAULT, Recipe
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -260,7 +260,7 @@ class Task:
     target: Target = Classes()
     signal: SignalSpec = SignalSpec()
     split: SplitSpec = ByGroup()
-    recipe: Recipe = Recipe()
+    recipe: Recipe = DEFAULT
     metric: str = 'bal_acc'  # headline on the test part; of windows, the monitor on the validation part
     overrides: tuple[tuple[str, tuple[Override, ...]], ...] = ()  # (dataset, ((path, value), ...))
     exclude: tuple[Exclusion, ...] = ()

@@ -49,8 +49,9 @@ RANGES = (  # (path, least, greatest) of numbers that mean something
 
 def check(task: Task) -> None:
     """Refuse values that have the right type and no meaning, before anything is prepared. Raises RequestError."""
+    there = {*paths(task)}
     for path, low, high in RANGES:
-        value = attrgetter(path)(task) if path in paths(task) else None
+        value = attrgetter(path)(task) if path in there else None
         if isinstance(value, int | float) and not low <= value <= high:
             least = 'above 0' if low == TINY else f'at least {low:g}'
             at_most = '' if high == math.inf else ' and below 1' if high < 1 else f' and at most {high:g}'
@@ -67,7 +68,7 @@ def check(task: Task) -> None:
     if isinstance(task.split, ByGroup):
         _folds(task.split, task.target)
     for path in ('signal.band', 'signal.baseline', 'target.core', 'target.clip'):
-        pair = attrgetter(path)(task) if path in paths(task) else None
+        pair = attrgetter(path)(task) if path in there else None
         if pair is not None and pair[0] >= pair[1]:
             raise RequestError(f'--set {path}: {pair!r} must be two ascending numbers')
     _band(task)

@@ -9,6 +9,8 @@ import gc
 import threading
 import time
 from collections.abc import Callable
+from concurrent import futures
+from concurrent.futures import Future
 from typing import Any
 
 import jax
@@ -25,6 +27,7 @@ KEPT = 20  # programs: each takes up to 2,000 memory maps, of which Linux gives 
 AHEAD = 6  # of them that no cell has asked for yet
 # fields of a recipe that are not in the program but in the state that it carries, or outside of it
 FREE = ('lr', 'warmup', 'max_epochs', 'least_steps', 'patience', 'patience_steps', 'class_weights', 'sampler')
+LOOK = 0.2  # s between looks at signals while a program compiles
 
 
 class Compiler:
@@ -48,9 +51,29 @@ class Compiler:
         n_out: int,
         recipe: Recipe,
         length: int = 0,
-        foreseen: bool = False,
+        wait: Callable[[], None] = lambda: None,
     ) -> parallel.Programs:
-        """The programs, compiled now if they were not foreseen; `length` is that of a sequence of keys."""
+        """The programs, compiled now if they were not foreseen; `length` is that of a sequence of keys.
+
+        A thread of its own compiles, so that signals are met meanwhile: `wait` is called several times a second. What
+        it raises ends the wait, and the thread is left to itself.
+        """
+        made: Future[parallel.Programs] = Future()
+
+        def work() -> None:
+            try:
+                made.set_result(self._make(model, signal, n_out, recipe, length))
+            except BaseException as error:
+                made.set_exception(error)
+
+        threading.Thread(target=work, daemon=True).start()
+        while not futures.wait([made], LOOK).done:
+            wait()
+        return made.result()
+
+    def _make(
+        self, model: ModelSpec, signal: Signal, n_out: int, recipe: Recipe, length: int = 0, *, foreseen: bool = False
+    ) -> parallel.Programs:
         signal = asked_signal(model, signal)
         default = Recipe()
         free = {f: getattr(default, f) for f in FREE}
@@ -104,7 +127,7 @@ class Compiler:
                 if self._closed:
                     return
                 with contextlib.suppress(Exception):  # the cell itself will raise it, in its place
-                    self.get(*args, foreseen=True)
+                    self._make(*args, foreseen=True)
 
         self._thread = threading.Thread(target=work, daemon=True)
         self._thread.start()

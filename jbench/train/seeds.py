@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from jbench.train.programs import Compiler, asked_signal, build
 from jbench.version import __version__
 
 DEBUG_WINDOWS = 256  # of each split, with --debug
+LONG = 1.0  # s of compiling that need no word
 
 
 def few_windows(data: prepared_set.PreparedSet) -> prepared_set.PreparedSet:
@@ -48,8 +49,9 @@ def train_network(
     weigh = sampling.SAMPLERS[recipe.sampler]
     train = loader.Loader(data, ('train',), recipe.batch_size, weigh=weigh, channel_mask=masked)
     began = time.monotonic()
-    programs = compiler.get(cell.model, data.signal, data.n_out, recipe, data.length)
+    programs = compiler.get(cell.model, data.signal, data.n_out, recipe, data.length, _while_compiling(name, context))
     compiled = time.monotonic() - began
+    context.progress.finish(f'compiling {name}', f'took {compiled:.0f} s')
     batches = loader.n_batches(len(train), recipe.batch_size)
     n_epochs = fit.length(recipe, batches).most
     tx = optim.adamw(recipe, batches * n_epochs)
@@ -101,6 +103,20 @@ def train_network(
             },
         )
         compiled = 0.0
+
+
+def _while_compiling(name: str, context: Context) -> Callable[[], None]:
+    """Says what takes so long, and looks at signals; several processes stop together, once they train."""
+
+    began = time.monotonic()
+
+    def look() -> None:
+        if time.monotonic() - began > LONG:
+            context.progress.update(f'compiling {name}', 0, 1)
+        if jax.process_count() == 1:
+            context.guard()
+
+    return look
 
 
 def _watch(cell: Cell, data: prepared_set.PreparedSet, seed: int, n_epochs: int, context: Context) -> fit.Watch:

@@ -6,8 +6,11 @@ import dataclasses
 import inspect
 import json
 import os
+import pickle
+import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,6 +22,10 @@ from jbench import run
 from jbench.cli import arguments
 from jbench.plan import select
 from jbench.results import result_file
+from jbench.spec import validate
+from jbench.spec.errors import MissingExtraError
+from jbench.spec.overrides import paths
+from jbench.version import __version__
 
 BASE = ('--task=p3', '--model=eegnet', '--debug', '--seeds=33')
 
@@ -110,9 +117,11 @@ FLAGS: dict[str, tuple[tuple[str, ...], int, str]] = {  # flag -> (arguments, ex
     '--list': (('--list',), 0, 'eeg-core-1.0'),
     '--info': (('--info=SimulatedP3',), 0, 'recipe.lr: 0.01'),
     '--dry_run': ((*BASE, '--dry_run'), 0, 'finished       33'),
+    '--verbose': (('--task=bci', '--model=eegnet,dummy', '--dry_run', '--verbose'), 0, 'p3@2/SimulatedP3 dummy'),
     '--debug': (BASE, 0, 'debug: a try, not a score'),
     '--device': (('--task=p3', '--device=abacus'), 2, "invalid choice: 'abacus'"),
     '--distributed': (('--task=p3', '--distributed', '--dry_run'), 0, 'p3@2/SimulatedP3 eegnet'),
+    '--version': (('--version',), 0, f'jbench {__version__}'),
     '--format': (('--list', '--format=json'), 0, '"suites": ['),
 }
 
@@ -391,6 +400,92 @@ def test_a_plan_knows_what_is_finished_and_how_long_the_rest_takes(ask, workdir)
     assert cell['seconds_to_go'] == pytest.approx(seconds, abs=0.06)
     (cell,) = json.loads(ask(*argv, '--if_exists=overwrite').out)['cells']
     assert cell['finished'] == []
+
+
+def test_a_plan_of_many_cells_is_a_line_for_each_task(ask):
+    asked = ('--task=bci', '--model=eegnet,dummy', '--seeds=33,34', '--simulated=yes', '--dry_run')
+    out = ask(*asked).out
+    assert 'plan: 12 cells, ' in out and 'every cell: --dry_run --verbose' in out
+    lines = [line.split() for line in out.splitlines()]
+    assert ['cvep@2', 'SimulatedCvep', 'simulated', '20', 'not', 'prepared', '2', '4', '0'] in lines
+    assert sum(line[:1] == ['p3@2'] for line in lines) == 1 and len(lines) == 11
+    assert ask(*asked, '--verbose').out.count('weights_bytes') == 12
+    assert len(json.loads(ask(*asked, '--format=json').out)['cells']) == 12
+
+
+def test_a_report_without_a_task_shows_all_that_is_there(ask, tmp_path):
+    answer = ask('--stage=report')
+    assert answer.status == 0 and 'SimulatedP3 (simulated)' in answer.out and 'debug: a try' in answer.out
+    rows = json.loads(ask('--stage=report', '--format=json').out)
+    assert {(r['task'], r['model']) for r in rows} >= {('p3', 'eegnet')}
+    answer = ask('--stage=report', f'--workdir={tmp_path}/new')
+    assert answer.status == 2 and f'no results under {tmp_path}/new/results' in answer.err
+    answer = ask('--stage=report', '--model=eegnet')
+    assert answer.status == 2 and '--model needs --task' in answer.err
+
+
+def test_a_result_that_is_damaged_is_told_beside_the_others(ask, workdir):
+    odd = workdir / 'results' / 'p3@2' / 'SimulatedP3' / 'eegnet' / 'odd' / 'seed33.json'
+    odd.parent.mkdir()
+    odd.write_text('{')
+    try:
+        answer = ask('--stage=report')
+    finally:
+        shutil.rmtree(odd.parent)
+    assert answer.status == 1 and str(odd) in answer.err and 'eegnet' in answer.out
+
+
+def test_a_terminal_without_unicode_is_enough(workdir):
+    """What it lacks becomes '?', never a traceback."""
+    code = "import sys, jbench.run as r; r._main = lambda argv: print('5 µV – ±') or 0; r.program()"
+    done = subprocess.run(
+        [sys.executable, '-c', code], capture_output=True, text=True, env={**os.environ, 'PYTHONIOENCODING': 'ascii'}
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, '5 ?V ? ?\n', '')
+
+
+HIDE = """
+import importlib.machinery as m, sys
+find = m.PathFinder.find_spec
+class Hide:
+    @classmethod
+    def find_spec(cls, name, path=None, target=None):
+        return None if name.partition('.')[0] == 'nibabel' else find(name, path, target)
+sys.meta_path[:] = [Hide if f is m.PathFinder else f for f in sys.meta_path]
+"""
+
+
+@pytest.mark.slow
+def test_without_nibabel_a_task_that_needs_it_says_so_in_one_line(data_dir, tmp_path):
+    (tmp_path / 'sitecustomize.py').write_text(HIDE)
+    argv = ('--task=fmri/haxby_faces', '--model=mean_lr', f'--data_dir={data_dir}', f'--workdir={tmp_path}/work')
+    env = {**os.environ, 'PYTHONPATH': os.pathsep.join((str(tmp_path), *sys.path)), 'PYTHONIOENCODING': 'ascii'}
+    done = subprocess.run([sys.executable, '-m', 'jbench.run', *argv], capture_output=True, text=True, env=env)
+    (line,) = (line for line in done.stderr.splitlines() if line.startswith('jbench: '))
+    assert done.returncode == 2 and "needs nibabel, which is not installed: pip install -e '.[fmri]'" in line
+    assert 'Traceback' not in done.stderr
+
+
+def test_a_missing_package_may_be_missed_in_another_process():
+    error = MissingExtraError('nibabel', 'fmri', 'reading NIfTI')
+    again = pickle.loads(pickle.dumps(error))
+    assert type(again) is MissingExtraError and str(again) == str(error)
+
+
+def test_a_plan_asks_a_task_once_for_its_fields(ask, monkeypatch):
+    """Not once for each range and task: that was most of the time of a plan of everything."""
+    calls = []
+    monkeypatch.setattr(validate, 'paths', lambda task: calls.append(1) or paths(task))
+    validate.check(select.tasks()['p3'][-1])
+    assert len(calls) == 1
+
+
+@pytest.mark.slow
+def test_a_plan_of_everything_takes_seconds(ask, tmp_path):
+    began = time.process_time()
+    out = ask('--task=all', '--model=all', '--dry_run', f'--workdir={tmp_path}/new').out
+    assert time.process_time() - began < 5
+    assert len(out.splitlines()) < 100
 
 
 def test_a_plan_says_how_much_the_weights_take(ask, workdir, tmp_path):

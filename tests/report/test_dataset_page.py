@@ -25,6 +25,7 @@ from jbench.report.dataset import facts as dataset_facts
 from jbench.report.dataset import figures
 from jbench.spec.cell import Cell
 from jbench.spec.errors import MissingExtraError, RequestError
+from jbench.spec.overrides import override
 
 ASK = ('--task=p3', '--simulated=yes', '--stage=check')
 
@@ -89,8 +90,92 @@ def test_the_response_to_targets_is_seen(few, data):
     figures.of_windows(few, data)['evoked'][1](figure)
     for ax in figure.axes:
         assert ax.get_title() in ('Pz', 'CPz', 'Cz', 'P3', 'P4', 'POz')
-        late = {line.get_label().split()[0]: line.get_ydata()[line.get_xdata() > 0.3].mean() for line in ax.lines}
+        means = {line.get_label().split()[0]: line for line in ax.lines if line.get_label() != '_'}
+        late = {name: line.get_ydata()[line.get_xdata() > 0.3].mean() for name, line in means.items()}
         assert late['Target'] > late['NonTarget'] + 0.1
+
+
+def drawn(draw) -> Figure:
+    figure = Figure()
+    draw(figure)
+    return figure
+
+
+def test_means_have_bands_of_standard_errors_zero_lines_units_and_one_scale(few, data):
+    micro = dataclasses.replace(few, task=override(few.task, 'signal.scaler', 'micro'))
+    figure = drawn(figures.of_windows(micro, data)['evoked'][1])
+    assert figure.axes[0].get_ylabel() == 'µV' and figure.get_supxlabel() == 'time from the onset of the event (s)'
+    assert len({ax.get_ylim() for ax in figure.axes}) == len({ax.get_xlim() for ax in figure.axes}) == 1
+    rows = data.rows('train')
+    x, y = prepared_set.read(data, rows, data.clamp), data.y[rows]
+    assert len(rows) <= figures.WINDOWS
+    for ax in figure.axes:
+        c = list(data.signal.ch_names).index(ax.get_title())
+        for k, band in enumerate(ax.collections):
+            one = x[y == k][:, c]
+            error = one.std(0) / np.sqrt(len(one))
+            at = band.get_paths()[0].get_extents()
+            assert at.y1 == pytest.approx((one.mean(0) + error).max(), rel=1e-3)
+            assert at.y0 == pytest.approx((one.mean(0) - error).min(), rel=1e-3)
+        assert [0, 0] in [list(line.get_ydata()) for line in ax.lines]
+    spectrum = drawn(figures.of_windows(micro, data)['class_spectrum'][1])
+    assert spectrum.axes[0].get_ylabel() == 'dB re 1 µV²/Hz' and spectrum.get_supxlabel() == 'frequency (Hz)'
+    assert drawn(figures.of_windows(few, data)['evoked'][1]).axes[0].get_ylabel() == 'IQR'
+
+
+@pytest.mark.parametrize(
+    'change', [('paradigm', 'ssvep'), ('paradigm', 'sleep'), ('paradigm', 'emg'), ('window.stride', 1.0)]
+)
+def test_where_nothing_is_evoked_only_spectra_are_shown(change, few, data):
+    shown = figures.of_windows(dataclasses.replace(few, task=override(few.task, *change)), data)
+    assert 'evoked' not in shown and 'class_spectrum' in shown
+    assert 'evoked' in figures.of_windows(few, data)
+
+
+def looks(n: int, *, n_chans: int = 3) -> list[figures.Look]:
+    """Recordings that are all alike."""
+    names, hz = [f'channel {c}' for c in range(n_chans)], np.arange(0, 128.0, 0.25)
+    power = np.ones((n_chans, len(hz)))
+    return [
+        figures.Look(f'subject-{k}_session-of-the-first-day_{k}', names, np.full(n_chans, 1e-5), hz, power.copy())
+        for k in range(n)
+    ]
+
+
+def test_recordings_have_whole_names_units_and_named_outliers(few):
+    found = looks(5)
+    found[2].spread[1] = 9e-5
+    found[3].spread[0] = 1e-6
+    shown = figures.of_recordings(few, found, 9)
+    (ax,) = drawn(shown['amplitude'][1]).axes
+    assert [t.get_text() for t in ax.get_yticklabels()] == [one.name for one in found]
+    assert {(t.get_text(), t.xy[1]) for t in ax.texts} == {('channel 1', 2), ('channel 0', 3)}
+    assert ax.get_xlabel() == 'robust sd (µV)' and '5 of 9 recordings' in shown['amplitude'][0]
+    (ax,) = drawn(shown['spectrum'][1]).axes
+    assert ax.get_ylabel() == 'power (µV²/Hz)' and ax.lines[0].get_ydata()[0] == pytest.approx(1e12)
+    assert [t.get_text() for t in ax.get_legend().get_texts()] == found[0].ch_names
+
+
+def test_of_many_channels_those_far_from_the_others_are_named(few):
+    found = looks(2, n_chans=40)
+    for one in found:
+        one.power[7] *= 1e4
+    (ax,) = drawn(figures.of_recordings(few, found, 2)['spectrum'][1]).axes
+    assert [t.get_text() for t in ax.get_legend().get_texts()] == ['channel 7']
+
+
+def test_classes_are_told_apart_by_lightness_alone(few, data):
+    ax = drawn(figures.of_windows(few, data)['evoked'][1]).axes[0]
+    first, last = (np.dot(line.get_color()[:3], [0.2, 0.7, 0.1]) for line in ax.lines[:2])
+    assert abs(last - first) > 0.4
+
+
+def test_pictures_of_an_older_page_do_not_stay(few, work):
+    page = work / 'check' / f'p3@{few.task.version}' / few.dataset.name / 'index.html'
+    old = page.with_name('old.png')
+    old.write_bytes(b'')
+    assert run.main([*ASK, f'--workdir={work}', '--format=json']) == 0
+    assert not old.exists() and page.with_name('evoked.png').exists()
 
 
 @pytest.mark.parametrize('kind', ['value', 'labels', 'embedding', 'keystrokes'])

@@ -10,6 +10,7 @@ import pytest
 from rich.console import Console
 
 from jbench.report import table
+from jbench.report.scores import format_score
 from jbench.results.schema import SCHEMA
 
 
@@ -114,11 +115,11 @@ def test_lower_is_better() -> None:
 
 
 def test_format_score() -> None:
-    assert table.format_score(0.12345, 'bal_acc') == '12.3'
-    assert table.format_score(0.12345, 'pearsonr') == '0.123'
-    assert table.format_score(-0.5, 'pearsonr') == '-0.500'
-    assert table.format_score(123.456, 'bmae') == '123.5'
-    assert table.format_score(None, 'bal_acc') == '-'
+    assert format_score(0.12345, 'bal_acc') == '12.3'
+    assert format_score(0.12345, 'pearsonr') == '0.123'
+    assert format_score(-0.5, 'pearsonr') == '-0.500'
+    assert format_score(123.456, 'bmae') == '123.5'
+    assert format_score(None, 'bal_acc') == '-'
 
 
 def render(rows: list[dict[str, Any]], width: int, *, terminal: bool = False, encoding: str = 'utf-8') -> str:
@@ -168,14 +169,48 @@ def test_text_from_files_cannot_steer_the_terminal() -> None:
     assert '[red]a' in text
 
 
-def test_long_names_fold_and_keep_every_letter() -> None:
+def test_long_names_stay_whole() -> None:
     name = 'abcdefghijklmnopqrstuvwxyz' * 4
     text = render(table.rows([make(33, 0.6123, dataset=name), make(34, 0.7, dataset=name)]), 80)
-    assert max(map(len, text.splitlines())) <= 80
+    assert [line.strip() for line in text.splitlines() if len(line) > 80] == [name]
     assert '61.2' in text
     assert '2469/12345' in text
     assert '[-' not in text
-    assert name in ''.join(line.split(' ')[0] for line in text.splitlines())
+
+
+@pytest.mark.parametrize('width', [40, 60, 72, 80, 100, 160])
+def test_nothing_breaks_inside_a_word(width: int) -> None:
+    rows = _many()
+    lines = render(rows, width).splitlines()
+    assert max(map(len, lines)) <= width
+    words = {word for line in lines for word in line.replace(',', ' ').split()}
+    assert words >= {'motor_imagery@1', 'Schirrmeister2017Deep', 'eegnet', 'cov_ts_lr', 'bal_acc', '2469/12345'}
+
+
+def test_what_takes_no_seed_has_no_sd() -> None:
+    rows = table.rows([make(seed, 0.5, model='cov_ts_lr') for seed in (33, 34)])
+    assert rows[0]['sd'] is None and rows[0]['mean'] == 0.5
+    for width in (60, 160):
+        assert '50.0 ±' not in render(rows, width)
+
+
+def _grid(n_tasks: int) -> list[dict[str, Any]]:
+    models = [f'model_{k:02}' for k in range(5)]
+    return [make(33, 0.01 * k, model=m, task=f'task_{t}') for t in range(n_tasks) for k, m in enumerate(models, 10)]
+
+
+def test_twenty_rows_are_a_matrix_of_tasks_by_models_too() -> None:
+    assert 'means' not in render(table.rows(_grid(3)), 100)
+    rows = table.rows([*_grid(4), make(33, 0.5, model='model_00', task='task_1', key='z' * 16)])
+    lines = [line.split('  ') for line in render(rows, 100).splitlines()]
+    start = next(k for k, line in enumerate(lines) if line[0].startswith('means'))
+    body = [[w.strip() for w in line if w.strip()] for line in lines[start:]]
+    assert body[0] == ['means', *(f'model_{k:02}' for k in range(5))]
+    assert body[1] == ['task_0@1, bal_acc (%)', '10.0', '11.0', '12.0', '13.0', '14.0']
+    assert body[2][1] == '10.0/50.0', 'two settings side by side'
+    narrow = render(rows, 60).splitlines()
+    start = next(k for k, line in enumerate(narrow) if line.startswith('means'))
+    assert max(map(len, narrow[start:])) <= 60 and sum(line.startswith('task_3@1, ') for line in narrow[start:]) == 2
 
 
 def test_many_seeds_stand_under_each_other() -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from jbench.plan import select
-from jbench.report.table import format_score
+from jbench.report.scores import format_score
 from jbench.spec.errors import RequestError
 from jbench.spec.metrics import LEVELS, METRICS, of_kind
 from jbench.spec.overrides import override, paths

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 import small
 
+from jbench.progress import Interrupted
 from jbench.spec.model import Signal
 from jbench.spec.task import Recipe
 from jbench.train import programs as train_programs
@@ -33,6 +35,32 @@ def test_programs_that_were_used_are_forgotten_so_that_memory_maps_never_run_out
         assert len(held._made) == 1
     assert maps[1] < maps[0] + 300, maps  # one alone takes some 700
     assert held.get(*asked(80)) is programs
+
+
+def test_a_signal_is_met_while_a_program_compiles(monkeypatch):
+    """The thread that compiles is left to itself; what it raises reaches the cell, and what it makes is kept."""
+    free, looks = threading.Event(), []
+
+    def compile_programs(*args):
+        free.wait(60)
+        if args[3].n_times == 80:
+            raise MemoryError('of XLA')
+        return args[3].n_times
+
+    def interrupted():
+        looks.append(1)
+        if len(looks) == 2:
+            raise Interrupted
+
+    monkeypatch.setattr(train_programs.parallel, 'compile_programs', compile_programs)
+    held, began = train_programs.Compiler(), time.monotonic()
+    with pytest.raises(Interrupted):
+        held.get(*asked(64), wait=interrupted)
+    assert time.monotonic() - began < 3 and not held._made
+    free.set()
+    assert held.get(*asked(64)) == 64
+    with pytest.raises(MemoryError, match='of XLA'):
+        held.get(*asked(80))
 
 
 def test_only_so_many_are_foreseen_and_the_next_when_one_is_used(monkeypatch):

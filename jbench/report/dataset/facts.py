@@ -60,6 +60,8 @@ def look(cell: Cell, folder: Path, data_dir: Path | None, workdir: Path) -> Fact
     shown = {} if refused else figures.of_windows(cell, data)
     if looks:
         shown = figures.of_recordings(cell, looks, len(refs)) | shown
+    for old in home.glob('*.png'):  # of a page that had other pictures
+        old.unlink()
     for name, (_, draw) in shown.items():
         files.write_atomic(home / f'{name}.png', figures.png(draw, 'simulated' * dataset.simulated))
     page = _page(facts, {name: caption for name, (caption, _) in shown.items()})

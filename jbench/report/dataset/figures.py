@@ -31,9 +31,16 @@ class Look(NamedTuple):
 
 
 PARTS = ('train', 'valid', 'test')
-HIGHEST = 45.0  # Hz, of the spectrum of classes
+HIGHEST = 150.0  # Hz, of the spectrum of recordings of which a band below is kept
 WINDOWS, GROUPS, BEST = 2000, 8, 3  # training windows, classes, channels: shown at most
 BYTES = 256 << 20  # of windows that are held at once
+UNITS = {'V': ('µV', 1e6), 'T': ('fT', 1e15), 'mol/l': ('µmol/l', 1e6)}  # that people read: name, factor
+SCALED = {'robust': 'IQR', 'train': 'IQR', 'standard': 'sd'}  # units of windows: of each channel in its recording
+STEADY = ('imagery', 'ssvep', 'rstate', 'sleep', 'emg')  # paradigms in which no response follows an onset
+FAR = 5.0  # times above or below the median: an outlier, which is named
+NAMED = 6  # outliers of a recording, at most
+MAP = 'viridis'  # perceptually uniform, and told apart by the colour-blind
+LIMIT = 'firebrick'
 Picture = tuple[str, Callable[['Figure'], None]]  # caption, and what draws it
 
 
@@ -45,6 +52,8 @@ class Classed(NamedTuple):
     ch_names: Sequence[str]
     axis: np.ndarray  # s [T], or Hz [F]
     label: str  # of the axis
+    unit: str  # of x
+    zero: bool  # whether zero means something on both axes
 
 
 def evenly(n: int, most: int) -> list[int]:
@@ -56,9 +65,10 @@ def of_recordings(cell: Cell, looks: Sequence[Look], n: int) -> dict[str, Pictur
     """Pictures of recordings as they are in their files: some of n, by the name of the file."""
     symbol = UNIT.get(cell.dataset.device, ('', 'V'))[1]
     which = f'{len(looks)} of {n} recordings, at most {len(looks[0].ch_names)} channels, as in their files'
+    far = f'named: more than {FAR:g} times above or below the median of all, or out of bounds'
     return {
         'amplitude': (
-            f'Amplitude of each recording ({which}): grey, its channels; black, their median; red, what it may be.',
+            f'Amplitude of each recording ({which}): grey, its channels; black, their median; red, its bounds; {far}.',
             partial(_amplitude, looks=looks, allowed=cell.dataset.amplitude, symbol=symbol),
         ),
         'spectrum': (
@@ -70,45 +80,70 @@ def of_recordings(cell: Cell, looks: Sequence[Look], n: int) -> dict[str, Pictur
 
 def of_windows(cell: Cell, data: PreparedSet) -> dict[str, Picture]:
     """Pictures of training windows and of all targets, by the name of the file."""
-    from scipy.signal import periodogram
-
     train, sfreq = data.rows('train'), data.signal.sfreq
     most = max(1, min(WINDOWS, BYTES // (4 * data.signal.n_chans * data.signal.n_times)))
     rows = np.sort(np.random.default_rng(0).permutation(train)[:most])  # every n-th may always be of one class
     x, groups = prepared_set.read(data, rows, data.clamp), _groups(cell.dataset, data, rows)
-    seconds, label, cut = np.arange(x.shape[2]) / sfreq, 's of the window', cell.task.window
+    seconds, label, cut = np.arange(x.shape[2]) / sfreq, 'time in the window (s)', cell.task.window
     if cut.stride is None:
-        seconds, label = seconds + cut.start, 's from the onset of the event'
-    windows = Classed(x, groups, data.signal.ch_names, seconds, label)
+        seconds, label = seconds + cut.start, 'time from the onset of the event (s)'
+    unit, factor = _unit(cell)
+    windows = Classed(x * factor, groups, data.signal.ch_names, seconds, label, unit, cut.stride is None)
     which = f'{len(rows)} of {len(train)} training windows'
     which += f'; the {GROUPS} classes that have most' * (len(groups) == GROUPS)
-    differ = f'in the {BEST} channels where classes differ most ({which})'
-    found: dict[str, Picture] = {
-        'evoked': (f'Mean window of each class, {differ}.', partial(_differing, of=windows, unit='as networks get it')),
-    }
+    differ = f'in the {BEST} channels where classes differ most; bands: standard error over windows ({which})'
+    differ += f'; {unit}: that of the channel in its recording' * (unit in SCALED.values())
+    spectra, found = _spectra(windows, sfreq, cell.task.signal.band), dict[str, Picture]()
+    if spectra is None or (cut.stride is None and cell.task.paradigm not in STEADY):
+        found['evoked'] = (f'Mean window of each class, {differ}.', partial(_differing, of=windows))
+    if spectra is not None:
+        found['class_spectrum'] = (f'Mean spectrum of each class, {differ}.', partial(_differing, of=spectra))
     if data.vectors is not None or data.groups is None:  # not stimuli without embeddings, which have nothing to show
         found['targets'] = ('Targets of each part.', partial(_targets, dataset=cell.dataset, data=data))
     if x.shape[2] > 2:
-        caption = 'The first window of some classes, as networks get it, each channel less its mean.'
+        caption = 'The first window of some classes, as networks get it, each channel less its mean, all on one scale.'
         found['windows'] = (caption, partial(_windows, of=windows))
-    hz, power = periodogram(x, sfreq, window='hann')
-    low = (hz > 0) & (hz <= HIGHEST)
-    if low.sum() > 2:
-        level = 10 * np.log10(power[..., low] + 1e-12)
-        spectra = Classed(level, groups, data.signal.ch_names, hz[low], 'Hz')
-        caption = f'Mean spectrum of the windows of each class, {differ}.'
-        found['class_spectrum'] = (caption, partial(_differing, of=spectra))
     return found
+
+
+def _unit(cell: Cell) -> tuple[str, float]:
+    """What the numbers of windows are, and what they are multiplied by to be that."""
+    scaler, symbol = cell.task.signal.scaler, UNIT.get(cell.dataset.device, ('', 'V'))[1]
+    if cell.task.signal.factor != 1:
+        return 'as networks get it', 1.0
+    if scaler == 'micro':
+        return f'µ{symbol}', 1.0
+    if scaler == 'none':
+        return UNITS.get(symbol, (symbol, 1.0))
+    return SCALED[scaler], 1.0
+
+
+def _spectra(of: Classed, sfreq: float, band: tuple[float, float] | None) -> Classed | None:
+    """Power of each window in dB, inside of the band that is kept; None of windows too short to have a spectrum."""
+    from scipy.signal import periodogram
+
+    hz, power = periodogram(of.x, sfreq, window='hann')
+    low, high = band or (0.0, np.inf)
+    shown = (hz > 0) & (hz >= low) & (hz <= high)
+    if shown.sum() <= 2:
+        return None
+    unit = 'dB' if ' ' in of.unit else f'dB re 1 {_squared(of.unit)}/Hz'
+    level = 10 * np.log10(power[..., shown] + 1e-12)
+    return Classed(level, of.groups, of.ch_names, hz[shown], 'frequency (Hz)', unit, False)
+
+
+def _squared(unit: str) -> str:
+    return f'({unit})²' if '/' in unit or ' ' in unit else f'{unit}²'
 
 
 def png(draw: Callable[[Figure], None], title: str) -> bytes:
     """A picture as the bytes of a PNG file."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(10, 4), dpi=80, layout='constrained')
+    figure = Figure(figsize=(10, 4), dpi=110, layout='constrained')
     draw(figure)
     if title:
-        figure.suptitle(title, color='firebrick')
+        figure.suptitle(title, color=LIMIT)
     out = io.BytesIO()
     figure.savefig(out, format='png', metadata={'Software': None})
     return out.getvalue()
@@ -123,50 +158,90 @@ def _groups(dataset: Dataset, data: PreparedSet, rows: np.ndarray) -> dict[str, 
 
 
 def _amplitude(figure: Figure, looks: Sequence[Look], allowed: tuple[float, float], symbol: str) -> None:
+    """A line for each recording, under its whole name; what lies far from the others is named."""
+    unit, factor = UNITS.get(symbol, (symbol, 1.0))
+    figure.set_size_inches(10, 1.6 + 0.24 * max(len(looks), 4))
     ax = figure.subplots()
+    middle = np.median(np.concatenate([one.spread for one in looks]))
     for k, one in enumerate(looks):
-        ax.plot([k] * len(one.spread), one.spread, '.', color='silver')
-        ax.plot(k, np.median(one.spread), 'ko')
+        ax.plot(one.spread * factor, [k] * len(one.spread), '.', color='0.7')
+        ax.plot(np.median(one.spread) * factor, k, 'ko', markersize=4)
+        low, high = max(allowed[0], middle / FAR), min(allowed[1], middle * FAR)
+        for far, side, at in (
+            (one.spread < low, 'right', one.spread.min()),
+            (one.spread > high, 'left', one.spread.max()),
+        ):
+            names = [one.ch_names[c] for c in np.flatnonzero(far)]
+            if names:
+                words = ', '.join(names[:NAMED]) + f' and {len(names) - NAMED} more' * (len(names) > NAMED)
+                shift = (-5 if side == 'right' else 5, 0)
+                ax.annotate(
+                    words, (at * factor, k), shift, textcoords='offset points', ha=side, va='center', fontsize=6
+                )
     for limit in allowed:
-        ax.axhline(limit, color='firebrick', linestyle='--')
-    ax.set(yscale='log', ylabel=f'robust sd ({symbol})')
-    ax.set_xticks(range(len(looks)), [one.name[-16:] for one in looks], rotation=60, ha='right', fontsize=7)
+        ax.axvline(limit * factor, color=LIMIT, linestyle='--')
+    ax.set(xscale='log', xlabel=f'robust sd ({unit})')
+    ax.set_yticks(range(len(looks)), [one.name for one in looks], fontsize=7)
+    ax.set_ylim(len(looks) - 0.5, -0.7)
 
 
 def _spectrum(figure: Figure, looks: Sequence[Look], band: tuple[float, float] | None, symbol: str) -> None:
-    ax, first = figure.subplots(), looks[0]
+    """The spectrum of each channel; of many channels those that lie far from the others are named."""
+    (unit, factor), first, ax = UNITS.get(symbol, (symbol, 1.0)), looks[0], figure.subplots()
     like = [k.power for k in looks if k.ch_names == first.ch_names and np.array_equal(k.hz, first.hz)]
-    _colours(ax, len(first.ch_names))
-    ax.semilogy(first.hz[1:], np.mean(like, axis=0)[:, 1:].T, linewidth=0.8, label=first.ch_names)
+    power = np.mean(like, axis=0)[:, 1:] * factor**2
+    level = np.median(np.log(np.maximum(power, 1e-30)), axis=1)
+    away = np.abs(level - np.median(level))
+    named = [*range(len(away))] if len(away) <= 32 else np.flatnonzero(away > 2 * np.log(FAR))[:NAMED].tolist()
+    _colours(ax, len(named))
+    rest = np.delete(power, named, 0)
+    ax.semilogy(first.hz[1:], rest.T, linewidth=0.5, color='0.7')
+    ax.semilogy(first.hz[1:], power[named].T, linewidth=0.8, label=[first.ch_names[k] for k in named])
     for edge in band or ():
         if edge < first.hz[-1]:
             ax.axvline(edge, color='grey', linestyle='--')
-    ax.set(xlabel='Hz', ylabel=f'({symbol})²/Hz', xlim=(0, min(first.hz[-1], 150)))
-    if len(first.ch_names) <= 32:
-        ax.legend(fontsize=7, ncols=2, loc='upper right')
+    ax.set(xlabel='frequency (Hz)', ylabel=f'power ({_squared(unit)}/Hz)')
+    last = min(first.hz[-1], max(HIGHEST, band[1])) if band else first.hz[-1]
+    seen = first.hz[1:] <= last
+    ax.set_xlim(0, last)
+    low, high = np.percentile(power[:, seen], [0.5, 100])
+    ax.set_ylim(max(low, high * 1e-12) / 2, high * 2)
+    if named:
+        _legend(ax, len(named))
 
 
-def _differing(figure: Figure, of: Classed, unit: str = 'dB') -> None:
-    """Means over the windows of each class, in the channels where these differ most beside the spread of windows."""
+def _differing(figure: Figure, of: Classed) -> None:
+    """Means over the windows of each class, with their standard errors, in the channels where these differ most beside
+    the spread of windows."""
     means = np.stack([of.x[rows].mean(0) for rows in of.groups.values()])
+    errors = np.stack([of.x[rows].std(0) / np.sqrt(len(rows)) for rows in of.groups.values()])
     between = (means.var(0) if len(means) > 1 else means[0] ** 2).mean(-1) / (of.x.var(0).mean(-1) + 1e-12)
     best = np.sort(np.argsort(-between)[:BEST])
-    for ax, c in zip(np.atleast_1d(figure.subplots(1, len(best), sharey=True)), best, strict=True):
+    for ax, c in zip(np.atleast_1d(figure.subplots(1, len(best), sharex=True, sharey=True)), best, strict=True):
         _colours(ax, len(means))
-        ax.plot(
-            of.axis,
-            means[:, c].T,
-            '.' if len(of.axis) < 3 else '-',
-            label=[f'{n} ({len(v)})' for n, v in of.groups.items()],
-        )
-        ax.set(title=of.ch_names[c], xlabel=of.label)
-    figure.axes[0].set_ylabel(unit)
-    figure.axes[-1].legend(fontsize=7)
+        for (name, rows), mean, error in zip(of.groups.items(), means[:, c], errors[:, c], strict=True):
+            style = 'o' if len(of.axis) < 3 else '-'
+            (line,) = ax.plot(of.axis, mean, style, linewidth=1.2, label=f'{name} ({len(rows)})')
+            if style == 'o':
+                ax.errorbar(of.axis, mean, error, fmt='none', color=line.get_color())
+            else:
+                ax.fill_between(of.axis, mean - error, mean + error, alpha=0.25, color=line.get_color(), linewidth=0)
+        if of.zero:
+            ax.axhline(0, color='0.4', linewidth=0.6, label='_')
+            if of.axis[0] <= 0 <= of.axis[-1]:
+                ax.axvline(0, color='0.4', linewidth=0.6, linestyle=':', label='_')
+        ax.set(title=of.ch_names[c])
+        if len(of.axis) == 1:
+            ax.set_xlim(of.axis[0] - 0.5, of.axis[0] + 0.5)
+    figure.supxlabel(of.label, fontsize='medium')
+    figure.axes[0].set_ylabel(of.unit)
+    _legend(figure.axes[-1], len(means))
 
 
 def _targets(figure: Figure, dataset: Dataset, data: PreparedSet) -> None:
     """Shares of the classes, histograms of values, likeness of stimuli."""
     ax = figure.subplots()
+    _colours(ax, len(PARTS))
     if data.vectors is not None:
         v = data.vectors[evenly(len(data.vectors), 500)]
         v = v / np.maximum(np.linalg.norm(v, axis=1, keepdims=True), 1e-12)
@@ -182,27 +257,32 @@ def _targets(figure: Figure, dataset: Dataset, data: PreparedSet) -> None:
             y = data.y[data.rows(part)]
             names, share = shares(y, class_names(dataset, data))
             ax.bar(np.arange(len(names)) + 0.27 * (k - 1), share, 0.25, label=f'{part} ({len(y)} windows)')
-        ax.set_xticks(range(len(names)), names, rotation=60 * (len(names) > 8), fontsize=7)
+        turned = len(names) > 8 or sum(map(len, names)) > 80
+        ax.set_xticks(range(len(names)), names, rotation=60 * turned, ha='right' if turned else 'center', fontsize=7)
         ax.set_ylabel('share of the part')
-    ax.legend(loc='upper left', bbox_to_anchor=(1, 1))
+    _legend(ax, len(ax.get_legend_handles_labels()[1]))
 
 
 def _windows(figure: Figure, of: Classed) -> None:
     channels, firsts = evenly(len(of.ch_names), 16), list(of.groups.items())[:4]
+    step = 6 * float(np.median(of.x[:, channels].std(2))) or 1.0
     for ax, (name, rows) in zip(np.atleast_1d(figure.subplots(1, len(firsts), sharey=True)), firsts, strict=True):
         x = of.x[rows[0], channels]
-        step = 6 * np.median(of.x[:, channels].std(2)) or 1.0
-        ax.plot(
-            of.axis,
-            (x - x.mean(1, keepdims=True) - step * np.arange(len(channels))[:, None]).T,
-            color='k',
-            linewidth=0.6,
-        )
-        ax.set(title=name, xlabel=of.label)
-        ax.set_yticks([-step * i for i in range(len(channels))], [of.ch_names[c] for c in channels], fontsize=7)
+        offsets = -step * np.arange(len(channels))
+        ax.hlines(offsets, of.axis[0], of.axis[-1], color='0.85', linewidth=0.5)
+        ax.plot(of.axis, (x - x.mean(1, keepdims=True) + offsets[:, None]).T, color='k', linewidth=0.6)
+        ax.set_title(name)
+        ax.set_yticks(offsets, [of.ch_names[c] for c in channels], fontsize=7)
+    figure.supxlabel(of.label, fontsize='medium')
+    figure.axes[0].set_ylabel(f'from line to line {step:.3g} {of.unit}')
+
+
+def _legend(ax: Any, n: int) -> None:
+    """Beside the picture, so that it hides nothing."""
+    ax.legend(fontsize=7, ncols=1 + (n - 1) // 16, loc='upper left', bbox_to_anchor=(1, 1), frameon=False)
 
 
 def _colours(ax: Any, n: int) -> None:
     from matplotlib import colormaps
 
-    ax.set_prop_cycle(color=colormaps['turbo'](np.linspace(0.05, 0.95, max(n, 2))))
+    ax.set_prop_cycle(color=colormaps[MAP](np.linspace(0, 0.85, max(n, 2))))
