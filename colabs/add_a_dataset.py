@@ -20,16 +20,11 @@
 # Put your own in their place. With `JBENCH_SMOKE=1` in the environment each run is a two-epoch try, marked `debug`.
 
 # %%
-import importlib.util
 import os
 import subprocess
 import sys
 from pathlib import Path
 
-if importlib.util.find_spec('jbench') is None:  # '..': a checkout; or the address of the repository, after `git+`
-    subprocess.run([sys.executable, '-m', 'pip', 'install', '--quiet', '..[report]'], check=True)
-
-# %%
 import matplotlib.pyplot as plt
 import mne
 import numpy as np
@@ -102,11 +97,12 @@ TASKS = (
 
 # %%
 def command(*flags: str) -> int:
-    """Run jbench as in a terminal; returns its exit status."""
+    """Run jbench as in a terminal, showing what it says while it works; returns its exit status."""
     run = [sys.executable, '-m', 'jbench.run', f'--workdir={WORKDIR}', f'--data_dir={DATA}', *flags]
-    done = subprocess.run(run, capture_output=True, text=True)
-    print(done.stderr, done.stdout, sep='\n')
-    return done.returncode
+    with subprocess.Popen(run, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+        for line in process.stdout:
+            print(line, end='', flush=True)
+    return process.returncode
 
 
 assert command('--task=my_rest.py', '--stage=check') == 0
@@ -135,7 +131,7 @@ good = path.read_bytes()
 raw = mne.io.read_raw_fif(path, preload=True, verbose='ERROR')
 raw.apply_function(lambda x: x * 1e6, verbose='ERROR').save(path, overwrite=True, verbose='ERROR')
 assert command('--task=my_rest.py', '--stage=check') == 2
-path.write_bytes(good)
+_ = path.write_bytes(good)
 
 # %% [markdown]
 # ## Train, or take the windows
@@ -148,4 +144,4 @@ import jbench
 
 splits = jbench.load(jbench.task('my_rest.py'), data_dir=DATA, workdir=WORKDIR)
 x, y, subjects = splits.train.arrays()
-print(x.shape, splits.classes, sorted(set(subjects)))
+print(x.shape, splits.classes, *sorted(set(subjects)))

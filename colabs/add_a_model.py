@@ -18,16 +18,6 @@
 #
 # With `JBENCH_SMOKE=1` in the environment each run is a two-epoch try, marked `debug`.
 
-# %%
-import importlib.util
-import os
-import subprocess
-import sys
-from pathlib import Path
-
-if importlib.util.find_spec('jbench') is None:  # '..': a checkout; or the address of the repository, after `git+`
-    subprocess.run([sys.executable, '-m', 'pip', 'install', '--quiet', '..', 'matplotlib'], check=True)
-
 # %% [markdown]
 # ## Write it
 #
@@ -74,23 +64,31 @@ def mynet(signal, n_out, *, axis_name=None):
 # machine an embedded simulation stands in, and every table says so.
 
 # %%
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import matplotlib.pyplot as plt
+import numpy as np
 
 from jbench import results
+from jbench.metrics import uncertainty
 
 WORKDIR = os.environ.get('JBENCH_WORKDIR', 'jbench-work')  # everything that jbench writes
-QUICK = ['--debug'] if os.environ.get('JBENCH_SMOKE') else []
+QUICK = ['--debug', '--seeds=33,34'] if os.environ.get('JBENCH_SMOKE') else []
 
 
-def jbench(*flags: str) -> int:
-    """Run the command as in a terminal; returns its exit status."""
-    command = [sys.executable, '-m', 'jbench.run', f'--workdir={WORKDIR}', *flags]
-    done = subprocess.run(command, capture_output=True, text=True)
-    print(done.stderr, done.stdout, sep='\n')
-    return done.returncode
+def command(*flags: str) -> int:
+    """Run jbench as in a terminal, showing what it says while it works; returns its exit status."""
+    run = [sys.executable, '-m', 'jbench.run', f'--workdir={WORKDIR}', *flags]
+    with subprocess.Popen(run, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+        for line in process.stdout:
+            print(line, end='', flush=True)
+    return process.returncode
 
 
-assert jbench('--task=p3', '--model=mynet.py:mynet,eegnet,cov_ts_lr', '--seeds=33', *QUICK) == 0
+assert command('--task=p3', '--model=mynet.py:mynet,eegnet,cov_ts_lr', *QUICK) == 0
 
 # %% [markdown]
 # The name `mynet@...` ends in the digest of the file. Change the file and run again: it is another model, and what the
@@ -98,22 +96,49 @@ assert jbench('--task=p3', '--model=mynet.py:mynet,eegnet,cov_ts_lr', '--seeds=3
 #
 # ## Compare
 #
-# Every number comes from the result files; the interval is over test subjects.
+# Every number comes from the result files. Two models are compared in pairs: the same seed, the same test subjects.
+# What both share, such as a subject whom every model reads well, leaves the difference, so it is surer than two
+# intervals side by side. It is the mean over seeds, with its 95 % interval over test subjects.
 
 # %%
-found = {r['model']: r for r in results.load_all(WORKDIR)}
-for name, result in found.items():
-    low, high = result['headline']['interval']
-    print(f'{name:16} {result["headline"]["value"]:.3f} [{low:.3f}, {high:.3f}]')
+found = {}  # model: seed: result
+for r in results.load_all(WORKDIR):
+    found.setdefault(r['model'], {})[r['seed']] = r
+mine = next(name for name in found if name.startswith('mynet@'))
+
+
+def paired(first: str, second: str) -> tuple[np.ndarray, np.ndarray]:
+    """Scores of two models on the seeds and subjects that both have: two arrays [seeds, subjects]."""
+    seeds = sorted(found[first].keys() & found[second].keys())
+    a, b = ([found[name][seed]['per_subject'] for seed in seeds] for name in (first, second))
+    subjects = sorted(a[0].keys() & b[0].keys())
+    return tuple(np.array([[scores[s] for s in subjects] for scores in each]) for each in (a, b))
+
+
+others = [name for name in found if name != mine]
+for other in others:
+    a, b = paired(mine, other)
+    difference = a - b
+    per_subject = difference.mean(0)
+    ends = uncertainty.interval(lambda w, d=per_subject: w @ d / w.sum(1), len(per_subject), (-1.0, 1.0))
+    low, high = ends or (np.nan, np.nan)  # fewer than four subjects
+    print(f'{mine} - {other}: {per_subject.mean():+.3f} [{low:+.3f}, {high:+.3f}]')
+    print('  of each seed:', *(f'{d:+.3f}' for d in difference.mean(1)))
+
+# %% [markdown]
+# Each point is a test subject under a seed. Above the line the model of this notebook is better.
 
 # %%
-for k, result in enumerate(found.values()):
-    plt.bar(k, result['headline']['value'], color='lightgrey')
-    plt.plot([k] * len(result['per_subject']), list(result['per_subject'].values()), 'k.')
-plt.axhline(result['chance'], color='grey', linestyle='--')
-plt.xticks(range(len(found)), list(found))
-plt.ylabel('balanced accuracy; points: test subjects')
-plt.title('simulated' if result['simulated'] else 'measured')
+figure, axes = plt.subplots(1, len(others), figsize=(8, 3.6), sharex=True, sharey=True, layout='constrained')
+simulated = all(r['simulated'] for each in found.values() for r in each.values())
+for ax, other in zip(axes, others, strict=True):
+    a, b = paired(mine, other)
+    for k, seed in enumerate(sorted(found[mine].keys() & found[other].keys())):
+        ax.plot(b[k], a[k], '.', label=f'seed {seed}')
+    ax.axline((0.5, 0.5), slope=1, color='grey', linewidth=0.5)
+    ax.set(xlabel=other, ylabel='mynet', title='simulated' if simulated else 'measured')
+axes[0].legend()
+figure.suptitle('balanced accuracy of test subjects')
 plt.show()
 
 # %% [markdown]
@@ -124,4 +149,4 @@ plt.show()
 
 # %%
 Path('wrong.py').write_text(Path('mynet.py').read_text().replace("batch['mask']", "batch['mask'] | True"))
-assert jbench('--task=p3', '--model=wrong.py:mynet', '--seeds=33', *QUICK) == 2
+assert command('--task=p3', '--model=wrong.py:mynet', '--seeds=33', *QUICK) == 2

@@ -1,35 +1,98 @@
-"""Write each notebook of this folder from its source (`*.py`, percent format): no outputs, stable cell names.
+"""Write each notebook of this folder from its source (`*.py`, percent format), run, with what it showed.
 
-Command: python colabs/make_notebooks.py
+What all of them need to open in Colab is added here: a badge, a cell that installs jbench where it is not there, a GPU.
+The address comes from `Repository` in pyproject.toml.
+
+Command: python colabs/make_notebooks.py [NAME ...]
 """
 
 from __future__ import annotations
 
+import sys
+import tempfile
+import tomllib
 from pathlib import Path
+from typing import Any
 
 HERE = Path(__file__).parent
 SOURCES = sorted(p for p in HERE.glob('*.py') if p != Path(__file__))
+PROJECT = tomllib.loads((HERE.parent / 'pyproject.toml').read_text(encoding='utf-8'))['project']
+REPOSITORY = PROJECT['urls']['Repository']
+COLAB = 'https://colab.research.google.com'
+BADGE = (
+    f'[![Open in Colab]({COLAB}/assets/colab-badge.svg)]'
+    f'({COLAB}{REPOSITORY.replace("https://", "/").replace("github.com", "github")}/blob/main/colabs/{{name}}.ipynb)'
+)
+INSTALL = f"""\
+import importlib.util
+import shutil
+import subprocess
+import sys
+
+if importlib.util.find_spec('jbench') is None:  # a fresh Colab, say
+    wanted = ['jbench[report] @ git+{REPOSITORY}']
+    wanted += ['jax[cuda12]'] if shutil.which('nvidia-smi') else []
+    subprocess.run([sys.executable, '-m', 'pip', 'install', '--quiet', *wanted], check=True)
+    importlib.invalidate_caches()"""
+METADATA = {
+    'accelerator': 'GPU',
+    'colab': {'gpuType': 'T4', 'provenance': [], 'toc_visible': True},
+    'kernelspec': {'display_name': 'Python 3', 'language': 'python', 'name': 'python3'},
+    'language_info': {'name': 'python'},
+}
 
 
-def notebook(source: Path) -> str:
-    """The notebook of a source file, as text: a function of the source alone."""
+def notebook(source: Path) -> Any:
+    """The notebook of a source file, not run: a function of the source and of the address alone."""
     import jupytext
     import nbformat
+    from nbformat.v4 import new_code_cell, new_markdown_cell
 
     made = jupytext.reads(source.read_text(encoding='utf-8'), fmt='py:percent')
-    kernel = {'display_name': 'Python 3', 'language': 'python', 'name': 'python3'}
-    made.metadata = nbformat.from_dict({'kernelspec': kernel, 'language_info': {'name': 'python'}})
+    title, *others = made.cells
+    made.cells = [new_markdown_cell(BADGE.format(name=source.stem)), title, new_code_cell(INSTALL), *others]
+    made.metadata = nbformat.from_dict(METADATA)
     made.nbformat, made.nbformat_minor = 4, 5
     for k, cell in enumerate(made.cells):
         cell.id, cell.metadata = f'cell-{k:02d}', nbformat.from_dict({})
-    return nbformat.writes(made) + '\n'
+    return made
 
 
-def main() -> None:
-    """Write all of them."""
+def run(made: Any, folder: Path, kernel: str = 'python3') -> Any:
+    """The same notebook with what it shows when it runs in a folder."""
+    import nbformat
+    from nbclient import NotebookClient
+
+    where = {'metadata': {'path': str(folder)}}
+    NotebookClient(made, timeout=1800, kernel_name=kernel, resources=where, record_timing=False).execute()
+    made.metadata = nbformat.from_dict(METADATA)
+    for cell in made.cells:
+        if cell.cell_type == 'code':
+            cell.outputs = joined(cell.outputs)
+    return made
+
+
+def joined(outputs: list[Any]) -> list[Any]:
+    """Outputs of a cell, with the lines of a stream in one piece however they came."""
+    found: list[Any] = []
+    for output in outputs:
+        if found and output.output_type == found[-1].output_type == 'stream' and output.name == found[-1].name:
+            found[-1].text += output.text
+        else:
+            found.append(output)
+    return found
+
+
+def main(names: list[str]) -> None:
+    """Run and write those that are named, or all of them."""
+    import nbformat
+
     for source in SOURCES:
-        source.with_suffix('.ipynb').write_text(notebook(source), encoding='utf-8')
+        if not names or source.stem in names:
+            with tempfile.TemporaryDirectory() as folder:
+                made = run(notebook(source), Path(folder))
+            source.with_suffix('.ipynb').write_text(nbformat.writes(made) + '\n', encoding='utf-8')
 
 
 if __name__ == '__main__':
-    main()
+    main(sys.argv[1:])

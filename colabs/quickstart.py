@@ -19,38 +19,34 @@
 # With `JBENCH_SMOKE=1` in the environment each run is a two-epoch try, marked `debug`.
 
 # %%
-import importlib.util
 import os
 import subprocess
 import sys
 from pathlib import Path
 
-if importlib.util.find_spec('jbench') is None:  # '..': a checkout; or the address of the repository, after `git+`
-    subprocess.run([sys.executable, '-m', 'pip', 'install', '--quiet', '..', 'matplotlib'], check=True)
-
-# %%
 import matplotlib.pyplot as plt
 import numpy as np
 
 from jbench import results
 
 WORKDIR = os.environ.get('JBENCH_WORKDIR', 'jbench-work')  # everything that jbench writes
-RUN = [sys.executable, '-m', 'jbench.run', f'--workdir={WORKDIR}']
 QUICK = ['--debug', '--seeds=33'] if os.environ.get('JBENCH_SMOKE') else []
 
 
-def command(*flags: str) -> None:
-    """Run the command as in a terminal."""
-    done = subprocess.run(RUN + list(flags), capture_output=True, text=True)
-    print(done.stderr, done.stdout, sep='\n')
-    done.check_returncode()
+def command(*flags: str) -> int:
+    """Run jbench as in a terminal, showing what it says while it works; returns its exit status."""
+    run = [sys.executable, '-m', 'jbench.run', f'--workdir={WORKDIR}', *flags]
+    with subprocess.Popen(run, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+        for line in process.stdout:
+            print(line, end='', flush=True)
+    return process.returncode
 
 
 # %% [markdown]
 # ## What there is
 
 # %%
-command('--list')
+assert command('--list') == 0
 
 # %% [markdown]
 # ## Run a task
@@ -59,13 +55,13 @@ command('--list')
 # stands in. It has known truth, and every table and every result says that it is simulated.
 
 # %%
-command('--task=p3', '--model=eegnet,dummy', *QUICK)
+assert command('--task=p3', '--model=eegnet,dummy', *QUICK) == 0
 
 # %% [markdown]
 # The same command again computes nothing: finished seeds are skipped. A plan shows that, and what the data are.
 
 # %%
-command('--task=p3', '--model=eegnet,dummy', '--dry_run', *QUICK)
+assert command('--task=p3', '--model=eegnet,dummy', '--dry_run', *QUICK) == 0
 
 # %% [markdown]
 # ## Open a result
@@ -134,7 +130,7 @@ plt.show()
 # Any field of a task can be set. The result has another key, and is marked `custom`: it is no longer the protocol.
 
 # %%
-command('--task=p3', '--model=eegnet', '--set=recipe.lr=0.003', *QUICK)
+assert command('--task=p3', '--model=eegnet', '--set=recipe.lr=0.003', *QUICK) == 0
 
 # %% [markdown]
 # ## Real recordings
@@ -144,4 +140,4 @@ command('--task=p3', '--model=eegnet', '--set=recipe.lr=0.003', *QUICK)
 # name is never replaced by a simulation.
 
 # %%
-command('--info=Kalunga2016Online')
+assert command('--info=Kalunga2016Online') == 0

@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
+import fresh
 import numpy as np
 import pytest
 
@@ -141,34 +142,97 @@ def test_links_lead_somewhere(page):
 COLABS = sorted(p.stem for p in (ROOT / 'colabs').glob('*.py') if p.stem != 'make_notebooks')
 
 
+MAKE = runpy.run_path(str(ROOT / 'colabs' / 'make_notebooks.py'))
+REPOSITORY = MAKE['REPOSITORY']
+LARGEST = 1_000_000  # bytes of a notebook
+
+
+def stored(name: str) -> dict:
+    """A notebook as it lies in the repository."""
+    return json.loads((ROOT / 'colabs' / f'{name}.ipynb').read_text(encoding='utf-8'))
+
+
+def figures(book: dict) -> int:
+    """How many pictures a notebook draws."""
+    return sum(''.join(c['source']).count('plt.show()') for c in book['cells'])
+
+
+def pictures(book: dict) -> int:
+    """How many pictures it holds."""
+    outputs = [o for c in book['cells'] for o in c.get('outputs', ())]
+    return sum('image/png' in o.get('data', {}) for o in outputs)
+
+
 @pytest.mark.parametrize('name', COLABS)
 def test_a_notebook_is_what_its_source_generates(name):
-    made = runpy.run_path(str(ROOT / 'colabs' / 'make_notebooks.py'))['notebook'](ROOT / 'colabs' / f'{name}.py')
-    assert (ROOT / 'colabs' / f'{name}.ipynb').read_text(encoding='utf-8') == made, 'run colabs/make_notebooks.py'
-    cells = json.loads(made)['cells']
-    assert not any(cell.get('outputs') or cell.get('execution_count') for cell in cells)
+    made, there = MAKE['notebook'](ROOT / 'colabs' / f'{name}.py'), stored(name)
+    assert [''.join(c['source']) for c in there['cells']] == [c.source for c in made.cells], 'run make_notebooks.py'
+    assert there['metadata'] == made.metadata == MAKE['METADATA']
+
+
+@pytest.mark.parametrize('name', COLABS)
+def test_a_notebook_opens_in_colab_as_it_stands(name):
+    book = stored(name)
+    badge, install = (''.join(book['cells'][k]['source']) for k in (0, 2))
+    assert re.fullmatch(r'https://github\.com/[\w-]+/[\w-]+', REPOSITORY)
+    place = REPOSITORY.removeprefix('https://github.com/')
+    assert f'https://colab.research.google.com/github/{place}/blob/main/colabs/{name}.ipynb' in badge
+    assert f'jbench[report] @ git+{REPOSITORY}' in install and "find_spec('jbench') is None" in install
+    assert book['metadata']['accelerator'] == 'GPU'
+
+
+@pytest.mark.parametrize('name', COLABS)
+def test_a_notebook_holds_what_it_showed(name):
+    book, text = stored(name), (ROOT / 'colabs' / f'{name}.ipynb').read_text(encoding='utf-8')
+    assert len(text) < LARGEST and pictures(book) == figures(book) > 0
+    code = [c for c in book['cells'] if c['cell_type'] == 'code']
+    assert [c['execution_count'] for c in code] == list(range(1, len(code) + 1))  # run once, from the top
+    said = json.dumps([o.get('text', '') for c in code for o in c['outputs']])
+    assert 'debug' not in said and not re.search(r'/(home|root|tmp|Users|work)/', said)  # in full, of no machine
+
+
+def test_a_notebook_shows_progress_while_it_runs():
+    assert COLABS
+    for name in COLABS:
+        code = (ROOT / 'colabs' / f'{name}.py').read_text(encoding='utf-8')
+        assert 'subprocess.Popen(' in code and 'capture_output' not in code and 'flush=True' in code
 
 
 @pytest.mark.parametrize(('page', 'path'), [('add_a_model', 'mynet.py'), ('add_a_dataset', 'my_rest.py')])
 def test_a_notebook_writes_the_file_of_its_page(page, path):
     (text,) = (b.text for b in blocks(page) if b.path == path)
-    cells = json.loads((ROOT / 'colabs' / f'{page}.ipynb').read_text(encoding='utf-8'))['cells']
-    assert f'%%writefile {path}\n{text}'.strip() in [''.join(c['source']) for c in cells]
+    assert f'%%writefile {path}\n{text}'.strip() in [''.join(c['source']) for c in stored(page)['cells']]
+
+
+@pytest.fixture
+def newcomer(tmp_path, monkeypatch) -> str:
+    """The kernel of an environment without jbench, which can reach a repository at its address: a copy of this one."""
+    python, spec = fresh.environment(tmp_path / 'venv'), tmp_path / 'jupyter' / 'kernels' / 'newcomer'
+    argv = [str(python), '-m', 'ipykernel_launcher', '-f', '{connection_file}']
+    spec.mkdir(parents=True)
+    (spec / 'kernel.json').write_text(json.dumps({'argv': argv, 'display_name': 'newcomer', 'language': 'python'}))
+    served = fresh.copy(tmp_path / 'served')
+    git = ['git', '-C', str(served), '-c', 'user.name=tests', '-c', 'user.email=tests@localhost']
+    for command in (['init', '--quiet'], ['add', '--all'], ['commit', '--quiet', '--message=all']):
+        subprocess.run([*git, *command], check=True, capture_output=True)
+    settings = {'GIT_CONFIG_COUNT': '1', 'GIT_CONFIG_KEY_0': f'url.file://{served}.insteadOf'}
+    settings |= {'GIT_CONFIG_VALUE_0': REPOSITORY, 'JUPYTER_PATH': str(tmp_path / 'jupyter'), 'JBENCH_SMOKE': '1'}
+    settings['PIP_NO_BUILD_ISOLATION'] = '0'  # pip's word for: no isolation, which would need a network
+    variables = fresh.variables(**settings)
+    for name in set(os.environ) - set(variables):
+        monkeypatch.delenv(name)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    return 'newcomer'
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize('name', COLABS)
-def test_a_notebook_runs(name, tmp_path, monkeypatch):
-    import nbformat
-    from nbclient import NotebookClient
-
-    for variable, value in (('JBENCH_SMOKE', '1'), ('JBENCH_WORKDIR', str(tmp_path / 'work'))):
-        monkeypatch.setenv(variable, value)
-    monkeypatch.delenv('JBENCH_DATA', raising=False)
-    book = nbformat.read(ROOT / 'colabs' / f'{name}.ipynb', as_version=4)
-    NotebookClient(book, timeout=300, kernel_name='python3', resources={'metadata': {'path': tmp_path}}).execute()
-    shown = [out for cell in book.cells if cell.cell_type == 'code' for out in cell.outputs]
-    figures = sum(cell.source.count('plt.show()') for cell in book.cells)
-    assert sum('image/png' in out.get('data', {}) for out in shown) == figures > 0
+def test_a_notebook_runs_in_an_empty_folder_without_jbench(name, newcomer, tmp_path):
+    (tmp_path / 'empty').mkdir()
+    book = MAKE['run'](MAKE['notebook'](ROOT / 'colabs' / f'{name}.py'), tmp_path / 'empty', newcomer)
+    assert pictures(book) == figures(book)
     said = 'MyRest2026' if name == 'add_a_dataset' else '(simulated)'
-    assert any(said in out.get('text', '') for out in shown)
+    assert any(said in out.get('text', '') for cell in book.cells for out in cell.get('outputs', ()))
+    (found,) = (tmp_path / 'venv').glob('lib/python*/site-packages/jbench/__init__.py')  # by its own install cell
+    assert found.exists()
