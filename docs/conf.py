@@ -76,6 +76,7 @@ def escaped(text: str) -> str:
     """Text whose `code` is code, and whose other marks are letters."""
     pieces = re.split(r'(`(?:[^`\n]|\n(?!\n))+`)', text.replace('``', '`'))
     words = [re.sub(r'([*|\\`]|(?<=\w)_(?!\w))', r'\\\1', piece) for piece in pieces[::2]]
+    words = [re.sub(r'(?<=: )(\w)\.', r'\1\\.', piece) for piece in words]  # a letter, no list
     codes = [f'``{" ".join(piece[1:-1].split())}``' for piece in pieces[1::2]]
     return ''.join(a + b for a, b in zip(words, [*codes, ''], strict=True))
 

@@ -49,16 +49,20 @@ def modules() -> list[str]:
     return sorted('.'.join(p[:-1] if p[-1] == '__init__' else p) for p in paths)
 
 
+def imports(module: str) -> dict[str, str]:
+    """Names that a module imports from others of ours: name -> dotted module."""
+    path = ROOT / module.replace('.', '/')
+    path = path / '__init__.py' if path.is_dir() else path.with_suffix('.py')
+    nodes = [n for n in ast.parse(path.read_text(encoding='utf-8')).body if isinstance(n, ast.ImportFrom)]
+    return {a.name: n.module for n in nodes for a in n.names if n.module and n.module.startswith('jbench')}
+
+
 def offered(package: str) -> list[str]:
-    """What a package offers of its modules, under the names that these define it by."""
-    init = ROOT / package.replace('.', '/') / '__init__.py'
-    if not init.exists():
+    """What a package offers of its modules, under the names that these define it by; nothing of a module."""
+    if not (ROOT / package.replace('.', '/')).is_dir():
         return []
-    nodes = ast.parse(init.read_text(encoding='utf-8')).body
-    lists = [n.value for n in nodes if isinstance(n, ast.Assign) and ast.unparse(n.targets[0]) == '__all__']
-    names = set(ast.literal_eval(lists[0])) if lists else set()
-    imports = [n for n in nodes if isinstance(n, ast.ImportFrom)]
-    return [f'{n.module}.{a.name}' for n in imports for a in n.names if a.name in names]
+    here = {name: module for name, module in imports(package).items() if module.startswith(f'{package}.')}
+    return [f'{imports(module).get(name, module)}.{name}' for name, module in here.items()]
 
 
 def write_api(at: Path) -> None:

@@ -30,7 +30,8 @@ def test_every_page_notebook_and_module_has_its_place(tmp_path):
         assert f':img-top: {notebook.stem}.png' in gallery and (tmp_path / 'colabs' / f'{notebook.stem}.png').exists()
     pages = {p.stem for p in (tmp_path / 'docs' / 'api').glob('*.rst')}
     assert set(SITE['FACES']) < pages == set(SITE['modules']()) and 'jbench.data.sources.folder' in pages
-    assert 'jbench.results.result_file.load_all' in SITE['offered']('jbench.results')
+    offered = {'jbench.results.result_file.load_all', 'jbench.results.predictions.load_predictions'}
+    assert offered < set(SITE['offered']('jbench.results')) and SITE['offered']('jbench.api') == []
     (tmp_path / 'docs').joinpath('api', 'index.md').read_text().index('(jbench.trained.rst)')
 
 
