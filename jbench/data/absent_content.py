@@ -6,9 +6,12 @@ import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from shlex import quote
+from typing import TYPE_CHECKING
 
-from jbench.data.recording import RecordingRef
 from jbench.spec.errors import RequestError
+
+if TYPE_CHECKING:  # which imports numpy
+    from jbench.data.recording import RecordingRef
 
 ANNEX, LFS = 'a DataLad or git-annex clone', 'git-LFS pointers'
 FETCH = {ANNEX: 'cd {} && datalad get . (or: git annex get .)', LFS: 'cd {} && git lfs pull'}

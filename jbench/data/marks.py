@@ -11,12 +11,13 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from jbench.events import Table, column
 from jbench.spec.task import Task
 
 if TYPE_CHECKING:
     import mne
     import numpy as np
+
+    from jbench.events import Table
 
 BAD, TWICE = KINDS = ('Bad', 'Duplicate')  # types of events that are marks
 WHY = 'marked'  # the column that holds the words of a mark
@@ -53,6 +54,8 @@ def overlapped(events: Table, task: Task, starts: list[float]) -> list[str]:
     """What is bad in each window that begins at one of `starts` (s), '' for nothing: a mark that begins before the
     window ends and ends after it begins. The baseline is of the window."""
     import numpy as np
+
+    from jbench.events import column
 
     rows = np.flatnonzero(events['type'] == BAD)
     if not len(rows):
