@@ -208,7 +208,11 @@ def _about_subjects(done: Sequence[Mapping[str, Any]]) -> list[str]:
         if done[0]['schema'] < 3:
             return ['no interval: an older result']
         few = n is not None and n < uncertainty.LEAST
-        return [f'no interval: {n} test subject{"s" * (n != 1)}' if few else 'no interval for this score']
+        alike = len(set(done[0]['per_subject'].values())) == 1
+        why = (
+            f'{n} test subject{"s" * (n != 1)}' if few else 'all subjects are alike' if alike else 'none of this score'
+        )
+        return [f'no interval: {why}']
     notes = ['rough interval: fewer than ten test subjects'] if n < uncertainty.ROUGH else []
     if any(head['differs_from_chance'] is None for head in heads):
         return notes
