@@ -106,3 +106,35 @@ def test_within_a_subject_a_model_learns_from_that_subject_alone(few: None, tmp_
         assert subjects['train'] == subjects['test'] and len(subjects['train']) == 1
     custom = erp['protocol']['custom']
     assert custom[0] == 'split=cross_session' and 'split.folds=2' in custom
+
+
+def test_chance_is_of_one_rule_for_all_folds(tmp_path: Path) -> None:
+    """Each fold's own commonest class is the one that its test part lacks: together these answers are all wrong."""
+    command = ['--task=sex', '--debug', '--seeds=33', '--model=dummy', '--simulated=yes', f'--workdir={tmp_path}']
+    assert run.main([*command, '--set=split=cross_subject', '--set=split.folds=6']) == 0
+    (path,) = results(tmp_path)
+    assert result_file.read(path)['chance'] == 0.5
+
+
+def test_two_folds_by_subject(few: None, tmp_path: Path, capsys) -> None:
+    command = [*BASE, '--model=dummy', f'--workdir={tmp_path}']
+    assert run.main([*command, '--set=split.folds=2']) == 0
+    assert 'windows were tested, each' in capsys.readouterr().out
+    for path in tmp_path.glob('results/*/*/*/*/folds/*/seed33.json'):
+        parts = json.loads(path.read_text())['subjects']
+        assert len({s for part in parts.values() for s in part}) == sum(map(len, parts.values())) == 6
+
+
+def test_what_a_fold_says_of_its_training_is_said_of_all(few: None, tmp_path: Path) -> None:
+    quick = ['--set=recipe.max_epochs=1', '--set=recipe.lr=1e-6', '--set=split.folds=3', '--simulated=yes']
+    assert run.main(['--task=p3', '--seeds=33', '--model=eegnet', *quick, f'--workdir={tmp_path}']) == 0
+    (path,) = results(tmp_path)
+    warnings = result_file.read(path)['warnings']
+    assert sum(w.startswith('training ended before it learnt: 3 of 3 folds') for w in warnings) == 1
+
+
+def test_paths_of_several_lengths_are_padded() -> None:
+    from jbench.results.pool import _joined
+
+    parts = [{'outputs': np.ones((2, 3)), 'id': np.arange(2)}, {'outputs': np.zeros((1, 5)), 'id': np.array([7])}]
+    assert _joined(parts)['outputs'].tolist() == [[1, 1, 1, -1, -1]] * 2 + [[0] * 5]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
@@ -19,7 +19,7 @@ from jbench.spec.errors import RequestError, unknown
 from jbench.spec.identity import to_json
 from jbench.spec.model import ModelSpec
 from jbench.spec.overrides import Override, override, paths
-from jbench.spec.task import Task
+from jbench.spec.task import ByGroup, SplitSpec, Task
 from jbench.spec.validate import check
 
 REASONS = 8  # tasks: of more of them, it is not said of each why a simulation serves it
@@ -138,8 +138,21 @@ def apply(task: Task, dataset: Dataset, user: tuple[Override, ...], model: Model
         if path not in known:
             raise unknown('option', path, known)
         task = override(task, path, value)
+    task = dataclasses.replace(task, split=_dealt(task.split, {path for path, _ in user}))
     check(task)
     return dataclasses.replace(task, overrides=())  # which are applied
+
+
+def _dealt(split: SplitSpec, typed: Collection[str]) -> SplitSpec:
+    """A split by folds without the shares of other splits, which it does not use; of two folds one validates by share
+    and seed. Raises: RequestError for such a field that the user typed."""
+    if not isinstance(split, ByGroup) or not (split.fold or split.folds):
+        return split
+    few = split.folds in ('2', 'all') or split.fold.endswith('/2')
+    unused = ('test',) if few else ('test', 'valid', 'seed')
+    if said := [name for name in unused if f'split.{name}' in typed]:
+        raise RequestError(f'--set split.{said[0]}: unused, because split.fold or split.folds deals the groups')
+    return dataclasses.replace(split, **{name: getattr(ByGroup(), name) for name in unused})
 
 
 def in_epochs(fields: tuple[Override, ...]) -> tuple[Override, ...]:

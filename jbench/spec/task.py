@@ -176,8 +176,8 @@ class ByGroup:
         """u (1 without units), k and n of `fold`. Raises: RequestError unless 1 <= k <= n and n >= 2."""
         unit, colon, fold = self.fold.rpartition(':')
         k, _, n = fold.partition('/')
-        numbers = k.isdecimal() and n.isdecimal() and 1 <= int(k) <= int(n) >= 2
-        if not numbers or bool(colon) != bool(self.within) or not (unit or '1').isdecimal():
+        numbers = all(t.isdecimal() and t[0] != '0' for t in (unit or '1', k, n)) and int(k) <= int(n) >= 2
+        if not numbers or bool(colon) != bool(self.within):
             what = 'u:k/n, as 3:1/5: of unit u' if self.within else 'k/n, as 1/5:'
             raise RequestError(
                 f'--set split.fold: {self.fold!r} must be {what} fold k, from 1 to n, of n folds, at least 2'

@@ -84,12 +84,12 @@ def _folds(split: ByGroup, target: Target) -> None:
     if split.fold and split.folds:
         raise RequestError('--set split.fold, split.folds: one of the folds, or all of them')
     if split.fold:
-        n = split.fold_numbers()[2]
-        if unused := [
-            f for f in ('test', 'valid', 'seed')[: 3 if n > 2 else 1] if vars(split)[f] != vars(ByGroup())[f]
-        ]:
-            raise RequestError(f'--set split.{unused[0]}: unused, because split.fold={split.fold} deals the groups')
-    if split.folds and split.folds != 'all' and not (split.folds.isdecimal() and int(split.folds) >= 2):
+        split.fold_numbers()
+    if (
+        split.folds
+        and split.folds != 'all'
+        and not (split.folds.isdecimal() and split.folds[0] != '0' and split.folds != '1')
+    ):
         raise RequestError(f"--set split.folds: {split.folds!r} must be 2 or more, or 'all': a fold for each group")
     if split.folds and isinstance(target, Embedding):
         raise RequestError('--set split.folds: ranks among the stimuli of several folds cannot be one result')

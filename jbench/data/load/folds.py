@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from jbench.data.load.grouping import first_rows, groups, listed, strata_ranks, train_test_positions
+from jbench.data.load.grouping import first_rows, groups, in_order, listed, strata_ranks, train_test_positions
 from jbench.events import Table, as_text, column, present
 from jbench.spec.errors import RequestError, SplitError
 from jbench.spec.task import ByGroup
@@ -20,7 +20,7 @@ def fold_names(events: Table, split: ByGroup) -> list[str]:
         split: with `folds`.
     Raises: RequestError for folds that are no number, an unknown column; SplitError for more folds than groups.
     """
-    found = []
+    found, events = [], in_order(events, split.order)[0]
     for unit, rows in enumerate(_units(events, split), 1):
         group_of = _dealt(events, rows, split)
         n_groups = int(group_of.max(initial=-1)) + 1
@@ -32,7 +32,7 @@ def fold_names(events: Table, split: ByGroup) -> list[str]:
 
 def fold_parts(events: Table, split: ByGroup) -> np.ndarray:
     """The part of every event in one fold: fold k tests, the next one (after the last the first) validates, the others
-    train. Of two folds, a share `valid` of the rows of the other one validates.
+    train. Of two folds, a share `valid` of the groups of the other one validates; of a single group, of its rows.
 
     Groups are dealt in first-seen order, as cards are; with `stratify`, those of one stratum after those of another.
     With as many folds as groups, one group is left out.
@@ -55,9 +55,13 @@ def fold_parts(events: Table, split: ByGroup) -> np.ndarray:
         return np.select(parts, ['', 'test', 'valid'], 'train').astype('<U5')
     out = np.select([group_of < 0, dealt == k], ['', 'test'], 'train').astype('<U5')
     rest = np.flatnonzero(out == 'train')
-    if len(rest) < 2:
+    number = np.unique(group_of[rest], return_inverse=True)[1]
+    if number.max(initial=0) == 0:  # one group
+        number = np.arange(len(rest))
+    n_there = int(number.max(initial=-1)) + 1
+    if n_there < 2:
         raise SplitError(f'--set split.fold: {split.fold!r} leaves {len(rest)} rows to train and validate')
-    out[rest[train_test_positions(len(rest), split.valid, split.seed)[1]]] = 'valid'
+    out[rest[np.isin(number, train_test_positions(n_there, split.valid, split.seed)[1])]] = 'valid'
     return out
 
 

@@ -96,3 +96,11 @@ def _approximate_mode(counts: np.ndarray, n_draws: int, rng: np.random.RandomSta
 def listed(names: Sequence[str], limit: int = 8) -> str:
     """Names as they stand in a message, the first few of many."""
     return ', '.join(map(repr, names[:limit])) + (f', ... ({len(names)})' if len(names) > limit else '')
+
+
+def in_order(events: Table, by: Sequence[str]) -> tuple[Table, np.ndarray]:
+    """The rows of a table sorted by the text of some columns, and which rows these are, int [n]; for none as it is."""
+    rows = np.arange(len(events['onset']))
+    if by:
+        rows = np.lexsort([np.array([as_text(v) for v in column(events, name)]) for name in by][::-1])
+    return {k: np.asarray(v)[rows] for k, v in events.items()}, rows

@@ -46,7 +46,7 @@ def _others(triggers: Table, split: SplitSpec) -> Iterator[SplitSpec]:
     """Other splits of the same kind, those nearest to the asked one first."""
     columns = [name for name in COLUMNS if name in triggers]
     if isinstance(split, ByGroup):
-        plain = replace(split, stratify=None, fold='', folds='', within='')
+        plain = replace(split, stratify=None)
         yield from (replace(plain, by=name) for name in (split.by, *columns))
     elif isinstance(split, Predefined):
         yield replace(split, valid_by='_index')

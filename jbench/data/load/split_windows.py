@@ -60,8 +60,10 @@ def divide(events: Table, windows: Table, task: Task, dataset: str) -> Division:
     try:
         part = drawn(task.split)
     except SplitError as error:
-        other = suggestion(events, windows, ~out, task.split, drawn)
-        raise SplitError(f'{dataset}: {error}; {other}') from None
+        asked = task.split
+        if isinstance(asked, ByGroup) and (asked.fold or asked.folds):
+            raise SplitError(f'{dataset}: {error}; fewer folds, or another split.by, may suit what is here') from None
+        raise SplitError(f'{dataset}: {error}; {suggestion(events, windows, ~out, asked, drawn)}') from None
     others = getattr(task.split, 'within', '')  # windows of other units are meant to be in no part
     nowhere = 0 if others else int(((part == '') & ~before[rows]).sum())
     notes = [f'{nowhere} of {len(rows)} windows are in no part of the split'] if nowhere else []
@@ -127,7 +129,8 @@ def check(events: Table, windows: Table, part: np.ndarray, split: SplitSpec | No
         for subject, name in {(str(s), str(p)) for s, p in zip(events['subject'][rows], part, strict=True) if p}:
             owners.setdefault(subject, set()).add(name)
         shared = sorted(s for s, names in owners.items() if len(names) > 1)
-        if shared and isinstance(split, ByGroup):
+        two_folds = isinstance(split, ByGroup) and (split.fold or split.folds)  # where rows of a subject may validate
+        if isinstance(split, ByGroup) and any('test' in owners[s] or not two_folds for s in shared):
             raise RuntimeError(f'split by subject, but {listed(shared)} are in several splits')
         if shared:
             found.append(f'{len(shared)} subjects are in several splits: {listed(shared)}')

@@ -15,7 +15,7 @@ from dataclasses import replace
 import numpy as np
 
 from jbench.data.load import folds
-from jbench.data.load.grouping import first_rows, groups, listed, strata_ranks, train_test_positions
+from jbench.data.load.grouping import first_rows, groups, in_order, listed, strata_ranks, train_test_positions
 from jbench.events import Table, as_text, column, present, unique_sorted
 from jbench.spec.errors import RequestError, SplitError
 from jbench.spec.task import ByBlock, ByGroup, BySimilarity, Predefined
@@ -46,9 +46,8 @@ def assign(events: Table, split: ByGroup | Predefined | BySimilarity) -> np.ndar
         return _predefined(events, split)
     check_shares(split)
     if isinstance(split, ByGroup) and split.order:
-        sorted_by = [np.array([as_text(v) for v in column(events, name)]) for name in split.order]
-        rows = np.lexsort(sorted_by[::-1])
-        part = assign({k: np.asarray(v)[rows] for k, v in events.items()}, replace(split, order=()))
+        ordered, rows = in_order(events, split.order)
+        part = assign(ordered, replace(split, order=()))
         return part[np.argsort(rows)]
     if isinstance(split, ByGroup) and (split.fold or split.folds):
         return folds.fold_parts(events, split if split.fold else folds.first_fold(events, split))

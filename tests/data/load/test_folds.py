@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from itertools import chain
 
 import numpy as np
@@ -162,3 +163,35 @@ def test_ranks_of_several_folds_are_not_one_result() -> None:
     task = select.tasks()['image'][-1]
     with pytest.raises(RequestError, match='cannot be one result'):
         cells.apply(task, select.find_dataset(task.simulated or ''), (('split', 'cross_subject'),))
+
+
+def test_units_are_counted_in_the_order_of_the_split() -> None:
+    events = table(list('bbaaa'), run=list('12123'))
+    split = ByGroup(by='run', within='subject', folds='all', order=('subject',))
+    assert folds.fold_names(events, split) == ['1:1/3', '1:2/3', '1:3/3', '2:1/2', '2:2/2']
+    part = splits.assign(events, ByGroup(by='run', within='subject', fold='1:1/3', order=('subject',)))
+    assert set(events['subject'][part != ''].tolist()) == {'a'}
+
+
+@pytest.mark.parametrize(
+    ('fields', 'key'),
+    [
+        ((('split.folds', '5'), ('split.seed', '7')), 'split.seed: unused'),
+        ((('split.folds', 'all'), ('split.test', '0.3')), 'split.test: unused'),
+        ((('split.fold', '1/5'), ('split.valid', '0.3')), 'split.valid: unused'),
+        ((('split.folds', '05'),), "'05' must be 2 or more"),
+        ((('split.fold', '02/5'),), 'must be k/n'),
+    ],
+)
+def test_one_way_to_ask_for_folds(fields: tuple[tuple[str, str], ...], key: str) -> None:
+    task, dataset = select.tasks()['p3'][-1], select.datasets()['SimulatedP3']
+    with pytest.raises(RequestError, match=key):
+        cells.apply(task, dataset, fields)
+
+
+def test_shares_of_the_task_itself_do_not_count_with_folds() -> None:
+    task, dataset = select.tasks()['p3'][-1], select.datasets()['SimulatedP3']
+    own = dataclasses.replace(task, split=ByGroup(valid=0.1, test=0.3, seed=5))
+    for field in (('split.folds', '5'), ('split.fold', '1/5')):
+        assert cells.apply(own, dataset, (field,)) == cells.apply(task, dataset, (field,))
+    assert cells.apply(own, dataset, (('split.folds', '2'),)).split.valid == 0.1

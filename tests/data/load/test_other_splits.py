@@ -48,7 +48,6 @@ def named(folder: Path, asked: Task) -> tuple[str, prepared_set.PreparedSet]:
     [
         (ByGroup(), 'split.by=onset'),
         (ByGroup(stratify='code'), 'split.by=onset split.stratify=none'),
-        (ByGroup(fold='1/5'), 'split.by=onset split.fold='),
         (Predefined(field='session', test=('1',)), r'split.field=onset split.test=[\d.,]+ split.valid_by=onset'),
         (Predefined(field='onset', test=('1.0013',)), 'split.valid_by=_index'),
     ],
@@ -62,7 +61,6 @@ def test_one_recording_can_be_split_as_the_message_says(one: Path, split: SplitS
     ('split', 'changes'),
     [
         (ByGroup(by='release'), 'split.by=subject'),
-        (ByGroup(by='subject', fold='1/9'), 'split.fold='),
         (Predefined(field='release', test=('R5',), valid_by='release'), r'split.field=subject .*valid_by=subject'),
         (Predefined(field='release', test=('R1',), valid_by='release'), r'split.field=subject .*valid_by=subject'),
     ],
