@@ -162,7 +162,7 @@ def test_a_cell_as_json_gives_the_same_to_the_last_bit(ask, workdir, tmp_path):
     assert other.relative_to(tmp_path / 'new') == path.relative_to(workdir)
     assert other.with_suffix('.npz').read_bytes() == path.with_suffix('.npz').read_bytes()
     differs = {k for k in result if result[k] != again[k]}
-    assert differs <= {'timings', 'memory', 'sha256'}
+    assert differs <= {'date', 'timings', 'memory', 'sha256'}
 
 
 def test_environment_names_the_folders(monkeypatch, tmp_path):
