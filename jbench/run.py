@@ -15,9 +15,10 @@ import gc
 import io
 import os
 import threading
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from jbench.cli.arguments import parse
+from jbench.cli.arguments import parse, parse_cite
 from jbench.cli.environment import environment
 from jbench.plan import cell_file, request, select
 from jbench.plan.request import Plan
@@ -67,6 +68,8 @@ def program() -> NoReturn:
 
 def _main(argv: list[str]) -> int:
     """What was asked for. Raises RequestError."""
+    if argv[:1] == ['cite']:
+        return _cite(parse_cite(argv[1:]))
     args = parse(argv)
     if args.list or args.info:
         from jbench.cli import catalogue
@@ -119,6 +122,19 @@ def _report_all(args: argparse.Namespace) -> int:
         raise RequestError(f'no results under {args.workdir}/results; --workdir=DIR names another folder')
     _report(found, args.format)
     return int(bool(damaged))
+
+
+def _cite(paths: list[Path]) -> int:
+    """BibTeX of results, on stdout. Raises: RequestError for a file that is absent, or no result."""
+    from jbench.report import bibtex
+    from jbench.results import result_file
+
+    try:
+        found = [result_file.read(path) for path in paths]
+    except FileNotFoundError as error:
+        raise RequestError(f'cite {error.filename}: no such file; expected results, as .../seed33.json') from None
+    print(bibtex.cite(found))
+    return 0
 
 
 def _download(args: argparse.Namespace) -> tuple[int, bool]:

@@ -347,6 +347,29 @@ def stored(workdir: Path) -> tuple[Path, dict[str, Any]]:
     return path, result_file.read(path)
 
 
+@pytest.mark.parametrize(
+    ('files', 'status', 'words'),
+    [
+        (['{result}'], 0, '@misc{eegnet,'),
+        (['{result}', '{tmp}/none.json'], 2, 'none.json: no such file'),
+        (['{tmp}/other.json'], 2, 'other.json: attachments: missing'),
+        (['{tmp}'], 2, 'Is a directory'),
+        ([], 2, 'required: RESULT'),
+        (['--help'], 0, 'BibTeX of what results rest on'),
+    ],
+)
+def test_cite(files, status, words, workdir, tmp_path, capsys):
+    (tmp_path / 'other.json').write_text('{}')
+    capsys.readouterr()
+    try:
+        found = run.main(['cite', *(f.format(result=stored(workdir)[0], tmp=tmp_path) for f in files)])
+    except SystemExit as leave:  # argparse ends --help so
+        found = leave.code
+    out, err = capsys.readouterr()
+    assert found == status and words in (err if status else out)
+    assert not status or not out
+
+
 def test_the_result_says_what_it_is(workdir):
     path, result = stored(workdir)
     assert (result['task'], result['dataset'], result['model'], result['seed']) == ('p3', 'SimulatedP3', 'eegnet', 33)
