@@ -9,14 +9,17 @@ from jbench.version import __version__
 
 if TYPE_CHECKING:
     from jbench.api import load, task
+    from jbench.run import results as run
     from jbench.trained import load_model
 
-__all__ = ['__version__', 'load', 'load_model', 'task']
+__all__ = ['__version__', 'load', 'load_model', 'run', 'task']
 MODULES = {'load': 'jbench.api', 'task': 'jbench.api', 'load_model': 'jbench.trained'}  # of the Python interface
 
 
 def __getattr__(name: str) -> Any:
     """The Python interface, imported when it is first used."""
+    if name == 'run':  # the module of the command, which is callable
+        return import_module('jbench.run')
     if name in MODULES:
         return getattr(import_module(MODULES[name]), name)
     raise AttributeError(f"module 'jbench' has no attribute {name!r}")

@@ -1,5 +1,7 @@
 """`python -m jbench.run --task=bci --model=eegnet`: parse, plan, run the stages, show the table.
 
+In Python the same, without the table: `jbench.run('bci', 'eegnet')`, which is `results` here.
+
 Exit status: 0 all cells done; 1 some failed; 2 the request or its data are wrong; 75 interrupted after a save.
 """
 
@@ -15,18 +17,24 @@ import gc
 import io
 import os
 import threading
+from collections.abc import Mapping
+from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from jbench.cli.arguments import parse
+from jbench.cli.arguments import parse, parse_cite
 from jbench.cli.environment import environment
 from jbench.plan import cell_file, request, select
 from jbench.plan.request import Plan
 from jbench.progress import say
 from jbench.spec.cell import Cell
-from jbench.spec.errors import RequestError
+from jbench.spec.errors import RequestError, unknown
 
 if TYPE_CHECKING:
     from jbench import stages
+
+SWITCHES = ('debug', 'exclude_bad')  # flags without a value
+OF_PYTHON = ('seeds', 'data_dir', 'workdir', 'simulated', 'if_exists', 'keep_weights', 'device', 'config', *SWITCHES)
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -65,8 +73,58 @@ def program() -> NoReturn:
     sys.exit(status)
 
 
+def results(
+    task: str, model: str = 'eegnet', *, changes: Mapping[str, Any] | None = None, **flags: Any
+) -> list[dict[str, Any]]:
+    """Run tasks with models, as the command does, and give their results, as files hold them; finished ones are read.
+
+    Example: jbench.run('p3', 'eegnet,xdawn_lda', seeds=[33], workdir='work', changes={'recipe.max_epochs': 5})
+
+    Args:
+        task: as --task.
+        model: as --model.
+        changes: fields to change, as `--set` has them.
+        flags: further flags by name, as `OF_PYTHON` lists them: seeds (whole numbers), data_dir, workdir, simulated and
+            keep_weights (True, False), if_exists, device, config, debug and exclude_bad (True).
+    Raises: RequestError for a request or data that are wrong, and where nothing gives a result (stderr says why);
+        KeyboardInterrupt where a signal stops it: the same call goes on from there.
+    """
+    if strange := [name for name in flags if name not in OF_PYTHON]:
+        raise unknown('argument of jbench.run', strange[0], ['task', 'model', 'changes', *OF_PYTHON])
+    given = {name: value for name, value in flags.items() if value is not None and (value or name not in SWITCHES)}
+    argv = [f'--{name}' if name in SWITCHES else f'--{name}={_flag(value)}' for name, value in given.items()]
+    args = parse([f'--task={task}', f'--model={model}', '--stage=prepare,train', *argv])
+    plan = _plan(args, changes or {})
+    for reason in filter(None, (plan.simulated, *(f'not run: {a}' for a in plan.absent))):
+        say(reason)
+    outcome = _stages(args, plan.cells)
+    if outcome is None:
+        raise KeyboardInterrupt
+    if not outcome.results:
+        raise RequestError(f'jbench.run({task!r}, {model!r}): no result; the lines before this one say why')
+    return outcome.results
+
+
+def _flag(value: Any) -> str:
+    """A value as the command line has it."""
+    if isinstance(value, bool):
+        return 'yes' if value else 'no'
+    return ','.join(map(str, value)) if isinstance(value, list | tuple | range) else str(value)
+
+
+class _Callable(ModuleType):
+    """This module where Python calls it: a package has one name for its module `run` and its function."""
+
+    __call__ = staticmethod(results)
+
+
+sys.modules[__name__].__class__ = _Callable
+
+
 def _main(argv: list[str]) -> int:
     """What was asked for. Raises RequestError."""
+    if argv[:1] == ['cite']:
+        return _cite(parse_cite(argv[1:]))
     args = parse(argv)
     if args.list or args.info:
         from jbench.cli import catalogue
@@ -121,6 +179,19 @@ def _report_all(args: argparse.Namespace) -> int:
     return int(bool(damaged))
 
 
+def _cite(paths: list[Path]) -> int:
+    """BibTeX of results, on stdout. Raises: RequestError for a file that is absent, or no result."""
+    from jbench.report import bibtex
+    from jbench.results import result_file
+
+    try:
+        found = [result_file.read(path) for path in paths]
+    except FileNotFoundError as error:
+        raise RequestError(f'cite {error.filename}: no such file; expected results, as .../seed33.json') from None
+    print(bibtex.cite(found))
+    return 0
+
+
 def _download(args: argparse.Namespace) -> tuple[int, bool]:
     """Fetch the datasets that are named, and the Core ones of tasks that name none; and encoders of their stimuli.
 
@@ -147,11 +218,11 @@ def _download(args: argparse.Namespace) -> tuple[int, bool]:
     return outcome.status, others and not outcome.failed
 
 
-def _plan(args: argparse.Namespace) -> Plan:
-    """Which cells run. Raises RequestError."""
+def _plan(args: argparse.Namespace, typed: Mapping[str, Any] = {}) -> Plan:
+    """Which cells run; `typed`: changes that Python gives. Raises RequestError."""
     if args.cell:
         return cell_file.plan(args.cell, args.data_dir, args.workdir)
-    changes = request.changes(args.set, args.config)
+    changes = tuple(sorted({**dict(request.changes(args.set, args.config)), **typed}.items()))
     asked = request.Request(args.task, args.model, changes, args.simulated, args.debug, args.device)
     return request.plan(asked, args.data_dir, args.workdir)
 

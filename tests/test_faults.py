@@ -302,7 +302,7 @@ def test_what_schema_1_did_not_know_is_said_so():
     stored, result = json.loads(old.read_text()), result_file.read(old)
     new = {k: v for k, v in result.items() if k not in stored}
     known = {'kind': 'decoding', 'weights': None, 'pretraining': [], 'resumed_at': [], 'attachments': {}}
-    assert new == known | {'signal': None, 'n_out': None, 'scaling': None}
+    assert new == known | dict.fromkeys(('signal', 'n_out', 'scaling', 'date', 'commit', 'machine'))
     assert {k: v for k, v in stored.items() if k not in result} == {'resumes': 0} and result['schema'] == 1
     assert older.raised({**stored, 'resumes': 2})['resumed_at'] == [None, None]
 

@@ -29,7 +29,7 @@ def parser() -> argparse.ArgumentParser:
         prog='jbench',
         description='How well does a model decode brain recordings?',
         allow_abbrev=False,
-        epilog='example: python -m jbench.run --task=bci --model=eegnet',
+        epilog='example: python -m jbench.run --task=bci --model=eegnet; `jbench cite RESULT...`: BibTeX of results',
     )
     p.add_argument('--task', help='task[@version][/dataset], category, suite, comma list, or all')
     p.add_argument(
@@ -91,6 +91,13 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument('--version', action='version', version=f'jbench {__version__}', help='show it and stop')
     p.add_argument('--format', default='table', choices=('table', 'json'), help='last output on stdout [table]')
     return p
+
+
+def parse_cite(argv: list[str]) -> list[Path]:
+    """The result files of `jbench cite RESULT...`, without the word `cite`. Raises RequestError."""
+    p = _Parser(prog='jbench cite', description='BibTeX of what results rest on, on stdout.', allow_abbrev=False)
+    p.add_argument('results', nargs='+', metavar='RESULT', type=Path, help='result file, .../seed33.json')
+    return p.parse_args(argv).results
 
 
 def parse(argv: list[str]) -> argparse.Namespace:

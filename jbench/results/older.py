@@ -13,7 +13,7 @@ WORDS = ('category', 'paradigm', 'title', 'datasets', 'simulated')  # about a ta
 def raised(result: Mapping[str, Any]) -> dict[str, Any]:
     """A result with the fields of schema 3; `schema` still says what it is of, and `config` of 1 holds task and
     dataset. Intervals were of the mean over subjects, not of the headline: there is none."""
-    new = {k: v for k, v in result.items() if k != 'resumes'}
+    new = {k: v for k, v in result.items() if k != 'resumes'} | dict.fromkeys(('date', 'commit', 'machine'))
     if result.get('kind', 'decoding') == 'decoding':
         head = {k: v for k, v in result['headline'].items() if k != 'chance_over_subjects'}
         level = head.get('level', 'window')

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from jbench import processes
 from jbench.data.load import splits
 from jbench.data.load.prepared_set import PreparedSet, listed_classes
-from jbench.results import learnt
+from jbench.results import learnt, origin
 from jbench.results.versions import versions
 from jbench.spec.cell import Cell
 from jbench.spec.dataset import Dataset
@@ -50,8 +50,11 @@ def describe(cell: Cell, data: PreparedSet, seed: int, digest: str, outcome: dic
         'config': portable(cell),
         'pretraining': cell.model.pretraining,
         'attachments': {},
+        'date': origin.date(),
+        'commit': origin.commit(),
         'versions': versions(),
         'devices': processes.devices(),
+        'machine': origin.machine(),
         'signal': {name: getattr(data.signal, name) for name in ('n_chans', 'n_times', 'sfreq', 'ch_names')},
         'n_out': data.n_out,
         'scaling': data.scaling,

@@ -162,7 +162,7 @@ def test_a_cell_as_json_gives_the_same_to_the_last_bit(ask, workdir, tmp_path):
     assert other.relative_to(tmp_path / 'new') == path.relative_to(workdir)
     assert other.with_suffix('.npz').read_bytes() == path.with_suffix('.npz').read_bytes()
     differs = {k for k in result if result[k] != again[k]}
-    assert differs <= {'timings', 'memory', 'sha256'}
+    assert differs <= {'date', 'timings', 'memory', 'sha256'}
 
 
 def test_environment_names_the_folders(monkeypatch, tmp_path):
@@ -345,6 +345,29 @@ def stored(workdir: Path) -> tuple[Path, dict[str, Any]]:
         if result_file.read(p)['status'] == 'debug'
     ]
     return path, result_file.read(path)
+
+
+@pytest.mark.parametrize(
+    ('files', 'status', 'words'),
+    [
+        (['{result}'], 0, '@misc{eegnet,'),
+        (['{result}', '{tmp}/none.json'], 2, 'none.json: no such file'),
+        (['{tmp}/other.json'], 2, 'other.json: attachments: missing'),
+        (['{tmp}'], 2, 'Is a directory'),
+        ([], 2, 'required: RESULT'),
+        (['--help'], 0, 'BibTeX of what results rest on'),
+    ],
+)
+def test_cite(files, status, words, workdir, tmp_path, capsys):
+    (tmp_path / 'other.json').write_text('{}')
+    capsys.readouterr()
+    try:
+        found = run.main(['cite', *(f.format(result=stored(workdir)[0], tmp=tmp_path) for f in files)])
+    except SystemExit as leave:  # argparse ends --help so
+        found = leave.code
+    out, err = capsys.readouterr()
+    assert found == status and words in (err if status else out)
+    assert not status or not out
 
 
 def test_the_result_says_what_it_is(workdir):

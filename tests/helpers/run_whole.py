@@ -23,7 +23,13 @@ FLAGS = [
     *('--task=p3', '--model=eegnet', '--seeds=33', '--set=recipe.max_epochs=6', '--set=recipe.patience=6'),
     '--format=json',
 ]
-TIMES = ('timings', 'memory', 'resumed_at', 'sha256')  # what may differ between an undisturbed run and a resumed one
+TIMES = (
+    'date',
+    'timings',
+    'memory',
+    'resumed_at',
+    'sha256',
+)  # what may differ between an undisturbed run and a resumed one
 N_SUBJECTS = 6
 SERVED = 'Zyma2019Electroencephalograms'
 FROM_THE_NETWORK = [  # every stage: six recordings are fetched, prepared, trained on, tested

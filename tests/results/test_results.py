@@ -18,7 +18,7 @@ import pytest
 from places import ROOT
 
 from jbench import files
-from jbench.results import attachment_folder, attachments, result_file
+from jbench.results import attachment_folder, attachments, origin, result_file
 from jbench.results.predictions import arrange
 from jbench.results.schema import mismatches, schema
 from jbench.results.versions import versions
@@ -85,8 +85,11 @@ def make_result(kind: str = 'classes', seed: int = 33, **changes: Any) -> dict[s
         'config': to_json(cell),
         'pretraining': ['a set'],
         'attachments': {},
+        'date': origin.date(),
+        'commit': None,
         'versions': versions(),
         'devices': {'backend': 'cpu', 'count': 1, 'kind': 'cpu', 'nproc': 2},
+        'machine': origin.machine(),
         'n_parameters': {'total': 1000, 'trainable': 990},
         'timings': {'prepare': 1.0, 'compile': 2.0, 'fit': 3.0, 'test': 0.5, 'total': 6.5},
         'memory': {'peak_rss_mb': 512.0},
