@@ -48,7 +48,7 @@ def commit(package: Path = PACKAGE) -> str | None:
 def machine() -> dict[str, Any]:
     """What the machine is, but not which: system, architecture, processor (null: not known), cores, memory in GB."""
     return {
-        'system': platform.system(),
+        'system': platform.uname().system,
         'architecture': platform.machine(),
         'processor': _processor(),
         'cores': os.cpu_count() or 1,
