@@ -105,4 +105,6 @@ def _enough(events: Table, split: ByGroup, group_of: np.ndarray, n: int) -> None
         first = first_rows(group_of)
         names = listed([as_text(v) for v in column(events, split.by)[first]]) if split.by in events else 'rows'
         where, field = f' in one {split.within}' if split.within else '', 'folds' if split.folds else 'fold'
+        if n < 2:
+            raise SplitError(f'folds by {split.by!r} need two groups or more, there is {n_groups}{where}: {names}')
         raise SplitError(f'--set split.{field}: {n} folds, but {split.by!r} has {n_groups} groups{where}: {names}')
