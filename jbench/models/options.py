@@ -56,7 +56,7 @@ def with_options(model: ModelSpec, asked: Mapping[str, Any] | Iterable[tuple[str
     """
     asked = dict(asked)
     if not asked:
-        return dataclasses.replace(model, options=())
+        return model
     known = defaults(model)
     typed = {}
     for name, value in sorted(asked.items()):
