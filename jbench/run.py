@@ -17,7 +17,7 @@ import gc
 import io
 import os
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -74,15 +74,19 @@ def program() -> NoReturn:
 
 
 def results(
-    task: str, model: str = 'eegnet', *, changes: Mapping[str, Any] | None = None, **flags: Any
+    task: str | Sequence[str],
+    model: str | Sequence[str] = 'eegnet',
+    *,
+    changes: Mapping[str, Any] | None = None,
+    **flags: Any,
 ) -> list[dict[str, Any]]:
     """Run tasks with models, as the command does, and give their results, as files hold them; finished ones are read.
 
     Example: jbench.run('p3', 'eegnet,xdawn_lda', seeds=[33], workdir='work', changes={'recipe.max_epochs': 5})
 
     Args:
-        task: as --task.
-        model: as --model.
+        task: as --task, or a list of such.
+        model: as --model, or a list of such.
         changes: fields to change, as `--set` has them.
         flags: further flags by name, as `OF_PYTHON` lists them: seeds (whole numbers), data_dir, workdir, simulated and
             keep_weights (True, False), if_exists, device, config, debug and exclude_bad (True).
@@ -91,9 +95,11 @@ def results(
     """
     if strange := [name for name in flags if name not in OF_PYTHON]:
         raise unknown('argument of jbench.run', strange[0], ['task', 'model', 'changes', *OF_PYTHON])
+    if not isinstance(changes or {}, Mapping):
+        raise RequestError(f'jbench.run: changes={changes!r}: expected a dict, as {{"recipe.max_epochs": 5}}')
     given = {name: value for name, value in flags.items() if value is not None and (value or name not in SWITCHES)}
     argv = [f'--{name}' if name in SWITCHES else f'--{name}={_flag(value)}' for name, value in given.items()]
-    args = parse([f'--task={task}', f'--model={model}', '--stage=prepare,train', *argv])
+    args = parse([f'--task={_flag(task)}', f'--model={_flag(model)}', '--stage=prepare,train', *argv])
     plan = _plan(args, changes or {})
     for reason in filter(None, (plan.simulated, *(f'not run: {a}' for a in plan.absent))):
         say(reason)
@@ -115,7 +121,17 @@ def _flag(value: Any) -> str:
 class _Callable(ModuleType):
     """This module where Python calls it: a package has one name for its module `run` and its function."""
 
-    __call__ = staticmethod(results)
+    def __call__(
+        self,
+        task: str | Sequence[str],
+        model: str | Sequence[str] = 'eegnet',
+        *,
+        changes: Mapping[str, Any] | None = None,
+        **flags: Any,
+    ) -> list[dict[str, Any]]:
+        return results(task, model, changes=changes, **flags)
+
+    __call__.__doc__ = results.__doc__
 
 
 sys.modules[__name__].__class__ = _Callable

@@ -24,6 +24,7 @@ from jbench.spec.model import ModelSpec
 from jbench.spec.task import full_name
 from jbench.targets import score
 
+LONGEST = 120  # characters of a folder's name: what is cut off is in the key
 BESIDE = ('.npz', '.safetensors')  # files of a seed: predictions, and the variables that were tested
 SCORES = ('headline', 'normalised', 'chance', 'metrics', 'per_subject')  # the fields that `rescore` computes
 
@@ -287,4 +288,4 @@ def _digest(result: Mapping[str, Any]) -> str:
 
 def _slug(name: str) -> str:
     """A name as one safe path component."""
-    return re.sub(r'[^A-Za-z0-9@._-]+', '_', name).lstrip('._') or '_'
+    return re.sub(r'[^A-Za-z0-9@._-]+', '_', name).lstrip('._')[:LONGEST] or '_'
