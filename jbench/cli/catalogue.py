@@ -91,7 +91,8 @@ def info(name: str, form: str, data_dir: Path | None = None) -> str:
 
 def _model_facts(model: ModelSpec) -> Facts:
     """What the table says of a model, and the options that it takes with their defaults."""
-    return {'is': 'model', **to_json(model), 'name': model.full_name, 'options': options.defaults(model)}
+    facts = to_json(model) | {k: to_json(dict(getattr(model, k))) for k in ('published', 'overrides')}
+    return {'is': 'model', **facts, 'name': model.full_name, 'options': options.defaults(model)}
 
 
 def _holds_tasks(name: str) -> bool:
