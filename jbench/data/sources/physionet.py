@@ -25,6 +25,7 @@ ZYMA = Dataset(
     sfreq=(500.0,),
     seconds=62.0,
     event_types=('Eeg',),
+    constant=1.5,  # six of the originals stand still for 1.0 to 1.1 s, just before their end
     licence='ODC-By-1.0',
     citation='Zyma et al. (2019), Data 4(1), 14',
     host='physionet.org/files/eegmat/1.0.0/, by its copy in github.com/manel79/EEG-arithmetic-task-Manel-Mestre',
