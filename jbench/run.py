@@ -140,8 +140,11 @@ def _main(argv: list[str]) -> int:
 
 def _run(args: argparse.Namespace) -> int:
     """Download, plan, then the other stages that were asked for."""
-    fetched, lost = download.fetch(args) if 'download' in args.stages else (0, set())
-    if args.stages == ['download'] or (args.dry_run and 'download' in args.stages):  # what would run, the files tell
+    fetched, lost, alone = 0, set[download.Lost](), args.stages == ['download']
+    if 'download' in args.stages:
+        where = (args.task, args.cell, args.data_dir)
+        fetched, lost = download.fetch(*where, alone=alone, dry_run=args.dry_run)
+    if alone or (lost and fetched == 2) or ('download' in args.stages and args.dry_run):  # what would run, files tell
         return fetched
     if 'check' in args.stages:
         from jbench.report.dataset import facts as dataset_facts

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import argparse
+from pathlib import Path
 
 from jbench.plan import cell_file, select
 from jbench.plan.request import Plan
@@ -11,30 +11,37 @@ from jbench.progress import say
 Lost = tuple[str, str]  # a task and the dataset of it that could not be fetched, by their names
 
 
-def fetch(args: argparse.Namespace) -> tuple[int, set[Lost]]:
+def fetch(
+    task: str | None, cell_path: str | None, data_dir: Path | None, *, alone: bool, dry_run: bool
+) -> tuple[int, set[Lost]]:
     """Fetch the datasets that are named, and the Core ones of tasks that name none; and encoders of their stimuli.
 
+    Args:
+        task, cell_path: as --task and --cell, one of which is given.
+        data_dir: as --data_dir.
+        alone: no stage follows.
+        dry_run: only say where everything comes from.
     Returns: 0 if all are there, 1 if some are, 2 if none is; and what did not come, half of which may be there.
     """
     from jbench.data.download import fetch as files
     from jbench.data.stimuli import embed
     from jbench.progress import Progress
 
-    cell = cell_file.read(args.cell) if args.cell else None
-    asked = [(cell.task, cell.dataset)] if cell else select.select_tasks(args.task)
-    chosen = [(task, named or select.datasets()[task.datasets[0]]) for task, named in asked]
+    cell = cell_file.read(cell_path) if cell_path else None
+    asked = [(cell.task, cell.dataset)] if cell else select.select_tasks(task or '')
+    chosen = [(t, named or select.datasets()[t.datasets[0]]) for t, named in asked]
     wanted = list(dict.fromkeys(dataset for _, dataset in chosen))
-    needs = {c: args.data_dir and embed.lacking(*c, args.data_dir) for c in chosen}
+    needs = {c: embed.lacking(*c, data_dir) if data_dir else '' for c in chosen}
     wanted_encoders = [name for name in dict.fromkeys(needs.values()) if name]
-    if args.dry_run:
+    if dry_run:
         print('\n'.join([*map(files.steps, wanted), *map(files.encoder_steps, wanted_encoders)]))
         return 0, set()
     with Progress() as progress:
-        outcome = files.fetch_all(wanted, args.data_dir, progress.update, progress.say, wanted_encoders)
+        outcome = files.fetch_all(wanted, data_dir, progress.update, progress.say, wanted_encoders)
     failed = {name: [c for c in chosen if name in (c[1].name, needs[c])] for name in outcome.failed}
-    for name, without in failed.items() if args.stages != ['download'] else ():
-        say(f'not run: {", ".join(dict.fromkeys(t.full_name for t, _ in without))}, which need {name}')
-    return outcome.status, {(task.full_name, d.name) for c in failed.values() for task, d in c}
+    for name, need in () if alone else failed.items():
+        say(f'not run: {", ".join(dict.fromkeys(t.full_name for t, _ in need))}, which need {name}')
+    return outcome.status, {(t.full_name, d.name) for need in failed.values() for t, d in need}
 
 
 def without(lost: set[Lost], plan: Plan) -> Plan:
