@@ -123,5 +123,7 @@ def _read_nirs(path: str) -> tuple[mne.io.BaseRaw, np.ndarray] | Finding:
     raw = mne.io.RawArray(x.T, mne.create_info(names, 1 / float(np.diff(t).mean()), 'fnirs_cw_amplitude'))
     for channel, (source, detector, wave) in zip(raw.info['chs'], where, strict=True):
         channel['loc'][:10] = [*(source + detector) / 2, *source, *detector, wave]
-    onset = np.flatnonzero(marks) / raw.info['sfreq']
-    return raw, onset[np.diff(onset, prepend=-np.inf) >= BLOCK]
+    onset: list[float] = []
+    for at in (np.flatnonzero(marks) / raw.info['sfreq']).tolist():
+        onset += [at] if not onset or at - onset[-1] >= BLOCK else []
+    return raw, np.array(onset)
