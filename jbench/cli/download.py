@@ -40,7 +40,7 @@ def fetch(
         outcome = files.fetch_all(wanted, data_dir, progress.update, progress.say, wanted_encoders)
     failed = {name: [c for c in chosen if name in (c[1].name, needs[c])] for name in outcome.failed}
     for name, need in () if alone else failed.items():
-        say(f'not run: {", ".join(dict.fromkeys(t.full_name for t, _ in need))}, which need {name}')
+        say(f'not run, since {name} did not come: {", ".join(dict.fromkeys(t.full_name for t, _ in need))}')
     return outcome.status, {(t.full_name, d.name) for need in failed.values() for t, d in need}
 
 

@@ -587,7 +587,7 @@ def test_stages_do_not_run_on_half_a_download(slice_, tmp_path, capsys):
     argv = ['--task=mental_arithmetic', '--model=dummy', f'--data_dir={tmp_path}', f'--workdir={tmp_path / "work"}']
     with serving(slice_, {'Subject02_1.edf': [Fault(status=404)]}) as server:
         assert main([ZYMA.name, server.url, *argv, '--stage=download,prepare']) == 2
-    assert f'not run: mental_arithmetic, which need {ZYMA.name}' in capsys.readouterr().err
+    assert f'not run, since {ZYMA.name} did not come: mental_arithmetic' in capsys.readouterr().err
     assert names(tmp_path / ZYMA.name) == {'Subject01_1.edf', 'Subject01_2.edf'} and not (tmp_path / 'work').exists()
 
 
@@ -597,7 +597,7 @@ def test_what_came_whole_runs_and_the_rest_does_not(slice_, tmp_path, capsys):
     with serving(slice_, {'Subject01_1.edf': [Fault(status=404)]}) as server:
         assert main([ZYMA.name, server.url, *argv, f'--workdir={tmp_path / "work"}', '--download', '--debug']) == 1
     out, err = capsys.readouterr()
-    assert 'not run: mental_arithmetic, which need' in err and 'SimulatedMentalArithmetic' not in out + err
+    assert 'did not come: mental_arithmetic' in err and 'SimulatedMentalArithmetic' not in out + err
     assert [p.name for p in (tmp_path / 'work' / 'results').iterdir()] == ['p3@2']
 
 
