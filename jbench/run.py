@@ -22,9 +22,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from jbench.cli import download
 from jbench.cli.arguments import parse, parse_cite
 from jbench.cli.environment import environment
-from jbench.plan import cell_file, request, select
+from jbench.plan import cell_file, request
 from jbench.plan.request import Plan
 from jbench.progress import say
 from jbench.spec.cell import Cell
@@ -155,14 +156,19 @@ def _main(argv: list[str]) -> int:
 
 def _run(args: argparse.Namespace) -> int:
     """Download, plan, then the other stages that were asked for."""
-    fetched, go_on = _download(args) if 'download' in args.stages else (0, True)
-    if not go_on:
+    fetched, lost, alone = 0, set[download.Lost](), args.stages == ['download']
+    if 'download' in args.stages:
+        where = (args.task, args.cell, args.data_dir)
+        fetched, lost = download.fetch(*where, alone=alone, dry_run=args.dry_run)
+    if alone or (lost and fetched == 2) or ('download' in args.stages and args.dry_run):  # what would run, files tell
         return fetched
     if 'check' in args.stages:
         from jbench.report.dataset import facts as dataset_facts
 
         dataset_facts.require()
-    plan = _plan(args)
+    plan = download.without(lost, _plan(args))
+    if not plan.cells:
+        return fetched
     if plan.simulated:
         say(plan.simulated)
     for reason in plan.absent:
@@ -206,32 +212,6 @@ def _cite(paths: list[Path]) -> int:
         raise RequestError(f'cite {error.filename}: no such file; expected results, as .../seed33.json') from None
     print(bibtex.cite(found))
     return 0
-
-
-def _download(args: argparse.Namespace) -> tuple[int, bool]:
-    """Fetch the datasets that are named, and the Core ones of tasks that name none; and encoders of their stimuli.
-
-    Returns: 0 if all are there, 1 if some are, 2 if none is; and whether the stages that follow should run.
-    """
-    from jbench.data.download import fetch
-    from jbench.data.stimuli import embed
-    from jbench.progress import Progress
-
-    cell = cell_file.read(args.cell) if args.cell else None
-    asked = [(cell.task, cell.dataset)] if cell else select.select_tasks(args.task)
-    chosen = [(task, named or select.datasets()[task.datasets[0]]) for task, named in asked]
-    wanted = list(dict.fromkeys(dataset for _, dataset in chosen))
-    needed = {} if args.data_dir is None else dict.fromkeys(embed.lacking(*c, args.data_dir) for c in chosen)
-    wanted_encoders = [name for name in needed if name]
-    others = args.stages != ['download']
-    if args.dry_run:
-        print('\n'.join([*map(fetch.steps, wanted), *map(fetch.encoder_steps, wanted_encoders)]))
-        return 0, others
-    with Progress() as progress:
-        outcome = fetch.fetch_all(wanted, args.data_dir, progress.update, progress.say, wanted_encoders)
-    if outcome.failed and others:
-        say(f'not run: the other stages, which need {", ".join(outcome.failed)}')
-    return outcome.status, others and not outcome.failed
 
 
 def _plan(args: argparse.Namespace, typed: Mapping[str, Any] = {}) -> Plan:
