@@ -1,7 +1,7 @@
 """Two models on the same subjects: how far apart, how sure, how large.
 
 The unit is the subject; `d` is one difference a subject, f64 [n]. Subjects without a finite difference are left out.
-Nothing here gives NaN, an infinity or a warning: where there is no number, None stands, and docs/statistics.md says when.
+Nothing here gives NaN, an infinity or a warning: where there is no number, None stands.
 """
 
 from __future__ import annotations
@@ -40,7 +40,9 @@ class Test(NamedTuple):
 class Effect(NamedTuple):
     """How large the difference is, free of units."""
 
-    g: float | None  # mean / sd, less its bias; None where all subjects differ by the same, not 0, or there are one or two
+    g: (
+        float | None
+    )  # mean / sd, less its bias; None where all subjects differ by the same, not 0, or there are one or two
     rank_biserial: float  # -1..1: share of signed ranks for, less against
 
 
@@ -79,15 +81,17 @@ def difference(d: np.ndarray) -> Difference:
 def permutation(d: np.ndarray) -> Test:
     """The paired permutation test: signs of the differences are exchanged, the statistic is their mean.
 
-    `scipy.stats.permutation_test`; all exchanges up to 13 subjects that differ, 10,000 beyond, the same each time, among
-    which the true one counts. p = 1 where no subject differs. n subjects give no p below 2 / 2**n: five or fewer never
-    reach 0.05.
+    `scipy.stats.permutation_test`; all exchanges up to 13 subjects that differ, 10,000 beyond, the same each time,
+    among which the true one counts. p = 1 where no subject differs. n subjects give no p below 2 / 2**n: five or fewer
+    never reach 0.05.
     """
     d = _finite(d)
     d = _stepped(d[d != 0])
     n = len(d)
     if not n:
         return Test(1.0, 0.0, 0, 1.0, 'none')
+    if n == 1:
+        return Test(1.0, _score(0.5, d[0]), 1, 1.0, 'exact')
     from scipy import stats
 
     exact = 2**n <= uncertainty.DRAWS
@@ -108,7 +112,7 @@ def permutation(d: np.ndarray) -> Test:
 
 
 def wilcoxon(d: np.ndarray) -> Test:
-    """The signed-rank test (Wilcoxon 1945). Zeros are ranked, and then left out (Pratt 1959, J. Am. Stat. Assoc. 54:655);
+    """The signed-rank test (Wilcoxon 1945). Zeros are ranked, then left out (Pratt 1959, J. Am. Stat. Assoc. 54:655);
     halving their ranks (Demsar 2006) gives the same signed sum, and the same p.
 
     The direction is that of the ranks, not of the mean. Exact, with ties and zeros too, up to 200 subjects that differ
@@ -150,7 +154,7 @@ def effect(d: np.ndarray) -> Effect:
 
 
 def hedges(n: int) -> float:
-    """What Cohen's d_z of n > 2 subjects is multiplied with: gamma(f / 2) / (sqrt(f / 2) gamma((f - 1) / 2)), f = n - 1."""
+    """What Cohen's d_z of n > 2 is multiplied with: gamma(f / 2) / (sqrt(f / 2) gamma((f - 1) / 2)), f = n - 1."""
     from scipy import special
 
     f = n - 1
@@ -165,15 +169,10 @@ def detectable(sd: float | None, n: int, *, alpha: float = ALPHA, power: float =
     """
     if not sd or 2 / 2**n > alpha:
         return None
-    from scipy import optimize, special
+    from scipy import special
 
-    critical = special.stdtrit(n - 1, 1 - alpha / 2)
-
-    def lacking(shift: float) -> float:
-        below, above = special.nctdtr(n - 1, shift, [critical, -critical])
-        return float(1 - below + above - power)
-
-    return float(optimize.brentq(lacking, 0, 10 * critical) * sd / np.sqrt(n))
+    shift = special.nctdtrinc(n - 1, 1 - power, special.stdtrit(n - 1, 1 - alpha / 2))  # the other side adds 1e-6
+    return float(shift * sd / np.sqrt(n))
 
 
 def _finite(d: np.ndarray) -> np.ndarray:
