@@ -35,7 +35,7 @@ class Ranking(NamedTuple):
 
 def holm(p: Sequence[float] | np.ndarray) -> np.ndarray:
     """p values adjusted for how many there are, f64 [m] (Holm 1979, Scand. J. Stat. 6:65): where those at most alpha
-    are called differences, any of them is false with a probability of at most alpha, however the tests depend on each other."""
+    are called differences, any is false with a probability of at most alpha, however the tests depend on each other."""
     p = np.asarray(p, np.float64)
     order = np.argsort(p, kind='stable')
     adjusted = np.empty_like(p)
