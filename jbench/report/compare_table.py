@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 from jbench.report.compare import ALPHA, Comparison, Over, Pair
 from jbench.report.scores import format_score
 from jbench.report.statistics import paired
+from jbench.report.text import printable
 from jbench.spec.metrics import METRICS
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-HEADS = ('task\ndataset', 'metric\nsubjects', 'A\nB', 'A - B\n95 %', 'p\nHolm', 'Wilcoxon', 'g\nranks', 'detect.')
+HEADS = ('task\ndataset', 'metric\nsubjects', 'A\nB', 'diff.\n95 %', 'p\nHolm', 'Wilcoxon', 'g\nranks', 'detect.')
 WORDS = 2  # columns that may fold
 
 
@@ -22,7 +23,7 @@ def show(comparison: Comparison, console: Console) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    console.print(Text(_printable(f'A: {comparison.a}   B: {comparison.b}')))
+    console.print(Text(printable(f'A: {comparison.a}   B: {comparison.b}')))
     lines = [_cells(pair) for pair in comparison.pairs]
     widths = [max(len(part) for row in (HEADS, *lines) for part in row[k].split('\n')) for k in range(len(HEADS))]
     if sum(widths) + 2 * len(widths) <= console.width:
@@ -36,7 +37,7 @@ def show(comparison: Comparison, console: Console) -> None:
         for line in lines:
             console.print(Text('\n' + _block(line)))
     for text in _told(comparison):
-        console.print(Text(_printable(text)))
+        console.print(Text(printable(text)))
 
 
 def _block(line: tuple[str, ...]) -> str:
@@ -56,7 +57,7 @@ def _told(comparison: Comparison) -> list[str]:
     left = [f'left out: {place}: {reason}' for place, reason in comparison.left_out]
     over = _over(comparison.over) if comparison.over else []
     legend = (
-        'A, B: means over subjects; A - B: positive where A is better, 95 % over subjects; p: paired permutation, '
+        'A, B: means over subjects; diff.: positive where A is better, 95 % over subjects; p: paired permutation, '
         f'Holm: over the tasks, a difference where at most {ALPHA:g}; Wilcoxon: p of signed ranks; g: standardised '
         'difference; ranks: rank-biserial correlation; detect.: least difference that is found with a power of '
         f'{paired.POWER:g}'
@@ -66,13 +67,13 @@ def _told(comparison: Comparison) -> list[str]:
 
 def _over(over: Over) -> list[str]:
     """What all datasets say."""
-    lines = [f'over {over.n} datasets: Stouffer p = {_p(over.stouffer.p)}, z = {over.stouffer.z:.2f}']
+    lines = [f'over {over.n} datasets: Stouffer {_equals(over.stouffer.p)}, z = {over.stouffer.z:.2f}']
     effects = over.effects
     if effects is not None and effects.interval is not None and effects.p is not None:
         low, high = effects.interval
         lines.append(
             f'random effects of {effects.n} datasets: g = {effects.effect:.2f} [{low:.2f}, {high:.2f}], '
-            f'p = {_p(effects.p)}; tau2 = {effects.tau2:.3f}, I2 = {100 * effects.i2:.0f} %'
+            f'{_equals(effects.p)}; tau2 = {effects.tau2:.3f}, I2 = {100 * effects.i2:.0f} %'
         )
     return lines
 
@@ -88,7 +89,7 @@ def _cells(pair: Pair) -> tuple[str, ...]:
     g = '-' if pair.g is None else f'{pair.g:+.2f}'
     sign = '+' if pair.difference > 0 else ''
     return (
-        f'{_printable(pair.task)}@{pair.version}\n{_printable(pair.dataset)}',
+        f'{printable(pair.task)}@{pair.version}\n{printable(pair.dataset)}',
         f'{pair.metric}{unit}\n{pair.n}',
         f'{text(pair.a)}\n{text(pair.b)}',
         f'{sign}{text(pair.difference)}\n{interval}',
@@ -104,10 +105,9 @@ def _p(p: float) -> str:
     return '<0.001' if p < 0.001 else f'{p:.3f}'
 
 
+def _equals(p: float) -> str:
+    return f'p {_p(p)}' if p < 0.001 else f'p = {_p(p)}'
+
+
 def _place(pair: Pair) -> str:
     return f'{pair.task}@{pair.version}/{pair.dataset}'
-
-
-def _printable(text: str) -> str:
-    """Text from a file without control characters (a terminal would obey them)."""
-    return ''.join(c if c.isprintable() else '?' for c in text)
