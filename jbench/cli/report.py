@@ -95,7 +95,8 @@ def _verify(argv: list[str]) -> int:
 def _compare(argv: list[str]) -> int:
     """Two models, paired by subject."""
     p = _parser('compare', 'Is A better than B? Paired by subject, task by task and over datasets.')
-    p.add_argument('sides', nargs=2, metavar='A B', help='each a model, a result file, or a folder with its results')
+    p.add_argument('a', metavar='A', help='a model, a result file, or a folder with its results')
+    p.add_argument('b', metavar='B', help='another one')
     where = os.environ.get('JBENCH_WORKDIR', './jbench-work')
     p.add_argument('--results', action='append', metavar='DIR', help=f'folder with results, may be repeated [{where}]')
     p.add_argument('--also', default='', help='count these too: simulated,partial,debug [none]')
@@ -104,7 +105,7 @@ def _compare(argv: list[str]) -> int:
     from jbench.report import compare_sides, text
 
     also = [word for word in args.also.split(',') if word]
-    found = compare_sides.compared(*args.sides, args.results or [where], also)
+    found = compare_sides.compared(args.a, args.b, args.results or [where], also)
     if args.format == 'json':
         from jbench.report import compare
 
