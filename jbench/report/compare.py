@@ -12,6 +12,7 @@ from jbench.report.statistics import datasets, many, paired
 from jbench.spec.errors import RequestError
 
 ALPHA = paired.ALPHA
+FEW = 5  # datasets: of fewer nothing is said of how different they are
 
 
 class Pair(NamedTuple):
@@ -64,8 +65,8 @@ def compare(a: Sequence[Score], b: Sequence[Score], names: tuple[str, str]) -> C
     """Compare two models where their protocols are equal.
 
     Each task has a paired permutation test, adjusted by Holm over the tasks: it decides the verdict. Over datasets,
-    Stouffer's test decides, and a random-effects meta-analysis says how large the effect is; tasks on one dataset share
-    its subjects, and make one entry (`datasets.entry`).
+    Stouffer's test decides, and a random-effects meta-analysis says whether that holds for datasets like these; tasks on
+    one dataset share its subjects, and make one entry (`datasets.entry`).
 
     Args:
         a, b: scores of one model each, at most one of a protocol.
@@ -169,10 +170,11 @@ def _over(found: Sequence[tuple[str, np.ndarray]], names: tuple[str, str]) -> Ov
     stouffer = datasets.stouffer([z for z, *_ in entries], [n for _, n, *_ in entries])
     known = [(g, variance) for *_, g, variance in entries if g is not None and variance is not None]
     effects = datasets.random_effects([g for g, _ in known], [v for _, v in known])
+    verdict = 'cannot be told apart'
     if stouffer.p <= ALPHA:
         verdict = f'{names[0] if stouffer.z > 0 else names[1]} is better'
-    else:
-        verdict = 'cannot be told apart'
+        if effects is None or effects.p is None or effects.p > ALPHA or effects.effect * stouffer.z < 0:
+            verdict += f' on these; they are too {"few" if len(known) < FEW else "different"} to say so of others'
     return Over(len(entries), stouffer, effects, verdict)
 
 

@@ -10,6 +10,8 @@ import numpy as np
 from jbench.metrics.uncertainty import CONFIDENCE
 from jbench.report.statistics import paired
 
+ROUNDING = 1e-9  # an error that is so much smaller than the effect is one of rounding
+
 
 class Combined(NamedTuple):
     """Stouffer's test, two-sided."""
@@ -23,8 +25,8 @@ class RandomEffects(NamedTuple):
     """A random-effects meta-analysis."""
 
     effect: float  # mean of the true effects of datasets like these
-    interval: tuple[float, float] | None  # 95 %; None for a single dataset
-    p: float | None  # None for a single dataset: it does not say how datasets differ
+    interval: tuple[float, float] | None  # 95 %; None for a single dataset, or equal effects
+    p: float | None  # None where there is no interval
     tau2: float  # variance of the true effects
     i2: float  # share of the variance of the effects that is not error within datasets, 0..1
     q: float  # Cochran's
@@ -60,16 +62,15 @@ def effect_variance(g: float, n: int) -> float:
 
 def random_effects(effects: Sequence[float], variances: Sequence[float]) -> RandomEffects | None:
     """DerSimonian & Laird's (1986) tau2, with the interval and test of Hartung & Knapp (2001), Student's t with k - 1
-    degrees of freedom: right for few datasets, where the normal one is too narrow. The error is at least that of the
-    plain analysis (Rover et al. 2015, BMC Med. Res. Methodol. 15:99): a few datasets that happen to agree do not make
-    it vanish.
+    degrees of freedom: it holds for few datasets, where the normal one is too narrow.
 
-    tau2, mean and error as `statsmodels.stats.meta_analysis.combine_effects(method_re='chi2')` has them.
+    The same as `statsmodels.stats.meta_analysis.combine_effects(method_re='chi2', use_t=True)`, its row of
+    `conf_int` for random effects with an estimated scale.
 
     Args:
         effects, variances: f64 [k], of each dataset; those that are not finite, or whose variance is not above 0, are
             left out.
-    Returns: None where nothing is left; for one dataset its effect, without an interval.
+    Returns: None where nothing is left; no interval and no p for one dataset, and where all effects are equal.
     """
     x, v = np.asarray(effects, np.float64), np.asarray(variances, np.float64)
     keep = np.isfinite(x) & np.isfinite(v) & (v > 0)
@@ -86,8 +87,9 @@ def random_effects(effects: Sequence[float], variances: Sequence[float]) -> Rand
     tau2 = max(0.0, (q - (k - 1)) / float(w.sum() - (w @ w) / w.sum()))
     w = 1 / (v + tau2)
     mean = float(w @ x / w.sum())
-    scale = max(1.0, float(w @ (x - mean) ** 2) / (k - 1))
-    error = float(np.sqrt(scale / w.sum()))
+    error = float(np.sqrt(w @ (x - mean) ** 2 / (k - 1) / w.sum()))
+    if error <= ROUNDING * abs(mean) or not error:
+        return RandomEffects(mean, None, None, tau2, 0.0, q, k)
     reach = float(special.stdtrit(k - 1, 0.5 + CONFIDENCE / 2)) * error
     p = float(2 * special.stdtr(k - 1, -abs(mean) / error))
     i2 = max(0.0, 1 - (k - 1) / q) if q > 0 else 0.0
