@@ -65,8 +65,8 @@ def compare(a: Sequence[Score], b: Sequence[Score], names: tuple[str, str]) -> C
     """Compare two models where their protocols are equal.
 
     Each task has a paired permutation test, adjusted by Holm over the tasks: it decides the verdict. Over datasets,
-    Stouffer's test decides, and a random-effects meta-analysis says whether that holds for datasets like these; tasks on
-    one dataset share its subjects, and make one entry (`datasets.entry`).
+    Stouffer's test decides, and a random-effects meta-analysis says whether that holds for datasets like these; tasks
+    on one dataset share its subjects, and make one entry (`datasets.entry`).
 
     Args:
         a, b: scores of one model each, at most one of a protocol.

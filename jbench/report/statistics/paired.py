@@ -143,14 +143,14 @@ def effect(d: np.ndarray) -> Effect:
 
     0 where no subject differs; g None where all differ by the same, or there are fewer than three subjects.
     """
-    d = _finite(d)
+    d = _stepped(_finite(d))
     ranks = _signed_ranks(d)
     biserial = float(ranks.sum() / np.abs(ranks).sum()) if len(ranks) else 0.0
     if len(d) and not len(ranks):
         return Effect(0.0, 0.0)
-    if len(d) < 3 or (d == d[0]).all():
+    if len(d) < 3 or (d == d[0]).all() or not (sd := d.std(ddof=1)):  # 0 where the squares are below any number
         return Effect(None, biserial)
-    return Effect(float(d.mean() / d.std(ddof=1)) * hedges(len(d)), biserial)
+    return Effect(float(d.mean() / sd) * hedges(len(d)), biserial)
 
 
 def hedges(n: int) -> float:
