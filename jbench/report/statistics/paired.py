@@ -163,7 +163,7 @@ def hedges(n: int) -> float:
 
 def detectable(sd: float | None, n: int, *, alpha: float = ALPHA, power: float = POWER) -> float | None:
     """The least true mean difference that a two-sided paired t test at `alpha` finds with probability `power`, in the
-    units of sd; the permutation test's power is the same within a few per cent (measured: docs/statistics.md).
+    units of sd. The permutation test finds it as often from ten subjects on, below that less (docs/statistics.md).
 
     None where the permutation test of n subjects cannot reach `alpha` (at 0.05: fewer than six), or sd is None or 0.
     """
