@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -70,6 +71,12 @@ def test_wilcoxon_with_ties_and_zeros_counts_every_exchange() -> None:
     assert found.p == pytest.approx((np.abs(flips(ranks)) >= abs(ranks.sum())).mean())
     halved = stats.wilcoxon(d, zero_method='zsplit').statistic, stats.wilcoxon(d, zero_method='pratt').statistic
     assert halved[0] - halved[1] == 1.5, 'both sides get half of the ranks of zeros, 1 and 2: the difference stays'
+
+
+@pytest.mark.parametrize('test', [paired.permutation, paired.wilcoxon])
+def test_the_normal_score_is_that_of_the_mid_p(test: Callable[[np.ndarray], paired.Test]) -> None:
+    found = test(np.arange(1.0, 5))  # 2 of 16 exchanges are as far
+    assert found.p == 2 / 16 and found.z == pytest.approx(-stats.norm.ppf(1 / 32))
 
 
 def test_wilcoxon_of_many_is_scipys_approximation() -> None:
