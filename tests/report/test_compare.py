@@ -153,6 +153,18 @@ def test_what_only_one_has_and_other_protocols_are_told() -> None:
     assert 'left out: sleep@1/Of_sleep: only eegnet has it' in shown(found)
 
 
+def test_a_task_counts_once_in_its_newest_version() -> None:
+    a, b = sides()
+    more = {'p3, custom: x': 1, 'p3 v2': 2, 'p3 v2, custom: x': 2}
+    for side, model in ((a, 'eegnet'), (b, 'other')):
+        side += [score('p3', model, np.linspace(0.4, 0.6, 8), protocol=p, version=v) for p, v in more.items()]
+    found = compare(a, b, NAMES)
+    assert [pair.protocol for pair in found.pairs] == ['p3 v2'] and found.over is None
+    assert len(found.left_out) == 3 and all('another protocol than p3 v2' in why for _, why in found.left_out)
+    found = compare([s for s in a if s.version == 1], b, NAMES)
+    assert [pair.protocol for pair in found.pairs] == [a[0].protocol]
+
+
 def test_nothing_in_common_is_an_error_with_what_there_is() -> None:
     a, b = sides()
     with pytest.raises(RequestError, match=r'no task in common\n  eegnet has p3@1/Of_p3\n  other has sleep'):
