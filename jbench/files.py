@@ -89,10 +89,17 @@ def read_json(path: str | os.PathLike[str]) -> Any:
 
     Raises: FileNotFoundError; RequestError for a damaged file (with its name, the position and what to do).
     """
-    source = Path(path)
+    return read_json_text(path)[0]
+
+
+def read_json_text(path: str | os.PathLike[str]) -> tuple[Any, str]:
+    """The content of a JSON file, and its text. Raises: as `read_json`."""
     remedy = f'the file is damaged: {_ANEW}'
+    source = os.fspath(path)
     try:
-        return json.loads(source.read_bytes().decode('utf-8'), parse_constant=_no_constant, parse_float=_finite)
+        with open(source, 'rb', buffering=0) as file:
+            text = file.read().decode('utf-8')
+        return json.loads(text, parse_constant=_no_constant, parse_float=_finite), text
     except json.JSONDecodeError as error:
         raise RequestError(f'{source}: line {error.lineno}, column {error.colno}: {error.msg}; {remedy}') from error
     except UnicodeDecodeError as error:

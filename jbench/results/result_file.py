@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 
 from jbench import files
-from jbench.results import older
+from jbench.results import checked, older
 from jbench.results.predictions import REMEDY, arrange, load_predictions
 from jbench.results.schema import SCHEMA, as_text, mismatches, plain, schema
 from jbench.spec.cell import Cell
 from jbench.spec.errors import RequestError
-from jbench.spec.identity import canonical, from_json, to_json
+from jbench.spec.identity import from_json, to_json
 from jbench.spec.model import ModelSpec
 from jbench.spec.task import full_name
 from jbench.targets import score
@@ -94,16 +94,7 @@ def read(path: str | Path) -> dict[str, Any]:
     Raises: FileNotFoundError; RequestError naming the file, the field and what was expected.
     """
     path = Path(path)
-    result = files.read_json(path)
-    version = result.get('schema') if isinstance(result, dict) else None
-    if isinstance(version, int) and version > SCHEMA:
-        raise RequestError(f'{path}: expected schema {SCHEMA}, found the newer {version}: update jbench, or {REMEDY}')
-    if problems := list(mismatches(result, schema(version if version in range(1, SCHEMA) else SCHEMA))):
-        raise RequestError(f'{path}: {"; ".join(problems)}; {REMEDY}')
-    own = _digest(result)
-    if own != result['sha256']:
-        raise RequestError(f'{path}: changed since written: expected sha256 {result["sha256"]}, found {own}; {REMEDY}')
-    result = older.raised(result) if result['schema'] < SCHEMA else result
+    result = checked.read(path)
     expected, npz = result.get('predictions_sha256'), path.with_suffix('.npz')
     if expected is not None:
         actual = files.sha256_file(npz) if npz.is_file() else 'no such file'
@@ -165,7 +156,7 @@ def verify(path: str | Path) -> list[str]:
             'simulated': dataset['simulated'],
             'model': result['model'] if old else from_json(ModelSpec, cell['model'], 'config.model').full_name,
             'pretraining': [] if old else cell['model']['pretraining'],
-            'protocol': result['protocol'] if old else {**result['protocol'], 'debug': cell['debug']},
+            'protocol': result['protocol'] if old else {**result['protocol'], **_asked(cell)},
             'key': older.key(result) if old else from_json(Cell, cell, 'config').key,
             'weights': result['weights'] and {**result['weights'], 'sha256': _digest_of_weights(path, result)},
             'n_records': {**result['n_records'], 'test': len(arrays['id']), 'evaluated': len(arrays['id'])},
@@ -179,6 +170,11 @@ def verify(path: str | Path) -> list[str]:
     place = Path(*names, result['key'], f'seed{result["seed"]}.json')
     wrong = [f'{path}: {k}: written {result[k]}, expected {v}' for k, v in true.items() if result[k] != v]
     return wrong + ([] if path.parts[-5:] == place.parts else [f'{path}: belongs at .../{place}'])
+
+
+def _asked(cell: Mapping[str, Any]) -> dict[str, Any]:
+    """What of a protocol follows from a config."""
+    return {'debug': cell['debug'], 'custom': [f'{path}={value}' for path, value in cell['overrides']]}
 
 
 def _digest_of_weights(path: Path, result: Mapping[str, Any]) -> str:
@@ -230,7 +226,7 @@ def _whole(
     null: list[str] = []
     full = plain(full, '', null)
     full['warnings'] = list(dict.fromkeys([*full.get('warnings', []), *_undefined(full, null)]))
-    full['sha256'] = _digest(full)
+    full['sha256'] = checked.digest(full)
     if problems := list(mismatches(full, schema())):
         raise ValueError(f'seed {full.get("seed")} of {full.get("model")}: ' + '; '.join(problems))
     return full, beside
@@ -279,11 +275,6 @@ def _undefined(result: Mapping[str, Any], null: list[str]) -> list[str]:
 def _some(names: list[str]) -> str:
     """The first names of a list, and how many more there are."""
     return ', '.join(names[:5]) + (f' and {len(names) - 5} more' if len(names) > 5 else '')
-
-
-def _digest(result: Mapping[str, Any]) -> str:
-    """SHA-256 of the canonical JSON of a result without the digest itself."""
-    return hashlib.sha256(canonical({k: v for k, v in result.items() if k != 'sha256'}).encode()).hexdigest()
 
 
 def _slug(name: str) -> str:

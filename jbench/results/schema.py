@@ -6,7 +6,7 @@ from __future__ import annotations
 import functools
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,11 @@ from jbench.spec.identity import to_json
 
 SCHEMA = 3  # the version that is written
 _TYPES = {'object': dict, 'array': list, 'string': str, 'boolean': bool, 'null': type(None)}
+_EXACT: dict[str, set[type]] = {
+    **{name: {kind} for name, kind in _TYPES.items()},
+    'integer': {int},
+    'number': {int, float},
+}
 
 
 @functools.cache
@@ -54,6 +59,51 @@ def mismatches(value: Any, schema: Mapping[str, Any], where: str = '') -> Iterat
                 yield from mismatches(item, inner, dot + name)
     if 'if' in schema and not any(mismatches(value, schema['if'])):
         yield from mismatches(value, schema['then'], where)
+
+
+@functools.cache
+def fits(version: int = SCHEMA) -> Callable[[Any], bool]:
+    """Whether a value has no `mismatches` with the schema of this version: the same answer, many times faster."""
+    return _compiled(schema(version))
+
+
+def _compiled(schema: Mapping[str, Any]) -> Callable[[Any], bool]:
+    """A JSON Schema as a function that tells whether a JSON value fits it, with the rules of `mismatches`."""
+    types = schema.get('type', [])
+    types = [types] if isinstance(types, str) else types
+    leaf = frozenset(t for name in types for t in _EXACT[name])
+    doubtful = 'integer' in types and 'number' not in types  # of floats, 2.0 is one and 2.5 is none
+    choices, items = schema.get('enum'), _compiled(schema['items']) if 'items' in schema else None
+    required = tuple(schema.get('required', ()))
+    known = {name: _compiled(inner) for name, inner in schema.get('properties', {}).items()}
+    rest = schema.get('additionalProperties', True)
+    other = rest if isinstance(rest, bool) else _compiled(rest)
+    case = (_compiled(schema['if']), _compiled(schema['then'])) if 'if' in schema else None
+
+    def object_fits(value: dict[str, Any]) -> bool:
+        for name in required:
+            if name not in value:
+                return False
+        for name, item in value.items():
+            inner = known.get(name, other)
+            if inner is not True and (inner is False or not inner(item)):
+                return False
+        return True
+
+    def check(value: Any) -> bool:
+        kind = type(value)
+        if leaf and kind not in leaf and not (doubtful and kind is float and value.is_integer()):
+            return False
+        if choices is not None and not any(value == v and (kind is bool) == isinstance(v, bool) for v in choices):
+            return False
+        if kind is dict and not object_fits(value):
+            return False
+        if kind is list and items is not None and not all(map(items, value)):
+            return False
+        return case is None or not case[0](value) or case[1](value)
+
+    simple = leaf and choices is None and not doubtful and case is None and not leaf & {dict, list}
+    return (lambda value: type(value) in leaf) if simple else check
 
 
 def as_text(result: Mapping[str, Any]) -> bytes:

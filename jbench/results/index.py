@@ -1,0 +1,258 @@
+"""Every result of some folders, lean: what tables and figures are made of. Predictions and weights are not read.
+
+A file that is damaged, was edited, or does not count is left out and told, never fatal.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from jbench.data.prepare.workers import sheltered, workers
+from jbench.models import MODELS
+from jbench.results import checked
+from jbench.spec.errors import RequestError, unknown
+from jbench.spec.metrics import METRICS
+from jbench.spec.task import full_name
+
+MARKS = ('simulated', 'partial', 'debug')  # what does not count unless it is asked for
+MANY = 2000  # files: of so many, several processes read
+SHARE = 500  # files that a process reads at a time
+WORKER = 150 << 20  # bytes that it takes
+NAME = re.compile(r'seed[0-9]+\.json')
+PARTS = ('folds',)  # folders of results that are parts of another one
+
+
+class Row(NamedTuple):
+    """One result file; scores are fractions, None where not defined."""
+
+    path: str
+    sha256: str
+    device: str  # that recorded
+    category: str
+    task: str  # 'p3', 'meg/typing'
+    version: int  # of the task
+    dataset: str
+    core: bool  # the first dataset of the task, or its simulated stand-in
+    model: str
+    model_version: int | None  # None: of schema 1, which does not say
+    family: str
+    key: str
+    seed: int
+    status: str
+    simulated: bool
+    partial: tuple[str, ...]
+    custom: tuple[str, ...]  # the user's own changes
+    debug: bool
+    as_published: bool  # recipe.published
+    suite: str | None
+    split_hash: str
+    prepared_hash: str
+    metric: str
+    better: str
+    value: float | None
+    interval: tuple[float, float] | None
+    differs_from_chance: bool | None
+    level: str
+    n_subjects: int | None
+    chance: float | None
+    dummy: float | None
+    normalised: float | None
+    metrics: dict[str, float | None]
+    per_subject: dict[str, float | None]
+    seconds: dict[str, float]  # prepare, compile, fit, test, total
+    n_parameters: int | None
+    pretraining: tuple[str, ...]
+    date: str | None
+    commit: str | None
+    machine: str
+    hardware: str  # what computed, as jax calls it
+    jbench: str  # its version
+    n_train: int  # windows
+    n_windows: int  # tested
+    n_classes: int  # 0: not of classes
+    n_chans: int | None
+
+
+class LeftOut(NamedTuple):
+    """A result that does not count."""
+
+    path: str
+    reason: str  # 'simulated', 'damaged: ...'
+
+
+class Index(NamedTuple):
+    """The results of some folders, in the order of their paths."""
+
+    rows: list[Row]
+    left_out: list[LeftOut]
+
+
+def scan(folders: Iterable[str | os.PathLike[str]], also: Collection[str] = ()) -> Index:
+    """The results below some folders, as `result_paths` finds them.
+
+    Args:
+        folders: work folders, folders of results, a results repository.
+        also: of MARKS, which results to take that do not count.
+
+    Raises: RequestError for a folder that is not there, and for a word that is none of MARKS.
+    """
+    for word in also:
+        if word not in MARKS:
+            raise unknown('kind of result', word, MARKS)
+    paths, wanted = result_paths(folders), tuple(sorted(also))
+    if len(paths) < MANY:
+        return _read(paths, wanted)
+    found = Index([], [])
+    shares = [paths[k : k + SHARE] for k in range(0, len(paths), SHARE)]
+    with workers(len(shares), WORKER) as pool:
+        with sheltered():
+            jobs = [pool.submit(_read, share, wanted) for share in shares]
+        for job in jobs:
+            part = job.result()
+            found.rows.extend(part.rows)
+            found.left_out.extend(part.left_out)
+    return found
+
+
+def result_paths(folders: Iterable[str | os.PathLike[str]]) -> list[str]:
+    """Every seed<k>.json below some folders, at any depth, once and sorted.
+
+    Folders that begin with a dot, and the folds of a cross-validation (which are parts of another result), are not
+    entered; links to folders neither.
+
+    Raises: RequestError for a folder that is not there.
+    """
+    return sorted({os.path.abspath(path): path for folder in folders for path in _results(folder)}.values())
+
+
+def _results(folder: str | os.PathLike[str]) -> Iterator[str]:
+    """Paths of result files below a folder. Raises: RequestError where it is none."""
+    if not os.path.isdir(folder):
+        raise RequestError(f'{folder}: no such folder; expected one with results, .../seed33.json at any depth')
+    todo = [os.fspath(folder)]
+    while todo:
+        try:
+            entries = list(os.scandir(todo.pop()))
+        except OSError as error:
+            raise RequestError(f'cannot read {error.filename}: {error.strerror}') from error
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                todo += [entry.path] * (entry.name not in PARTS and not entry.name.startswith('.'))
+            elif NAME.fullmatch(entry.name):
+                yield entry.path
+
+
+def _read(paths: Sequence[str], also: Sequence[str]) -> Index:
+    """The results at some paths."""
+    found = Index([], [])
+    for path in paths:
+        try:
+            row = _row(path, checked.read(path))
+            reason = _reason(row, also)
+        except FileNotFoundError:
+            reason = 'damaged: removed meanwhile'
+        except RequestError as error:
+            reason = f'damaged: {str(error).removeprefix(f"{path}: ")}'
+        except _NoDecoding:
+            reason = 'another kind of result: no model answers a task in it'
+        except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:  # a config that no run writes
+            reason = f'damaged: its config cannot be read: {type(error).__name__}: {error}'
+        if reason:
+            found.left_out.append(LeftOut(path, reason))
+        else:
+            found.rows.append(row)
+    return found
+
+
+def _reason(row: Row, also: Sequence[str]) -> str:
+    """Why a result does not count; '' for one that does."""
+    if row.status == 'failed':
+        return 'failed: it has no score'
+    if row.simulated and 'simulated' not in also:
+        return 'simulated: the recordings were generated'
+    if row.debug and 'debug' not in also:
+        return 'debug: a try on few windows'
+    if row.partial and 'partial' not in also:
+        return f'partial: {"; ".join(row.partial)}'
+    return 'no score: it is not defined on these windows' if row.value is None else ''
+
+
+class _NoDecoding(Exception):
+    pass
+
+
+def _row(path: str, result: Mapping[str, Any]) -> Row:
+    """The lean form of a result. Raises: ValueError where its words and its config say different things."""
+    if result['kind'] != 'decoding':
+        raise _NoDecoding
+    head, config, protocol = result['headline'], result['config'], result['protocol']
+    task, model = config['task'], config.get('model', {})  # which schema 1 lacks
+    said = (result['task'], result['task_version'], result['dataset'], result['model'], head['name'])
+    name = full_name(task['device'], task['name'])
+    asked = (name, task['version'], config['dataset']['name'], model.get('name', result['model']), task['metric'])
+    if said != asked:
+        raise ValueError(f'the result says {said}, its config {asked}')
+    if METRICS[head['name']].better != head['better']:
+        raise ValueError(f'of {head["name"]}, the {METRICS[head["name"]].better} is better, not the {head["better"]}')
+    known, interval, machine = MODELS.get(result['model']), head['interval'], result['machine'] or {}
+    return Row(
+        path=path,
+        sha256=result['sha256'],
+        device=_word(task['device']),
+        category=_word(task['category']),
+        task=_word(result['task']),
+        version=result['task_version'],
+        dataset=_word(result['dataset']),
+        core=result['dataset'] in (task['datasets'][0], task['simulated']),
+        model=_word(result['model']),
+        model_version=model.get('version'),
+        family=_word(model.get('family', known.family if known else '')),
+        key=result['key'],
+        seed=result['seed'],
+        status=_word(result['status']),
+        simulated=result['simulated'],
+        partial=tuple(map(_word, protocol['partial'])),
+        custom=tuple(map(_word, protocol['custom'])),
+        debug=protocol['debug'] or result['status'] == 'debug',
+        as_published=task['recipe'].get('published') is True,
+        suite=protocol['suite'],
+        split_hash=result['split_hash'],
+        prepared_hash=result['prepared_hash'],
+        metric=_word(head['name']),
+        better=_word(head['better']),
+        value=head['value'],
+        interval=(interval[0], interval[1]) if interval else None,
+        differs_from_chance=head['differs_from_chance'],
+        level=_word(head['level']),
+        n_subjects=head['n_subjects'],
+        chance=result['chance'],
+        dummy=result['dummy'],
+        normalised=result['normalised'],
+        metrics=_by_word(result['metrics']),
+        per_subject=_by_word(result['per_subject']),
+        seconds=_by_word(result['timings']),
+        n_parameters=result['n_parameters']['total'],
+        pretraining=tuple(map(_word, result['pretraining'])),
+        date=result['date'],
+        commit=result['commit'],
+        machine=_word(machine.get('processor') or machine.get('architecture') or ''),
+        hardware=_word(result['devices']['kind']),
+        jbench=_word(result['versions'].get('jbench', '')),
+        n_train=result['n_records']['train'],
+        n_windows=result['n_records']['evaluated'],
+        n_classes=len(result['classes']),
+        n_chans=(result.get('signal') or {}).get('n_chans'),
+    )
+
+
+def _word(text: str) -> str:
+    """A text that many results share, held once. Raises: TypeError for what is none."""
+    return sys.intern(text)
+
+
+def _by_word(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {_word(name): value for name, value in values.items()}
