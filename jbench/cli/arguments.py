@@ -35,7 +35,8 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument(
         '--model',
         default='eegnet',
-        help='model, group (classic, foundation, baselines, all), path/to/file.py:function, comma list [eegnet]',
+        help='model[:option=value], group (classic, foundation, baselines, all), path/to/file.py:function, comma list '
+        '[eegnet]',
     )
     p.add_argument('--seeds', default='33,34,35', help='model seeds [33,34,35]; data and split seeds stay 33')
     p.add_argument(

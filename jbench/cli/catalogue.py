@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from jbench.data.discover import find_recordings
-from jbench.models import MODELS, user_model
+from jbench.models import MODELS, options, user_model
 from jbench.plan import select
 from jbench.report.text import as_json, folded, listed, table
 from jbench.spec.dataset import Dataset
@@ -77,9 +77,9 @@ def info(name: str, form: str, data_dir: Path | None = None) -> str:
     elif name.lower() in aliases:
         facts = _dataset_facts(select.find_dataset(name), data_dir)
     elif name.lower() in MODELS:
-        facts = {'is': 'model', **to_json(MODELS[name.lower()])}
+        facts = _model_facts(MODELS[name.lower()])
     elif user_model.named(name):
-        facts = {'is': 'model', **to_json(user_model.find(name))}
+        facts = _model_facts(user_model.find(name))
     elif name in SUITES:
         facts = {'is': 'suite', **_list_suite(name)}
     elif name in _categories():
@@ -89,6 +89,11 @@ def info(name: str, form: str, data_dir: Path | None = None) -> str:
         known = [*select.tasks(), *select.datasets(), *MODELS, *SUITES, *_categories()]
         raise unknown('task, dataset or model', name, known)
     return as_json(facts) if form == 'json' else folded(facts)
+
+
+def _model_facts(model: ModelSpec) -> Facts:
+    """What the table says of a model, and the options that it takes with their defaults."""
+    return {'is': 'model', **to_json(model), 'options': options.defaults(model)}
 
 
 def _holds_tasks(name: str) -> bool:

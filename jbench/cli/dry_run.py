@@ -88,7 +88,7 @@ def plan_cell(
     folder, refs = build_set.locate(cell.task, cell.dataset, data_dir, workdir)
     split = {k: v for k, v in to_json(cell.task.split).items() if v is not None}
     facts: Facts = {
-        'cell': f'{cell.task.full_name}@{cell.task.version}/{cell.dataset.name} {cell.model.name}',
+        'cell': f'{cell.task.full_name}@{cell.task.version}/{cell.dataset.name} {cell.model.full_name}',
         'data': 'simulated' if cell.dataset.simulated else 'real',
         'split': f'{split.pop("kind")}: {shown(split)}',
         'recordings': len(refs),

@@ -103,8 +103,13 @@ def save(model: Model, variables: Variables, path: str | Path) -> None:
     os.replace(partial, path)
 
 
-def require(name: str, signal: Signal, n_out: int, *, min_chans: int = 1, min_times: int = 1) -> None:
-    """Refuse windows that a network is not defined for. Raises RequestError that says what it needs."""
+def require(
+    name: str, signal: Signal, n_out: int, *, min_chans: int = 1, min_times: int = 1, dropout: float = 0.0
+) -> None:
+    """Refuse windows, or a rate of dropout, that a network is not defined for. Raises RequestError that says what it
+    needs."""
+    if not 0 <= dropout < 1:
+        raise RequestError(f'{name}: dropout={dropout}: expected a rate from 0 to below 1')
     if signal.n_times < min_times:
         raise RequestError(f'{name}: windows of {signal.n_times} samples are too short, it needs at least {min_times}')
     if signal.n_chans < min_chans or n_out < 1:

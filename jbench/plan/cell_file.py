@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from jbench import files
-from jbench.models import user_model
+from jbench.models import options, user_model
 from jbench.plan import cells, select, user_files
 from jbench.plan.evaluations import EVALUATIONS, evaluation
 from jbench.plan.request import Plan
@@ -94,7 +94,7 @@ def _model(given: ModelSpec, what: str) -> ModelSpec:
             where = user_model.file_of(ours)
             raise RequestError(f'{what}: model {given.name!r}: {where} changed, and is {ours.name!r} now')
     _same(given, ours, ('version', 'weights', 'kind'), what)
-    return ours
+    return options.with_options(ours, given.options)
 
 
 def _same(given: Dataset | ModelSpec, ours: Dataset | ModelSpec, fields: tuple[str, ...], what: str) -> None:

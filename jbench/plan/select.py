@@ -9,7 +9,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import NamedTuple
 
-from jbench.models import MODELS, user_model
+from jbench.models import MODELS, options, user_model
 from jbench.plan.user_files import user_tasks
 from jbench.spec.dataset import Dataset
 from jbench.spec.errors import MissingExtraError, RequestError, unknown
@@ -171,10 +171,16 @@ def version(versions: tuple[Task, ...], name: str, number: int | str) -> Task:
 
 
 def select_models(text: str, device: str | None = None) -> list[Pick]:
-    """The grammar of --model: names, groups, `all`, comma lists; `device` as --device."""
+    """The grammar of --model: names, groups, `all`, path/to/file.py:function, comma lists; of one model also options,
+    name:option=value. `device` as --device."""
     chosen: dict[str, Pick] = {}
-    for item in filter(None, (p.strip() for p in text.split(','))):
+    for asked in filter(None, (p.strip() for p in text.split(','))):
+        item, wanted = options.split(asked)
         if item in GROUPS or item == 'all':
+            if wanted:
+                raise RequestError(
+                    f'--model={asked}: options belong to one model, {item} is a group'
+                )
             group = [m for m in MODELS.values() if item in ('all', m.family)]
             if not group:
                 raise RequestError(f'--model={item}: no model of this family is in this version of jbench')
@@ -182,10 +188,11 @@ def select_models(text: str, device: str | None = None) -> list[Pick]:
                 if not m.accelerator or device in ('gpu', 'tpu'):
                     chosen.setdefault(m.name, Pick(m, False))
         elif item.lower() in MODELS:
-            chosen[item.lower()] = Pick(MODELS[item.lower()], True)
+            named = options.with_options(MODELS[item.lower()], wanted)
+            chosen[named.full_name] = Pick(named, True)
         elif user_model.named(item):
-            mine = user_model.find(item)
-            chosen[mine.name] = Pick(mine, True)
+            mine = options.with_options(user_model.find(item), wanted)
+            chosen[mine.full_name] = Pick(mine, True)
         else:
             raise unknown('model', item, [*MODELS, *GROUPS, 'all'])
     if not chosen:

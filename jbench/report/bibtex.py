@@ -52,7 +52,7 @@ def _datasets(result: Mapping[str, Any]) -> Iterable[Work]:
 
 def _model(result: Mapping[str, Any]) -> Work:
     """The model of a result; a result of schema 1 has its name alone."""
-    known = MODELS.get(result['model'])
+    known = MODELS.get(result['model'].partition(':')[0])
     told = result['config'].get('model', to_json(known) if known else {})
     return Work(result['model'], 'model', told.get('citation', ''))
 

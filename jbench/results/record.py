@@ -31,7 +31,7 @@ def describe(cell: Cell, data: PreparedSet, seed: int, digest: str, outcome: dic
         'task': cell.task.full_name,
         'task_version': cell.task.version,
         'dataset': cell.dataset.name,
-        'model': cell.model.name,
+        'model': cell.model.full_name,
         'seed': seed,
         'status': 'failed' if 'failed' in outcome else 'debug' if cell.debug else 'done',
         'simulated': cell.dataset.simulated,

@@ -20,6 +20,7 @@ from jbench.results.schema import SCHEMA, as_text, mismatches, plain, schema
 from jbench.spec.cell import Cell
 from jbench.spec.errors import RequestError
 from jbench.spec.identity import from_json, to_json
+from jbench.spec.model import ModelSpec
 from jbench.spec.task import full_name
 from jbench.targets import score
 
@@ -30,7 +31,7 @@ SCORES = ('headline', 'normalised', 'chance', 'metrics', 'per_subject')  # the f
 def result_dir(workdir: str | Path, cell: Cell) -> Path:
     """Where the seeds of a cell lie: <workdir>/results/<task>@<version>/<dataset>/<model>/<key>."""
     task = f'{cell.task.full_name}@{cell.task.version}'
-    return Path(workdir, 'results', _slug(task), _slug(cell.dataset.name), _slug(cell.model.name), cell.key)
+    return Path(workdir, 'results', _slug(task), _slug(cell.dataset.name), _slug(cell.model.full_name), cell.key)
 
 
 def write(
@@ -152,7 +153,7 @@ def verify(path: str | Path) -> list[str]:
             'task_version': task['version'],
             'dataset': dataset['name'],
             'simulated': dataset['simulated'],
-            'model': result['model'] if old else cell['model']['name'],
+            'model': result['model'] if old else from_json(ModelSpec, cell['model'], 'config.model').full_name,
             'pretraining': [] if old else cell['model']['pretraining'],
             'protocol': result['protocol'] if old else {**result['protocol'], 'debug': cell['debug']},
             'key': older.key(result) if old else from_json(Cell, cell, 'config').key,

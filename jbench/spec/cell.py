@@ -27,7 +27,7 @@ class Cell:
     def title(self) -> str:
         """What messages call it."""
         fold = getattr(self.task.split, 'fold', '')
-        return f'{self.task.full_name}/{self.dataset.name} {self.model.name}' + (f' fold {fold}' if fold else '')
+        return f'{self.task.full_name}/{self.dataset.name} {self.model.full_name}' + (f' fold {fold}' if fold else '')
 
     @property
     def source(self) -> str:
@@ -42,6 +42,6 @@ class Cell:
         machine, paths or device count. Fields that have their defaults do not count (`without_defaults`)."""
         task = {k: v for k, v in without_defaults(self.task).items() if k not in (*WORDS, 'overrides', 'exclude')}
         out = [[e.subject, e.after_split] for e in self.task.exclude if e.dataset == self.dataset.name]
-        model = [self.model.name, self.model.version, self.model.weights]
+        model = [self.model.full_name, self.model.version, self.model.weights]
         data = [self.dataset.name, self.dataset.revision]
         return spec_hash({'task': task, 'exclude': out, 'dataset': data, 'model': model, 'debug': self.debug})

@@ -40,6 +40,7 @@ class ModelSpec:
     target: str  # 'module:factory'
     kind: str = 'network'  # 'network': init/apply, trained by fit.py; 'estimator': fitted once
     trained: bool = True  # False: one batch sets its batch statistics, no weight is changed (chance)
+    options: tuple[Override, ...] = ()  # of the factory, as asked for: --model=eegnet:dropout=0.5
     published: tuple[Override, ...] = ()  # options of the factory under recipe.published
     targets: tuple[str, ...] = ()  # kinds of target that it fits; (): all
     paradigms: tuple[str, ...] = ()  # paradigms that it fits; (): all
@@ -53,3 +54,8 @@ class ModelSpec:
     needs: tuple[str, ...] = ()  # packages beyond the core ones, and the extra that brings them
     extra: str = ''
     n_parameters: int | None = None  # without the head, at 22 channels x 256 samples, 4 classes (training.md)
+
+    @property
+    def full_name(self) -> str:
+        """With the options: 'eegnet:dropout=0.5'."""
+        return ':'.join((self.name, *(f'{name}={value}' for name, value in self.options)))

@@ -77,7 +77,7 @@ class Compiler:
         signal = asked_signal(model, signal)
         default = Recipe()
         free = {f: getattr(default, f) for f in FREE}
-        which = (model.target, model.version, model.weights, model.published if recipe.published else ())
+        which = (model.target, model.version, model.weights, model.options, model.published if recipe.published else ())
         key = (which, signal, n_out, length, dataclasses.replace(recipe, **free))
         with self._lock:
             if len(self._made) >= KEPT and not foreseen:  # between cells, when nothing runs
@@ -117,7 +117,7 @@ class Compiler:
             if c.model.family == 'user':  # refused before anything is prepared
                 factory(c.model)
         for model, signal, n_out, _ in wanted:
-            if model.family == 'user':  # tried, too
+            if model.family == 'user' or model.options:  # tried, too
                 build(model, signal, n_out)
 
         def work() -> None:
@@ -179,7 +179,7 @@ def build(model: ModelSpec, signal: Signal, n_out: int, published: bool = False,
     answers each frame of a window."""
     if model.family == 'user':
         _try(model, signal, n_out, frames)
-    options = dict(model.published) if published else {}
+    options = dict((*(model.published if published else ()), *model.options))
     return factory(model)(signal, n_out, axis_name=parallel.AXIS, **options)
 
 
@@ -187,6 +187,6 @@ def build(model: ModelSpec, signal: Signal, n_out: int, published: bool = False,
 def _try(model: ModelSpec, signal: Signal, n_out: int, frames: bool) -> None:
     """One's own network keeps the contract, or a RequestError says how it does not; once for each shape."""
     with user_model.explained(f'model {model.name}', user_model.file_of(model)):
-        make = functools.partial(factory(model), signal, n_out, axis_name=parallel.AXIS)
+        make = functools.partial(factory(model), signal, n_out, axis_name=parallel.AXIS, **dict(model.options))
         several = jax.device_count() > 1
         validate.check(make, model.name, signal, n_out, parallel.AXIS, several=several, frames=frames)

@@ -156,7 +156,7 @@ def fit_estimator(
     what = cell.title
     context.progress.update(what, 0, 1)
     began = time.monotonic()
-    predict = factory(cell.model)(given)
+    predict = factory(cell.model)(given, **dict(cell.model.options))
     fitted = time.monotonic()
     context.guard()
     outputs, shape = np.asarray(predict(prepared_set.View(data, test_rows))), (len(test_rows), data.n_out)

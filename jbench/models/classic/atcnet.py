@@ -53,7 +53,6 @@ from jbench.spec.model import Signal
 N_TEMPORAL, WIDTH = 16, 32  # temporal filters; spatial filters, and features of everything after them
 HEADS, HEAD_SIZE = 2, 8
 DILATIONS = (1, 2)  # of the two causal blocks
-DROPOUT = 0.3
 ATTENTION_DROPOUT = 1 - (1 - 0.5) * (1 - 0.3)  # of both masks
 FRONT_EPS, ATTENTION_EPS = 1e-4, 1e-6
 MAX_NORM, NORM_EPS = 0.25, 1e-5
@@ -108,6 +107,7 @@ class _Window(nn.Module):
     sizes: Sizes
     train: bool
     axis_name: str | None
+    dropout: float
 
     @nn.compact
     def __call__(self, h: jax.Array, mask: jax.Array, key: jax.Array | None) -> tuple[jax.Array, jax.Array]:
@@ -140,7 +140,7 @@ class _Window(nn.Module):
         flat = taps.transpose(0, 2, 1).reshape(WIDTH, k * WIDTH)
         h = jnp.einsum('gf,fbt->gbt', flat, shifted, precision=blocks.PRECISION) + bias[:, None, None]
         h = filters.elu(blocks.BatchNorm(WIDTH, axis_name=self.axis_name, name=f'bn_{name}')(h, mask, train=self.train))
-        return blocks.dropout(h, DROPOUT, key, self.axis_name)
+        return blocks.dropout(h, self.dropout, key, self.axis_name)
 
 
 class _ATCNet(nn.Module):
@@ -148,6 +148,7 @@ class _ATCNet(nn.Module):
     n_times: int
     n_out: int
     axis_name: str | None
+    dropout: float
 
     @nn.compact
     def __call__(self, batch: Batch, *, train: bool, key: jax.Array | None) -> jax.Array:
@@ -163,7 +164,7 @@ class _ATCNet(nn.Module):
             in_axes=(0, None, 0),
             variable_axes={'params': 0, 'batch_stats': 0},
             split_rngs={'params': True},
-        )(self.n_out, size, train, self.axis_name, name='windows')
+        )(self.n_out, size, train, self.axis_name, self.dropout, name='windows')
         own = None if keys[2] is None else jax.random.split(keys[2], n)
         logits, last = each(windows, batch['mask'], own)
         self.sow('features', 'penultimate', last.swapaxes(0, 1))  # [b, W, 32]
@@ -178,10 +179,10 @@ class _ATCNet(nn.Module):
         first = self._norm('bn_temporal', N_TEMPORAL)
         h = spatial_first.temporal_spatial(batch, temporal, spatial, first, same(size.taps), train=train)
         h = filters.elu_mean(self._norm('bn_spatial', f)(h, mask, train=train), size.pool)
-        h = blocks.dropout(h, DROPOUT, keys[0], self.axis_name, channels=True)
+        h = blocks.dropout(h, self.dropout, keys[0], self.axis_name, channels=True)
         h = self._norm('bn_second', f)(filters.conv(h, taps, same(size.second_taps)), mask, train=train)
         h = filters.elu_mean(h, size.second_pool)
-        return blocks.dropout(h, DROPOUT, keys[1], self.axis_name, channels=True)
+        return blocks.dropout(h, self.dropout, keys[1], self.axis_name, channels=True)
 
     def _norm(self, name: str, features: int) -> blocks.BatchNorm:
         return blocks.BatchNorm(features, eps=FRONT_EPS, axis_name=self.axis_name, name=name)
@@ -234,22 +235,23 @@ def _linear_tensors(window: int, size: Sizes, n_out: int) -> list[Tensor]:
     ]
 
 
-def atcnet(signal: Signal, n_out: int, *, axis_name: str | None = None) -> Model:
+def atcnet(signal: Signal, n_out: int, *, axis_name: str | None = None, dropout: float = 0.3) -> Model:
     """ATCNet for windows of `signal` (any rate: the sizes are in samples) with `n_out` outputs.
 
     Args:
         signal: n_chans >= 1 and n_times >= 1 are used; below 616 samples the network shrinks.
         n_out: number of logits.
         axis_name: mapped axis over which batch statistics are shared; None on one device.
+        dropout: rate after the convolutions (the attention keeps its own), 0 to below 1.
 
     Raises: RequestError where there is no channel, no sample or no output.
     """
-    require('atcnet', signal, n_out)
+    require('atcnet', signal, n_out, dropout=dropout)
     taps = sizes(signal.n_times).taps
 
     def precompute(x: jax.Array) -> dict[str, jax.Array]:
         """What the statistics of the first batch norm need of windows x [b, c, t]."""
         return spatial_first.lag_sums(x, taps, same(taps))
 
-    module = _ATCNet(signal.n_chans, signal.n_times, n_out, axis_name)
+    module = _ATCNet(signal.n_chans, signal.n_times, n_out, axis_name, dropout)
     return network(module, signal, _tensors(signal, n_out), precompute=precompute)

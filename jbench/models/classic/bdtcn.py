@@ -43,7 +43,6 @@ from jbench.spec.model import Signal
 
 N_FILTERS, TAPS = 30, 5
 DILATIONS = (1, 2, 4)
-DROPOUT = 0.5
 DOWNSAMPLE_STD = 0.01
 SEEN = 1 + 2 * (TAPS - 1) * sum(DILATIONS)  # 57: samples that one output sees
 BLOCK = TAPS - 1  # so many neighbouring outputs see their own block of inputs and the next
@@ -74,11 +73,11 @@ def blocked_conv(x: jax.Array, taps: jax.Array, step: int) -> jax.Array:
     return jnp.matmul(band, seen, precision=blocks.PRECISION).reshape(g, BLOCK, n)
 
 
-def feature_dropout(x: jax.Array, b: int, key: jax.Array | None, axis_name: str | None) -> jax.Array:
+def feature_dropout(x: jax.Array, b: int, rate: float, key: jax.Array | None, axis_name: str | None) -> jax.Array:
     """Dropout of whole feature maps of x [f, 4, n * b]."""
     if key is None:
         return x
-    scale = blocks.dropout(jnp.ones((x.shape[0], b), x.dtype), DROPOUT, key, axis_name)
+    scale = blocks.dropout(jnp.ones((x.shape[0], b), x.dtype), rate, key, axis_name)
     # Spread over columns by a product: XLA would draw a copy into every loop that reads it, and each would be slow.
     columns = jnp.tile(jnp.eye(b, dtype=x.dtype), (1, x.shape[-1] // b))
     return x * jnp.matmul(scale, columns, precision=blocks.PRECISION)[:, None]
@@ -105,6 +104,7 @@ class _Residual(nn.Module):
     n_in: int
     dilation: int
     axis_name: str | None
+    dropout: float
 
     @nn.compact
     def __call__(self, x: jax.Array, key: jax.Array | None) -> jax.Array:
@@ -113,7 +113,7 @@ class _Residual(nn.Module):
         x = h = to_blocks(x, self.dilation)
         for i, one in enumerate(blocks.split(key, 2)):
             h = nn.relu(_Conv(h.shape[0], name=f'conv{i + 1}')(h, step))
-            h = feature_dropout(h, b, one, self.axis_name)
+            h = feature_dropout(h, b, self.dropout, one, self.axis_name)
         if self.n_in != N_FILTERS:
             weight = self.param('downsample', nn.initializers.normal(DOWNSAMPLE_STD), (N_FILTERS, self.n_in))
             bias = self.param('downsample_bias', blocks.uniform(1 / math.sqrt(self.n_in)), (N_FILTERS,))
@@ -126,6 +126,7 @@ class _BDTCN(nn.Module):
     n_times: int
     n_out: int
     axis_name: str | None
+    dropout: float
 
     @nn.compact
     def __call__(self, batch: Batch, *, train: bool, key: jax.Array | None) -> jax.Array:
@@ -135,7 +136,7 @@ class _BDTCN(nn.Module):
         h = jax.lax.optimization_barrier(batch['x'].transpose(1, 2, 0))  # XLA would transpose at every reading
         h = jnp.pad(h, ((0, 0), (0, after), (0, 0)))
         for i, one in enumerate(blocks.split(key, len(DILATIONS))):
-            h = _Residual(h.shape[0], DILATIONS[i], self.axis_name, name=f'block{i}')(h, one)
+            h = _Residual(h.shape[0], DILATIONS[i], self.axis_name, self.dropout, name=f'block{i}')(h, one)
         self.sow('features', 'convolutions', h[:, :n].transpose(2, 0, 1))  # [b, 30, t - 56]
         mean = h[:, :n].mean(1).T
         self.sow('features', 'penultimate', mean)  # [b, 30]
@@ -164,16 +165,17 @@ def _tensors(signal: Signal, n_out: int) -> list[Tensor]:
     return [*found, *torch_weights.linear_tensors('base_tcn.final_layer.fc', ('linear',), N_FILTERS, n_out)]
 
 
-def bdtcn(signal: Signal, n_out: int, *, axis_name: str | None = None) -> Model:
+def bdtcn(signal: Signal, n_out: int, *, axis_name: str | None = None, dropout: float = 0.5) -> Model:
     """BDTCN for windows of `signal` (any rate: the kernels are in samples) with `n_out` outputs.
 
     Args:
         signal: n_chans >= 1 and n_times >= 58 are used.
         n_out: number of logits.
         axis_name: mapped axis over which the batch is split; None on one device.
+        dropout: rate, 0 to below 1.
 
     Raises: RequestError where the windows are shorter than what two outputs see.
     """
-    require('bdtcn', signal, n_out, min_times=SEEN + 1)
-    module = _BDTCN(signal.n_chans, signal.n_times, n_out, axis_name)
+    require('bdtcn', signal, n_out, min_times=SEEN + 1, dropout=dropout)
+    module = _BDTCN(signal.n_chans, signal.n_times, n_out, axis_name, dropout)
     return network(module, signal, _tensors(signal, n_out))

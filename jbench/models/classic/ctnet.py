@@ -45,7 +45,7 @@ PAD, SECOND_PAD = (31, 32), (7, 8)
 POOL = 8  # twice
 LAYERS, HEADS, EXPANSION = 6, 4, 4
 POSITIONS = 100
-DROPOUT, FRONT_DROPOUT, POSITION_DROPOUT = 0.5, 0.3, 0.1
+FRONT_DROPOUT, POSITION_DROPOUT = 0.3, 0.1
 MIN_TIMES = POOL * POOL  # one token
 
 
@@ -68,15 +68,16 @@ class _Layer(nn.Module):
     """One layer of the transformer, over x [b, l, d]."""
 
     axis_name: str | None
+    dropout: float
 
     @nn.compact
     def __call__(self, x: jax.Array, key: jax.Array | None) -> jax.Array:
         keys = blocks.split(key, 4)
 
         def drop(h: jax.Array, which: int) -> jax.Array:
-            return blocks.dropout(h, DROPOUT, keys[which], self.axis_name, batch_axis=0)
+            return blocks.dropout(h, self.dropout, keys[which], self.axis_name, batch_axis=0)
 
-        attention = Attention(WIDTH, HEADS, WIDTH // HEADS, DROPOUT, self.axis_name, name='attention')
+        attention = Attention(WIDTH, HEADS, WIDTH // HEADS, self.dropout, self.axis_name, name='attention')
         x = blocks.LayerNorm(WIDTH, name='norm_1')(x + drop(attention(x, keys[0]), 1))
         h = blocks.gelu(blocks.Linear(WIDTH, EXPANSION * WIDTH, name='wide')(x))
         h = blocks.Linear(EXPANSION * WIDTH, WIDTH, name='narrow')(drop(h, 2))
@@ -88,6 +89,7 @@ class _CTNet(nn.Module):
     n_times: int
     n_out: int
     axis_name: str | None
+    dropout: float
 
     @nn.compact
     def __call__(self, batch: Batch, *, train: bool, key: jax.Array | None) -> jax.Array:
@@ -99,7 +101,7 @@ class _CTNet(nn.Module):
         first = x = blocks.dropout(x, POSITION_DROPOUT, keys[2], self.axis_name, batch_axis=0)
         self.sow('features', 'tokens', x)  # [b, L, 40]
         for i in range(LAYERS):
-            x = _Layer(self.axis_name, name=f'layer_{i}')(x, keys[i + 3])
+            x = _Layer(self.axis_name, self.dropout, name=f'layer_{i}')(x, keys[i + 3])
         self.sow('features', 'transformer', x)
         flat = (first + x).reshape(len(x), -1)
         self.sow('features', 'penultimate', flat)  # [b, 40 L]
@@ -144,16 +146,17 @@ def _tensors(signal: Signal, n_out: int) -> list[Tensor]:
     return out + linear('final_layer', ('linear',), WIDTH * n_tokens(signal.n_times), n_out)
 
 
-def ctnet(signal: Signal, n_out: int, *, axis_name: str | None = None) -> Model:
+def ctnet(signal: Signal, n_out: int, *, axis_name: str | None = None, dropout: float = 0.5) -> Model:
     """CTNet for windows of `signal` (any rate: the kernels are in samples) with `n_out` outputs.
 
     Args:
         signal: n_chans >= 1 and n_times >= 64 are used.
         n_out: number of logits.
         axis_name: mapped axis over which batch statistics are shared; None on one device.
+        dropout: rate of the transformer, 0 to below 1.
 
     Raises: RequestError where the windows are too short for the two poolings.
     """
-    require('ctnet', signal, n_out, min_times=MIN_TIMES)
-    module = _CTNet(signal.n_chans, signal.n_times, n_out, axis_name)
+    require('ctnet', signal, n_out, min_times=MIN_TIMES, dropout=dropout)
+    module = _CTNet(signal.n_chans, signal.n_times, n_out, axis_name, dropout)
     return network(module, signal, _tensors(signal, n_out), precompute=precompute)

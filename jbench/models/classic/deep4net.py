@@ -44,7 +44,6 @@ from jbench.spec.model import Signal
 
 FEATURES = (25, 50, 100, 200)  # of the four blocks
 TAPS, POOL = 10, 3  # samples
-DROPOUT = 0.5
 WHOLE = 441  # samples that leave one value with these filters and pools; shorter windows shrink them
 
 
@@ -73,6 +72,7 @@ class _Deep4Net(nn.Module):
     n_times: int
     n_out: int
     axis_name: str | None
+    dropout: float
 
     @nn.compact
     def __call__(self, batch: Batch, *, train: bool, key: jax.Array | None) -> jax.Array:
@@ -88,7 +88,7 @@ class _Deep4Net(nn.Module):
             n_in, n, k = FEATURES[i - 2], FEATURES[i - 1], taps[i - 1]
             self.sow('features', f'block_{i - 1}', h.swapaxes(1, 2))  # [b, f, t]
             weight = self.param(f'conv_{i}', blocks.xavier(n_in * k, n * k), (n, n_in, k))
-            h = filters.conv(blocks.dropout(h, DROPOUT, key_i, self.axis_name, batch_axis=0), weight, last=True)
+            h = filters.conv(blocks.dropout(h, self.dropout, key_i, self.axis_name, batch_axis=0), weight, last=True)
             h = self._normalised_and_pooled(h, i, batch['mask'], train)
         self.sow('features', 'penultimate', h.swapaxes(1, 2))  # [b, 200, L]
         n = FEATURES[-1]
@@ -127,16 +127,17 @@ def _tensors(signal: Signal, n_out: int) -> list[Tensor]:
     ]
 
 
-def deep4net(signal: Signal, n_out: int, *, axis_name: str | None = None) -> Model:
+def deep4net(signal: Signal, n_out: int, *, axis_name: str | None = None, dropout: float = 0.5) -> Model:
     """Deep4Net for windows of `signal` (any rate: the kernels are in samples) with `n_out` outputs.
 
     Args:
         signal: n_chans >= 2 and n_times >= 10 are used.
         n_out: number of logits.
         axis_name: mapped axis over which batch statistics are shared; None on one device.
+        dropout: rate, 0 to below 1.
 
     Raises: RequestError where the windows are shorter than the first filter, or of one channel.
     """
-    require('deep4net', signal, n_out, min_chans=2, min_times=TAPS)
-    module = _Deep4Net(signal.n_chans, signal.n_times, n_out, axis_name)
+    require('deep4net', signal, n_out, min_chans=2, min_times=TAPS, dropout=dropout)
+    module = _Deep4Net(signal.n_chans, signal.n_times, n_out, axis_name, dropout)
     return network(module, signal, _tensors(signal, n_out))

@@ -47,7 +47,7 @@ WIDTH, TAPS = 40, 25  # filters, spatial and temporal, and width of a token
 POOL, STRIDE = 75, 15  # samples
 LAYERS, HEADS, EXPANSION = 6, 10, 4
 HIDDEN = (256, 32)  # of the head
-DROPOUT, LAST_DROPOUT = 0.5, 0.3
+LAST_DROPOUT = 0.3
 MOMENTUM = 0.1  # of the batch norm
 MIN_TIMES = TAPS + POOL - 1  # 99: one token
 
@@ -61,15 +61,16 @@ class _Block(nn.Module):
     """One layer of the transformer, over x [b, l, d]."""
 
     axis_name: str | None
+    dropout: float
 
     @nn.compact
     def __call__(self, x: jax.Array, key: jax.Array | None) -> jax.Array:
         keys = blocks.split(key, 4)
 
         def drop(h: jax.Array, which: int) -> jax.Array:
-            return blocks.dropout(h, DROPOUT, keys[which], self.axis_name, batch_axis=0)
+            return blocks.dropout(h, self.dropout, keys[which], self.axis_name, batch_axis=0)
 
-        attention = Attention(WIDTH, HEADS, WIDTH // HEADS, DROPOUT, self.axis_name, name='attention')
+        attention = Attention(WIDTH, HEADS, WIDTH // HEADS, self.dropout, self.axis_name, name='attention')
         x = x + drop(attention(blocks.LayerNorm(WIDTH, name='norm_1')(x), keys[0]), 1)
         h = blocks.Linear(WIDTH, EXPANSION * WIDTH, name='wide')(blocks.LayerNorm(WIDTH, name='norm_2')(x))
         h = blocks.Linear(EXPANSION * WIDTH, WIDTH, name='narrow')(drop(blocks.gelu(h), 2))
@@ -81,6 +82,7 @@ class _EEGConformer(nn.Module):
     n_times: int
     n_out: int
     axis_name: str | None
+    dropout: float
 
     @nn.compact
     def __call__(self, batch: Batch, *, train: bool, key: jax.Array | None) -> jax.Array:
@@ -88,13 +90,15 @@ class _EEGConformer(nn.Module):
         keys = blocks.split(key, LAYERS + 3)
         h = self._front(batch, train)
         h = blocks.average_pool(filters.elu(h), POOL, STRIDE, axis=1)
-        x = blocks.Linear(WIDTH, WIDTH, name='token')(blocks.dropout(h, DROPOUT, keys[0], self.axis_name, batch_axis=0))
+        x = blocks.Linear(WIDTH, WIDTH, name='token')(
+            blocks.dropout(h, self.dropout, keys[0], self.axis_name, batch_axis=0)
+        )
         self.sow('features', 'tokens', x)  # [b, L, 40]
         for i in range(LAYERS):
-            x = _Block(self.axis_name, name=f'block_{i}')(x, keys[i + 1])
+            x = _Block(self.axis_name, self.dropout, name=f'block_{i}')(x, keys[i + 1])
         self.sow('features', 'transformer', x)
         h = x.reshape(x.shape[0], -1)
-        for i, rate in enumerate((DROPOUT, LAST_DROPOUT)):
+        for i, rate in enumerate((self.dropout, LAST_DROPOUT)):
             h = filters.elu(blocks.Linear(h.shape[1], HIDDEN[i], name=f'head_{i}')(h))
             h = blocks.dropout(h, rate, keys[LAYERS + 1 + i], self.axis_name, batch_axis=0)
         self.sow('features', 'penultimate', h)  # [b, 32]
@@ -140,18 +144,21 @@ def _tensors(signal: Signal, n_out: int) -> list[Tensor]:
     return out + linear('final_layer', ('linear',), HIDDEN[1], n_out)
 
 
-def eegconformer(signal: Signal, n_out: int, *, axis_name: str | None = None, reference_init: bool = False) -> Model:
+def eegconformer(
+    signal: Signal, n_out: int, *, axis_name: str | None = None, dropout: float = 0.5, reference_init: bool = False
+) -> Model:
     """EEGConformer for windows of `signal` (any rate: the kernels are in samples) with `n_out` outputs.
 
     Args:
         signal: n_chans >= 1 and n_times >= 99 are used.
         n_out: number of logits.
         axis_name: mapped axis over which batch statistics are shared; None on one device.
+        dropout: rate before the last layer but one, 0 to below 1.
         reference_init: running statistics start where the reference's constructor leaves them.
 
     Raises: RequestError where the windows are too short for one token.
     """
-    require('eegconformer', signal, n_out, min_times=MIN_TIMES)
+    require('eegconformer', signal, n_out, min_times=MIN_TIMES, dropout=dropout)
 
     def start(variables: Variables) -> Variables:
         """The statistics after the reference's constructor has fed ones in training mode: no spread, once."""
@@ -160,5 +167,5 @@ def eegconformer(signal: Signal, n_out: int, *, axis_name: str | None = None, re
         polluted_norm = {'mean': MOMENTUM * ones, 'var': (1 - MOMENTUM) * norm['var']}
         return variables | {'batch_stats': {'bn': polluted_norm}} if reference_init else variables
 
-    module = _EEGConformer(signal.n_chans, signal.n_times, n_out, axis_name)
+    module = _EEGConformer(signal.n_chans, signal.n_times, n_out, axis_name, dropout)
     return network(module, signal, _tensors(signal, n_out), start=start)

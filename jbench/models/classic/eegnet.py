@@ -46,7 +46,6 @@ N_SPATIAL = N_TEMPORAL * PER_TEMPORAL
 TAPS, SEPARABLE_TAPS = 64, 16  # samples
 PAD, SEPARABLE_PAD = (32, 32), (8, 8)
 POOL_1, POOL_2 = 4, 8
-DROPOUT = 0.25
 MAX_NORM = 1.0
 MOMENTUM, EPS = 0.01, 1e-3  # of the batch norms
 MIN_TIMES = POOL_1 * (POOL_2 - 1) - 1  # 27: one value is left after both poolings
@@ -67,6 +66,7 @@ class _EEGNet(nn.Module):
     n_times: int
     n_out: int
     axis_name: str | None
+    dropout: float
 
     @nn.compact
     def __call__(self, batch: Batch, *, train: bool, key: jax.Array | None) -> jax.Array:
@@ -78,7 +78,7 @@ class _EEGNet(nn.Module):
         spatial = blocks.max_norm(self.param('spatial', blocks.uniform(xavier), (N_SPATIAL, self.n_chans)), MAX_NORM)
         h = spatial_first.temporal_spatial(batch, temporal, spatial, self._batch_norm('bn_temporal'), PAD, train=train)
         h = self._batch_norm('bn_spatial')(h, mask, train=train)
-        h = blocks.dropout(filters.elu_mean(h, POOL_1), DROPOUT, key_1, self.axis_name)
+        h = blocks.dropout(filters.elu_mean(h, POOL_1), self.dropout, key_1, self.axis_name)
         self.sow('features', 'spatial', h.swapaxes(0, 1))  # [b, 16, t / 4]
 
         depth = self.param('depth', blocks.uniform(1 / math.sqrt(SEPARABLE_TAPS)), (N_SPATIAL, SEPARABLE_TAPS))
@@ -86,7 +86,7 @@ class _EEGNet(nn.Module):
         h = filters.fir(h, depth, SEPARABLE_PAD, block=32)
         h = jnp.einsum('gf,fbt->gbt', point, h, precision=blocks.PRECISION)
         h = self._batch_norm('bn_separable')(h, mask, train=train)
-        h = blocks.dropout(filters.elu_mean(h, POOL_2), DROPOUT, key_2, self.axis_name)
+        h = blocks.dropout(filters.elu_mean(h, POOL_2), self.dropout, key_2, self.axis_name)
         self.sow('features', 'penultimate', h.swapaxes(0, 1))  # [b, 16, L]
 
         length = n_pooled(self.n_times)
@@ -118,23 +118,26 @@ def _tensors(signal: Signal, n_out: int) -> list[Tensor]:
     ]
 
 
-def eegnet(signal: Signal, n_out: int, *, axis_name: str | None = None, reference_init: bool = False) -> Model:
+def eegnet(
+    signal: Signal, n_out: int, *, axis_name: str | None = None, dropout: float = 0.25, reference_init: bool = False
+) -> Model:
     """EEGNet for windows of `signal` (any rate: the kernels are in samples) with `n_out` outputs.
 
     Args:
         signal: n_chans >= 1 and n_times >= 27 are used.
         n_out: number of logits.
         axis_name: mapped axis over which batch statistics are shared; None on one device.
+        dropout: rate, 0 to below 1.
         reference_init: running variances start at 0.99, as the reference's do.
 
     Raises: RequestError where the windows are too short for the two poolings.
     """
-    require('eegnet', signal, n_out, min_times=MIN_TIMES)
+    require('eegnet', signal, n_out, min_times=MIN_TIMES, dropout=dropout)
 
     def start(variables: Variables) -> Variables:
         """The statistics after the reference's constructor has fed zeros in training mode: no spread, once."""
         var = {name: norm | {'var': (1 - MOMENTUM) * norm['var']} for name, norm in variables['batch_stats'].items()}
         return variables | {'batch_stats': var} if reference_init else variables
 
-    module = _EEGNet(signal.n_chans, signal.n_times, n_out, axis_name)
+    module = _EEGNet(signal.n_chans, signal.n_times, n_out, axis_name, dropout)
     return network(module, signal, _tensors(signal, n_out), precompute=precompute, start=start)

@@ -49,7 +49,6 @@ TAPS, PAD = 64, (31, 32)
 BOTH = 2 * TAPS - 1  # samples that both temporal convolutions see
 DILATED_TAPS, DILATIONS = 16, (2, 4)
 POOLS = (4, 8)
-DROPOUT = 0.5
 MAX_NORM, LINEAR_MAX_NORM = 1.0, 0.25
 MIN_TIMES = POOLS[0] * (POOLS[1] - 2) - 2  # 22: one value is left after both means
 
@@ -171,17 +170,18 @@ class _EEGNeX(nn.Module):
     n_times: int
     n_out: int
     axis_name: str | None
+    dropout: float
 
     @nn.compact
     def __call__(self, batch: Batch, *, train: bool, key: jax.Array | None) -> jax.Array:
         """Logits [b, n] of x [b, c, t]; rows where mask [b] is false count in no statistic."""
         mask, keys = batch['mask'], blocks.split(key, 2)
         h = self._norm('bn_spatial', N_SPATIAL)(self._front(batch, train), mask, train=train)
-        h = blocks.dropout(_padded_mean(h, POOLS[0]), DROPOUT, keys[0], self.axis_name)
+        h = blocks.dropout(_padded_mean(h, POOLS[0]), self.dropout, keys[0], self.axis_name)
         self.sow('features', 'spatial', h.swapaxes(0, 1))  # [b, 64, t / 4]
         h = self._norm('bn_third', SECOND)(self._dilated(h, 'third', SECOND, DILATIONS[0]), mask, train=train)
         h = self._norm('bn_fourth', FIRST)(self._dilated(h, 'fourth', FIRST, DILATIONS[1]), mask, train=train)
-        h = blocks.dropout(_padded_mean(h, POOLS[1]), DROPOUT, keys[1], self.axis_name)
+        h = blocks.dropout(_padded_mean(h, POOLS[1]), self.dropout, keys[1], self.axis_name)
         self.sow('features', 'penultimate', h.swapaxes(0, 1))  # [b, 8, L]
         length = n_pooled(self.n_times)
         bound = blocks.uniform((FIRST * length) ** -0.5)
@@ -242,16 +242,17 @@ def _tensors(signal: Signal, n_out: int) -> list[Tensor]:
     ]
 
 
-def eegnex(signal: Signal, n_out: int, *, axis_name: str | None = None) -> Model:
+def eegnex(signal: Signal, n_out: int, *, axis_name: str | None = None, dropout: float = 0.5) -> Model:
     """EEGNeX for windows of `signal` (any rate: the kernels are in samples) with `n_out` outputs.
 
     Args:
         signal: n_chans >= 1 and n_times >= 22 are used.
         n_out: number of logits.
         axis_name: mapped axis over which batch statistics are shared; None on one device.
+        dropout: rate, 0 to below 1.
 
     Raises: RequestError where the windows are too short for the two means.
     """
-    require('eegnex', signal, n_out, min_times=MIN_TIMES)
-    module = _EEGNeX(signal.n_chans, signal.n_times, n_out, axis_name)
+    require('eegnex', signal, n_out, min_times=MIN_TIMES, dropout=dropout)
+    module = _EEGNeX(signal.n_chans, signal.n_times, n_out, axis_name, dropout)
     return network(module, signal, _tensors(signal, n_out))

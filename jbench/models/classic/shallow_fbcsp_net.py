@@ -38,7 +38,6 @@ from jbench.spec.model import Signal
 
 N_FILTERS, TAPS = 40, 25  # as many spatial filters as temporal ones
 POOL, STRIDE = 75, 15  # samples
-DROPOUT = 0.5
 SMALLEST = 1e-6  # power below it counts as this
 MIN_TIMES = TAPS + POOL - 1  # 99: one pooled value
 
@@ -53,6 +52,7 @@ class _ShallowFBCSPNet(nn.Module):
     n_times: int
     n_out: int
     axis_name: str | None
+    dropout: float
 
     @nn.compact
     def __call__(self, batch: Batch, *, train: bool, key: jax.Array | None) -> jax.Array:
@@ -66,7 +66,7 @@ class _ShallowFBCSPNet(nn.Module):
         h = norm(h, batch['mask'], train=train, bias=filters.spatiotemporal_bias(temporal_bias, spatial))
         power = blocks.average_pool(h**2, POOL, STRIDE, axis=1)
         h = jnp.log(jnp.where(power < SMALLEST, SMALLEST, power))  # the gradient of jnp.maximum halves at SMALLEST
-        h = blocks.dropout(h, DROPOUT, key, self.axis_name, batch_axis=0)
+        h = blocks.dropout(h, self.dropout, key, self.axis_name, batch_axis=0)
         self.sow('features', 'penultimate', h.swapaxes(1, 2))  # [b, 40, P]
         linear = self.param('linear', blocks.xavier(f * length, self.n_out * length), (self.n_out, f, length))
         bias = self.param('linear_bias', nn.initializers.zeros, (self.n_out,))
@@ -86,16 +86,17 @@ def _tensors(signal: Signal, n_out: int) -> list[Tensor]:
     ]
 
 
-def shallow_fbcsp_net(signal: Signal, n_out: int, *, axis_name: str | None = None) -> Model:
+def shallow_fbcsp_net(signal: Signal, n_out: int, *, axis_name: str | None = None, dropout: float = 0.5) -> Model:
     """ShallowFBCSPNet for windows of `signal` (any rate: the kernels are in samples) with `n_out` outputs.
 
     Args:
         signal: n_chans >= 2 and n_times >= 99 are used.
         n_out: number of logits.
         axis_name: mapped axis over which batch statistics are shared; None on one device.
+        dropout: rate, 0 to below 1.
 
     Raises: RequestError where the windows are too short for one pooled value, or of one channel.
     """
-    require('shallow_fbcsp_net', signal, n_out, min_chans=2, min_times=MIN_TIMES)
-    module = _ShallowFBCSPNet(signal.n_chans, signal.n_times, n_out, axis_name)
+    require('shallow_fbcsp_net', signal, n_out, min_chans=2, min_times=MIN_TIMES, dropout=dropout)
+    module = _ShallowFBCSPNet(signal.n_chans, signal.n_times, n_out, axis_name, dropout)
     return network(module, signal, _tensors(signal, n_out))

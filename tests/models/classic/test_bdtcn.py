@@ -44,8 +44,8 @@ def test_blocked_convolution_is_the_plain_one(dilation: int) -> None:
 
 def test_dropout_takes_whole_feature_maps() -> None:
     x = jnp.arange(1.0, 1 + 30 * 4 * 7 * 64).reshape(30, 4, 7 * 64)
-    factor = (bdtcn.feature_dropout(x, 64, jax.random.key(0), None) / x).reshape(30, 4 * 7, 64)
+    factor = (bdtcn.feature_dropout(x, 64, 0.5, jax.random.key(0), None) / x).reshape(30, 4 * 7, 64)
     np.testing.assert_array_equal(factor, jnp.broadcast_to(factor[:, :1], factor.shape))
     assert set(np.unique(factor)) == {0.0, 2.0}
     assert abs(float(factor.mean()) - 1) < 0.1
-    assert bdtcn.feature_dropout(x, 64, None, None) is x
+    assert bdtcn.feature_dropout(x, 64, 0.5, None, None) is x
