@@ -68,7 +68,7 @@ def huggingface(scores: Sequence[Score]) -> str:
 
 
 def markdown(scores: Sequence[Score]) -> str:
-    """Tasks by models, mean ± standard deviation over seeds."""
+    """Tasks by models, mean ± standard deviation over seeds, the best of each row in bold."""
     head, *rows = _table(scores, '±')
     escaped = [[c.replace('|', r'\|') for c in row] for row in (head, *rows)]
     lines = ['| ' + ' | '.join(row) + ' |' for row in escaped]
@@ -76,7 +76,7 @@ def markdown(scores: Sequence[Score]) -> str:
 
 
 def latex(scores: Sequence[Score]) -> str:
-    """The same as a tabular of the package booktabs, the best of each row in bold."""
+    """The same as a tabular, for the package booktabs."""
     head, *rows = _table(scores, r'$\pm$', bold=r'\textbf{%s}', escape=lambda t: t.translate(LATEX))
     body = '\n'.join('  ' + ' & '.join(row) + r' \\' for row in rows)
     columns = 'll' + 'r' * (len(head) - 2)

@@ -6,9 +6,8 @@ takes the epochs that it does not have yet.
 
 from __future__ import annotations
 
-import os
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -33,11 +32,11 @@ class Run(NamedTuple):
 
 
 def runs(workdir: Path) -> list[Run]:
-    """Every logged seed of a work folder, with its result where it is done. Raises: RequestError where there is none."""
-    logs = sorted((workdir / 'epochs').glob('*/seed*.jsonl'))
-    found = [run for run in map(_run, logs, [_results(workdir)] * len(logs)) if run]
+    """Every logged seed of a work folder, with its result where it is done. Raises: RequestError where none is."""
+    done = {f'{p.parent.name}/{p.stem}': p for p in (workdir / 'results').glob('*/*/*/*/seed*.json')}
+    found = [_run(log, lines, done) for log in sorted((workdir / 'epochs').glob('*/*')) if (lines := epochs.read(log))]
     if not found:
-        raise RequestError(f'{workdir}/epochs: no log of epochs; --workdir=DIR names the folder that networks trained in')
+        raise RequestError(f'{workdir}/epochs: no log of epochs; --workdir=DIR names where networks were trained')
     return found
 
 
@@ -61,25 +60,18 @@ def sync(workdir: Path, to: str, out: Path, project: str = 'jbench') -> list[str
     return [run.name for run in every]
 
 
-def _run(log: Path, results: Mapping[str, Path]) -> Run | None:
-    lines = epochs.read(log)
-    if not lines:
-        return None
+def _run(log: Path, lines: list[dict[str, Any]], done: Mapping[str, Path]) -> Run:
+    """The run of a log; `done`: result files by 'key/seed33'."""
     first, key = lines[0], f'{log.parent.name}/{log.stem}'
     name = f'{first["task"]}@{first["task_version"]}/{first["dataset"]}/{first["model"]}/{log.stem}'
     facts = {k: str(first[k]) for k in ('task', 'task_version', 'dataset', 'model', 'key', 'seed')}
     scores: dict[str, float] = {}
-    if key in results:
-        result = checked.read(results[key])
+    if key in done:
+        result = checked.read(done[key])
         named = {**result['metrics'], 'headline': result['headline']['value'], 'normalised': result['normalised']}
         scores = {k: v for k, v in named.items() if v is not None}
-        facts |= {'date': str(result['date']), 'commit': str(result['commit']), 'simulated': str(result['simulated'])}
+        facts |= {k: str(result[k]) for k in ('date', 'commit', 'simulated')}
     return Run(name, key, first['metric'], lines, scores, facts)
-
-
-def _results(workdir: Path) -> dict[str, Path]:
-    """Result files by 'key/seed33'."""
-    return {f'{p.parent.name}/{p.stem}': p for p in (workdir / 'results').glob('*/*/*/*/seed*.json')}
 
 
 def _points(run: Run) -> list[tuple[str, int, float, float]]:

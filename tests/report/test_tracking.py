@@ -34,7 +34,7 @@ def test_a_run_has_its_epochs_and_once_it_is_done_its_scores(trained):
 
 
 def test_a_folder_without_logs_is_refused(tmp_path):
-    with pytest.raises(RequestError, match='no log of epochs; --workdir=DIR names the folder'):
+    with pytest.raises(RequestError, match='no log of epochs; --workdir=DIR names where networks'):
         tracking.runs(tmp_path)
 
 
