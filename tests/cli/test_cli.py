@@ -482,7 +482,7 @@ def test_without_nibabel_a_task_that_needs_it_says_so_in_one_line(data_dir, tmp_
     env = {**os.environ, 'PYTHONPATH': os.pathsep.join((str(tmp_path), *sys.path)), 'PYTHONIOENCODING': 'ascii'}
     done = subprocess.run([sys.executable, '-m', 'jbench.run', *argv], capture_output=True, text=True, env=env)
     (line,) = (line for line in done.stderr.splitlines() if line.startswith('jbench: '))
-    assert done.returncode == 2 and "needs nibabel, which is not installed: pip install -e '.[fmri]'" in line
+    assert done.returncode == 2 and "needs nibabel, which is not installed: pip install 'jbench[fmri]'" in line
     assert 'Traceback' not in done.stderr
 
 
