@@ -63,6 +63,15 @@ def dropout(
     return jnp.where(kept(key, rate, shape, axis_name, batch_axis), x / (1 - rate), 0)
 
 
+def drop_path(x: jax.Array, rate: float, key: jax.Array | None, axis_name: str | None = None) -> jax.Array:
+    """Zeroes each row x [b, ...] as a whole with probability `rate` and scales the others by 1/(1-rate): a branch that
+    some windows do without (Huang et al. 2016). Drawn as in `dropout`."""
+    if key is None or rate == 0:
+        return x
+    whole = (len(x),) + (1,) * (x.ndim - 1)
+    return jnp.where(kept(key, rate, whole, axis_name, 0), x / (1 - rate), 0)
+
+
 def kept(key: jax.Array, rate: float, shape: tuple[int, ...], axis_name: str | None, batch_axis: int) -> jax.Array:
     """What a dropout of x [shape] keeps: each value is true with probability 1 - rate; see `dropout`."""
     n, here = (1, 0) if axis_name is None else (lax.axis_size(axis_name), lax.axis_index(axis_name))
@@ -212,15 +221,17 @@ def gelu(x: jax.Array) -> jax.Array:
 
 
 class Linear(nn.Module):
-    """x [..., n_in] @ weight.T + bias, weight [n_out, n_in] as torch keeps and draws it."""
+    """x [..., n_in] @ weight.T + bias, weight [n_out, n_in] as torch keeps and, unless told otherwise, draws it."""
 
     n_in: int
     n_out: int
+    draw: Callable[..., jax.Array] | None = None  # initialiser of the weight; None: torch's
+    draw_bias: Callable[..., jax.Array] | None = None
 
     def setup(self) -> None:
         bound = uniform(1 / math.sqrt(self.n_in))
-        self.weight = self.param('weight', bound, (self.n_out, self.n_in))
-        self.bias = self.param('bias', bound, (self.n_out,))
+        self.weight = self.param('weight', self.draw or bound, (self.n_out, self.n_in))
+        self.bias = self.param('bias', self.draw_bias or bound, (self.n_out,))
 
     def __call__(self, x: jax.Array) -> jax.Array:
         # One product for all rows: XLA's products over several axes are slower on CPUs.
