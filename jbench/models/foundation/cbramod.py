@@ -124,7 +124,10 @@ def _tensors(n_out: int) -> list[Tensor]:
     """The reference's state_dict (spec of braindecode 1.8.1), in its order, and our head."""
     norm, linear = torch_weights.layer_norm_tensors, torch_weights.linear_tensors
     name = 'patch_embedding'
-    out = [Tensor(f'{name}.mask_encoding', (PATCH,), ('params', 'mask')), *grid_tensors(FRONT, KERNEL, name, ('front',))]
+    out = [
+        Tensor(f'{name}.mask_encoding', (PATCH,), ('params', 'mask')),
+        *grid_tensors(FRONT, KERNEL, name, ('front',)),
+    ]
     for i in range(LAYERS):
         theirs, ours = f'encoder.layers.{i}', f'layer_{i}'
         out += packed_tensors(f'{theirs}.self_attn_s', (ours, 'space'), WIDTH // 2)
