@@ -1,0 +1,32 @@
+"""Encoders that were pretrained on many recordings: the lines of the table of models that are called `foundation`."""
+
+from __future__ import annotations
+
+from jbench.spec.model import ONE_ANSWER, SERIES, ModelSpec
+
+# as their authors filtered nothing and scaled each window in the network
+UNTOUCHED = (
+    ('signal.band', None),
+    ('signal.notch', ()),
+    ('signal.scaler', 'none'),
+    ('signal.baseline', None),
+    ('signal.clamp', None),
+)
+ADAPTED = (
+    ModelSpec(
+        name='biot',
+        title='BIOT',
+        family='foundation',
+        target='jbench.models.foundation.biot:biot',
+        targets=ONE_ANSWER,
+        paradigms=SERIES,
+        asks=('ch_names',),
+        overrides=(('signal.sfreq', 200.0), *UNTOUCHED),
+        n_parameters=3187102,
+        least_times=200,
+        pretraining=('Dan2023Bids', 'Lopez2017Tuab', 'Harati2015Tuev'),
+        citation='Yang et al. (2023), NeurIPS 36, 78240-78260',
+    ),
+)
+
+MODELS = (*ADAPTED,)
