@@ -1,7 +1,78 @@
-"""Pretrained encoders, a file each: the lines of the table of models that are called `foundation`."""
+"""Encoders that were pretrained on many recordings: the lines of the table of models that are called `foundation`."""
 
 from __future__ import annotations
 
-from jbench.spec.model import ModelSpec
+from jbench.spec.model import ONE_ANSWER, SERIES, ModelSpec
 
-MODELS: tuple[ModelSpec, ...] = ()
+# as their authors filtered nothing and scaled each window in the network
+UNTOUCHED = (
+    ('signal.band', None),
+    ('signal.notch', ()),
+    ('signal.scaler', 'none'),
+    ('signal.baseline', None),
+    ('signal.clamp', None),
+)
+ADAPTED = (
+    ModelSpec(
+        name='biot',
+        title='BIOT',
+        family='foundation',
+        target='jbench.models.foundation.biot:biot',
+        targets=ONE_ANSWER,
+        paradigms=SERIES,
+        asks=('ch_names',),
+        overrides=(('signal.sfreq', 200.0), *UNTOUCHED),
+        n_parameters=3187102,
+        least_times=200,
+        pretraining=('Dan2023Bids', 'Lopez2017Tuab', 'Harati2015Tuev'),
+        citation='Yang et al. (2023), NeurIPS 36, 78240-78260',
+    ),
+)
+
+# of single channels, which their networks read as they are
+TENTHS_OF_MILLIVOLTS = (
+    ('signal.scaler', 'none'),
+    ('signal.factor', 1e4),
+    ('signal.baseline', None),
+    ('signal.clamp', None),
+)
+PLAIN = (
+    ModelSpec(
+        name='labram',
+        title='LaBraM',
+        family='foundation',
+        target='jbench.models.foundation.labram:labram',
+        targets=ONE_ANSWER,
+        paradigms=SERIES,
+        asks=('ch_names',),
+        overrides=(
+            ('signal.sfreq', 200.0),
+            ('signal.band', (0.1, 75.0)),
+            ('signal.notch', (50.0,)),
+            *TENTHS_OF_MILLIVOLTS,
+        ),
+        n_parameters=5819936,
+        pretraining=('Schalk2004Bci2000', 'Hamid2020Tuar'),  # and TUEP, TUSZ, TUSL, Siena; TUAB and TUEV were kept out
+        citation='Jiang et al. (2024), ICLR, arXiv:2405.18765',
+    ),
+    ModelSpec(
+        name='cbramod',
+        title='CBraMod',
+        family='foundation',
+        target='jbench.models.foundation.cbramod:cbramod',
+        targets=ONE_ANSWER,
+        paradigms=SERIES,
+        overrides=(
+            ('signal.sfreq', 200.0),
+            ('signal.band', (0.3, 75.0)),
+            ('signal.notch', (60.0,)),
+            *TENTHS_OF_MILLIVOLTS,
+        ),
+        n_parameters=4924000,
+        least_times=200,
+        pretraining=('Hamid2020Tuar', 'Harati2015Tuev', 'Lopez2017Tuab'),  # all of TUEG
+        citation='Wang et al. (2025), ICLR, arXiv:2412.07236',
+    ),
+)
+
+MODELS = (*ADAPTED, *PLAIN)

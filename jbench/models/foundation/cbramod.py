@@ -3,8 +3,8 @@
 Wang, Zhao, Luo, Zhou, Jiang, Li, Li & Pan (2025). CBraMod: a criss-cross brain foundation model for EEG decoding.
 International Conference on Learning Representations. arXiv:2412.07236
 
-The function computed is that of braindecode 1.8 `CBraMod(return_encoder_output=True)`, then the mean over all tokens and
-a linear layer, as NeuralBench fine-tunes it, for x [B, C, T] at 200 Hz in units of 0.1 mV, P = T / 200:
+The function computed is that of braindecode 1.8 `CBraMod(return_encoder_output=True)`, then the mean over all tokens
+and a linear layer, as NeuralBench fine-tunes it, for x [B, C, T] at 200 Hz in units of 0.1 mV, P = T / 200:
 
     a patch of 1 s -> 25 filters (49 samples every 25, padded by 24) -> [GN of 5 groups -> GELU], twice followed by
     25 filters of 3 -> [GN -> GELU] : 8 moments x 25, a token of 200
@@ -44,7 +44,7 @@ from jbench.models.layers.attention import PackedAttention, packed_tensors
 from jbench.models.layers.grid import GridPatches, grid_tensors
 from jbench.models.layers.patches import Front
 from jbench.models.model import Batch, Model, network, require
-from jbench.models.torch_weights import Tensor
+from jbench.models.torch_weights import Exceptions, Tensor
 from jbench.spec.errors import RequestError
 from jbench.spec.model import Signal
 
@@ -54,9 +54,12 @@ KERNEL = (19, 7)  # channels x patches
 WIDTH, HIDDEN, LAYERS, HEADS = 200, 800, 12, 4  # heads of either attention
 
 
-def channels(ch_names: Sequence[str]) -> tuple[str, ...]:
-    """What each channel is read as: all of them as themselves, in the order of the data."""
-    return tuple(ch_names)
+CHECKPOINT = Exceptions(head=('head.*',))  # a file of braindecode without a head
+
+
+def channels(ch_names: Sequence[str]) -> dict[str, str]:
+    """Which channels are used, and as what: all of them, by their place, {'Fp1': '1', 'Fp2': '2'}."""
+    return {name: str(i + 1) for i, name in enumerate(ch_names)}
 
 
 def _draw(n_out: int) -> nn.initializers.Initializer:

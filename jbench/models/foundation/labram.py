@@ -50,7 +50,7 @@ from jbench.models.layers.attention import attend_wide
 from jbench.models.layers.blocks import PRECISION
 from jbench.models.layers.patches import Front, Patches, patch_tensors
 from jbench.models.model import Batch, Model, network, require
-from jbench.models.torch_weights import Tensor
+from jbench.models.torch_weights import Exceptions, Tensor
 from jbench.spec.errors import RequestError
 from jbench.spec.model import Signal
 
@@ -61,6 +61,7 @@ SECONDS = 16  # rows of the table
 EPS = 1e-6
 GAIN = 0.1  # of a branch, at first
 DRAW = nn.initializers.normal(0.02)
+CHECKPOINT = Exceptions(head=('head.*',))  # a file of braindecode without a head
 
 
 def n_patches(n_times: int) -> int:
@@ -93,9 +94,8 @@ class _Attention(nn.Module):
         joined = jnp.matmul(x.reshape(-1, d), weight.T, precision=PRECISION).reshape(b, length, 3, HEADS, -1)
         q = blocks.LayerNorm(d // HEADS, EPS, name='norm_q')(joined[:, :, 0])
         k = blocks.LayerNorm(d // HEADS, EPS, name='norm_k')(joined[:, :, 1])
-        mixed = attend_wide(*(a.transpose(0, 2, 1, 3) for a in (q, k, joined[:, :, 2])))
-        draw = nn.initializers.normal(self.out)
-        rows = mixed.transpose(0, 2, 1, 3).reshape(b, length, d)
+    XX        draw = nn.initializers.normal(self.out)
+        rows = attend_wide(q, k, v).transpose(0, 2, 1, 3).reshape(b, length, d)
         return blocks.Linear(d, d, draw, nn.initializers.zeros, name='out')(rows)
 
 
@@ -198,7 +198,8 @@ def labram(signal: Signal, n_out: int, *, axis_name: str | None = None, drop_pat
     if len(signal.ch_names) != signal.n_chans:
         raise RequestError(f'labram: needs the names of all {signal.n_chans} channels, got {len(signal.ch_names)}')
     index = {name: i for i, name in enumerate(NAMES)}
-    found = {i: index[name] + 1 for i, name in enumerate(channels(signal.ch_names)) if name is not None}
+    names = channels(signal.ch_names)
+    found = {i: index[names[name]] + 1 for i, name in enumerate(signal.ch_names) if name in names}
     if not found:
         raise RequestError(
             f'labram: it knows none of the channels {", ".join(signal.ch_names)}: expected electrodes of the 10-10 '

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-# The 128 names of the checkpoint, row by row from the front; row 0 of its table is the class token, channel i row i + 1.
+# The 128 names of the checkpoint: channel i has row i + 1 of its table, row 0 is the class token's.
 # T3, T4, T5, T6 have rows of their own beside T7, T8, P7, P8; the last eight are pairs of a bipolar montage.
 NAMES = tuple(
     """
@@ -49,13 +49,14 @@ NUMBERED = {
 _CANONICAL = {name.upper(): name for name in NAMES}
 
 
-def channels(ch_names: Sequence[str]) -> tuple[str | None, ...]:
-    """What each channel is read as: one of `NAMES`, None where it is left out.
+def channels(ch_names: Sequence[str]) -> dict[str, str]:
+    """Which channels are used, and as which of `NAMES`: {'Fp1': 'FP1', 'Fpz-Cz': 'FPZ'}.
 
     The first that fits: `NUMBERED`; the name itself, in capitals or not; what stands before the hyphen of a bipolar
     'A-B'. Two channels may be read as one name; a channel that is left out changes nothing for the others.
     """
-    return tuple(_known(name) for name in ch_names)
+    found = {name: _known(name) for name in ch_names}
+    return {name: known for name, known in found.items() if known is not None}
 
 
 def _known(name: str) -> str | None:
