@@ -20,8 +20,23 @@ from jbench.models.torch_weights import Variables
 RECORDED = FIXTURES / 'networks' / 'foundation'
 ROWS, STEPS = 2, 10
 LR = {'biot': 3e-4, 'bendr': 0.01, 'signal_jepa': 0.01}
+LR |= {'labram': 0.01, 'labram_short': 0.01, 'cbramod': 0.001, 'cbramod_short': 0.01}
 INITS, FIRST = 40, 2000  # fresh networks; numbers of a tensor that are looked at
 DRAWS = 1000  # passes with dropout
+SHORT = 2  # layers of a network whose name ends in '_short'
+
+# Names of channels, and as what LaBraM reads them; a montage of c channels is the first c.
+LABRAM_CHANNELS: dict[str, str | None] = {
+    **{'Fp1': 'FP1', 'nothing': None, 'E36': 'C3', 'T3-P3': 'T3', 'Cz': 'CZ', 'FTT9H': 'FTT9h', 'F7-T7': 'F7-T7'},
+    **{'EEG 003': 'AF2', 'C3': 'C3', '61': 'F9', 'x-Cz': None, 'E5': None, 'F3-C3-P3': None, '-Cz': None},
+    **{'T7': 'T7', 'tp10': 'TP10', 'EEG13': 'C4', 'C4-': None, 'CB1': 'CB1'},
+    **{
+        f'{n}{side}': f'{n}{side}'
+        for n in ('AF', 'F', 'FC', 'C', 'CP', 'P', 'PO', 'CCP', 'CFC')
+        for side in range(1, 7)
+    },
+}
+LABRAM_CHANNELS |= {f'E{i}': name for i, name in ((1, 'F10'), (62, 'PZ'), (124, 'F4'), (125, None))}
 
 
 @cache

@@ -34,6 +34,7 @@ LR = {
     'ctnet': 0.01,
     'eegnex': 0.1,
 }  # large enough that ten steps matter, small enough that rounding does not grow
+TABLES = ('encoding', 'cls_token', 'position_embedding', 'temporal_embedding')  # what is added to tokens
 
 
 def windows(shape: Shape, rows: int) -> tuple[np.ndarray, np.ndarray]:
@@ -89,8 +90,8 @@ def _tensor(network: str, name: str, shape: tuple[int, ...]) -> np.ndarray:
         value = rng.uniform(0.5, 2, shape)
     elif len(shape) == 1 and last == 'weight':  # gain of a norm
         value = rng.uniform(0.5, 1.5, shape)
-    elif len(shape) == 1 or last == 'encoding':
-        value = (1.0 if last == 'encoding' else 0.3) * rng.standard_normal(shape)
+    elif len(shape) == 1 or last in TABLES:
+        value = (1.0 if last in TABLES else 0.3) * rng.standard_normal(shape)
     elif last == 'original0':  # the norms of a weight norm
         value = rng.uniform(0.8, 2, shape)
     elif last == 'original1':  # its directions, of any length

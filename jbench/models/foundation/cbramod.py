@@ -52,8 +52,6 @@ PATCH = 200  # samples
 FRONT = Front(samples=PATCH, widths=(25, 25, 25), groups=5, taps=49, stride=25, pad=24, feature_major=True)
 KERNEL = (19, 7)  # channels x patches
 WIDTH, HIDDEN, LAYERS, HEADS = 200, 800, 12, 4  # heads of either attention
-
-
 CHECKPOINT = Exceptions(head=('head.*',))  # a file of braindecode without a head
 
 

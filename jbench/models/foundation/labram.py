@@ -94,7 +94,8 @@ class _Attention(nn.Module):
         joined = jnp.matmul(x.reshape(-1, d), weight.T, precision=PRECISION).reshape(b, length, 3, HEADS, -1)
         q = blocks.LayerNorm(d // HEADS, EPS, name='norm_q')(joined[:, :, 0])
         k = blocks.LayerNorm(d // HEADS, EPS, name='norm_k')(joined[:, :, 1])
-    XX        draw = nn.initializers.normal(self.out)
+        q, k, v = (a.transpose(0, 2, 1, 3) for a in (q, k, joined[:, :, 2]))
+        draw = nn.initializers.normal(self.out)
         rows = attend_wide(q, k, v).transpose(0, 2, 1, 3).reshape(b, length, d)
         return blocks.Linear(d, d, draw, nn.initializers.zeros, name='out')(rows)
 
@@ -194,7 +195,9 @@ def labram(signal: Signal, n_out: int, *, axis_name: str | None = None, drop_pat
 
     Raises: RequestError where none of the channels is one that LaBraM knows.
     """
-    require('labram', signal, n_out, dropout=drop_path)
+    require('labram', signal, n_out)
+    if not 0 <= drop_path < 1:
+        raise RequestError(f'labram: drop_path={drop_path}: expected a rate from 0 to below 1')
     if len(signal.ch_names) != signal.n_chans:
         raise RequestError(f'labram: needs the names of all {signal.n_chans} channels, got {len(signal.ch_names)}')
     index = {name: i for i, name in enumerate(NAMES)}

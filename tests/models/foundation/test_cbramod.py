@@ -1,0 +1,110 @@
+"""CBraMod against braindecode's recorded numbers: two layers of it, slow all twelve; windows that it refuses."""
+
+from __future__ import annotations
+
+import jax
+import numpy as np
+import pytest
+import recorded_encoders as recorded
+import weights
+from networks import lively, tag
+
+from jbench.models.foundation import cbramod as module
+from jbench.models.foundation.cbramod import cbramod, channels
+from jbench.models.model import Model
+from jbench.spec.errors import RequestError
+from jbench.spec.model import Signal
+
+TRAINED = (4, 400, 2)
+SHORT = ((5, 600, 2), pytest.param((22, 200, 2), marks=pytest.mark.slow))
+WHOLE = ((1, 200, 1), (5, 600, 2), (19, 400, 3), (64, 800, 4), (128, 200, 2), (24, 1800, 2), (3, 6000, 5))
+
+
+def build(shape: weights.Shape, **options: object) -> Model:
+    c, t, n = shape
+    return cbramod(Signal(n_chans=c, n_times=t, sfreq=200.0), n, **options)
+
+
+@pytest.fixture
+def short(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, 'LAYERS', recorded.SHORT)
+
+
+def test_layout_and_counts() -> None:
+    recorded.check_layout('cbramod', build(TRAINED), TRAINED)
+    for shape in ((4, 200, 1), (64, 6000, 4)):
+        assert recorded.count(build(shape)) == 4924000 + 201 * shape[2]
+
+
+def check_evaluation(name: str, shape: weights.Shape) -> None:
+    for x64, rtol in ((False, 1e-5), (True, 1e-9)):
+        with jax.enable_x64(x64):
+            features = recorded.check_evaluation(name, build(shape), shape, rtol)
+    assert features['tokens'].shape == (recorded.ROWS, shape[0] * shape[1] // 200, 200)
+    np.testing.assert_allclose(features['penultimate'], np.asarray(features['tokens']).mean(1), rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize('shape', SHORT, ids=tag)
+def test_evaluation_equals_braindecode(shape: weights.Shape, short: None) -> None:
+    check_evaluation('cbramod_short', shape)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize('shape', WHOLE, ids=tag)
+def test_whole_network_equals_braindecode(shape: weights.Shape) -> None:
+    check_evaluation('cbramod', shape)
+
+
+def test_ten_steps_equal_braindecode(short: None) -> None:
+    with jax.enable_x64(True):
+        recorded.check_steps('cbramod_short', build(TRAINED), TRAINED, 1e-9)
+
+
+@pytest.mark.slow
+def test_ten_steps_of_the_whole_network_equal_braindecode() -> None:
+    with jax.enable_x64(True):
+        recorded.check_steps('cbramod', build(TRAINED), TRAINED, 1e-9)
+
+
+@pytest.mark.slow
+def test_dropout_spreads_as_braindecodes(short: None) -> None:
+    recorded.check_dropout('cbramod_short', build(TRAINED), TRAINED)
+
+
+@pytest.mark.slow
+def test_initial_weights_are_drawn_as_braindecodes() -> None:
+    recorded.check_initial('cbramod', build(TRAINED))
+
+
+def test_every_channel_is_used_by_its_place() -> None:
+    assert channels(['Cz', 'x']) == {'Cz': '1', 'x': '2'}
+
+
+def test_what_it_cannot_read_is_refused() -> None:
+    with pytest.raises(RequestError, match=r'^cbramod: windows of 199 samples are too short, .* at least 200'):
+        build((2, 199, 1))
+    with pytest.raises(RequestError, match=r'^cbramod: windows of 500 samples .* as 400 or 600.* window\.duration'):
+        build((2, 500, 1))
+    with pytest.raises(RequestError, match='dropout=1'):
+        build(TRAINED, dropout=1.0)
+
+
+def test_dropout_follows_its_key(short: None) -> None:
+    """And takes the rows of all devices together: two devices do what one does."""
+    model, both = build((1, 200, 1)), build((1, 200, 1), axis_name='i')
+    x = np.random.default_rng(0).standard_normal((4, 1, 200)).astype(np.float32)
+    variables = lively('cbramod', model)
+
+    def outputs(made: Model, x: jax.Array, key: jax.Array | None) -> jax.Array:
+        mask = np.ones(len(x), bool)
+        return made.apply(variables, {'x': x, 'mask': mask}, train=key is not None, key=key).outputs
+
+    @jax.jit
+    def every(x: jax.Array) -> list[jax.Array]:
+        one, other = jax.random.split(jax.random.key(0))
+        split = jax.vmap(lambda rows: outputs(both, rows, one), axis_name='i')(x.reshape(2, 2, 1, 200))
+        return [outputs(model, x, None), outputs(model, x, one), split.reshape(4, 1), outputs(model, x, other)]
+
+    none, one, split, other = map(np.asarray, every(x))
+    np.testing.assert_allclose(split, one, rtol=1e-5, atol=1e-6)
+    assert np.abs(one - other).max() > 1e-3 and np.abs(one - none).max() > 1e-3
