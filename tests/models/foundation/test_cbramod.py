@@ -36,23 +36,23 @@ def test_layout_and_counts() -> None:
         assert recorded.count(build(shape)) == 4924000 + 201 * shape[2]
 
 
-def check_evaluation(name: str, shape: weights.Shape) -> None:
-    for x64, rtol in ((False, 1e-5), (True, 1e-9)):
-        with jax.enable_x64(x64):
-            features = recorded.check_evaluation(name, build(shape), shape, rtol)
+def check_evaluation(name: str, shape: weights.Shape, x64: bool) -> None:
+    with jax.enable_x64(x64):
+        features = recorded.check_evaluation(name, build(shape), shape, 1e-9 if x64 else 1e-5)
     assert features['tokens'].shape == (recorded.ROWS, shape[0] * shape[1] // 200, 200)
-    np.testing.assert_allclose(features['penultimate'], np.asarray(features['tokens']).mean(1), rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(features['penultimate'], np.asarray(features['tokens']).mean(1), atol=1e-5)
 
 
 @pytest.mark.parametrize('shape', SHORT, ids=tag)
 def test_evaluation_equals_braindecode(shape: weights.Shape, short: None) -> None:
-    check_evaluation('cbramod_short', shape)
+    for x64 in (False, True):
+        check_evaluation('cbramod_short', shape, x64)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize('shape', WHOLE, ids=tag)
 def test_whole_network_equals_braindecode(shape: weights.Shape) -> None:
-    check_evaluation('cbramod', shape)
+    check_evaluation('cbramod', shape, x64=WHOLE.index(shape) % 2 == 1)
 
 
 def test_ten_steps_equal_braindecode(short: None) -> None:

@@ -10,7 +10,6 @@ from importlib.util import find_spec
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 import pytest
 import recorded_encoders as recorded
 import weights
@@ -22,7 +21,7 @@ from jbench.spec.model import Signal
 
 if find_spec('braindecode') is None:  # importing it here could fail: see make_foundation_fixtures.py
     pytest.skip('braindecode is not installed: the extra peers', allow_module_level=True)
-BUILT = {'labram': labram, 'cbramod': cbramod}  # with other names of the factory's options left at their defaults
+BUILT = {'labram': labram, 'cbramod': cbramod}
 SHAPE = (6, 600, 3)
 
 
