@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 import recorded_encoders as recorded
 import weights
-from networks import lively, tag
+from networks import compiled, lively, tag
 
 from jbench.models.foundation import cbramod as module
 from jbench.models.foundation.cbramod import cbramod, channels
+from jbench.models.layers import blocks
 from jbench.models.model import Model
 from jbench.spec.errors import RequestError
 from jbench.spec.model import Signal
@@ -89,22 +90,36 @@ def test_what_it_cannot_read_is_refused() -> None:
         build(TRAINED, dropout=1.0)
 
 
-def test_dropout_follows_its_key(short: None) -> None:
+def test_attention_drops_probabilities(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Too few to show in the spread of outputs: without all other dropouts a key still changes the outputs."""
+    monkeypatch.setattr(module, 'LAYERS', 1)
+    monkeypatch.setattr(blocks, 'dropout', lambda x, *args, **options: x)
+    model, (batch, _) = build((3, 400, 2)), recorded.windows((3, 400, 2))
+    variables = lively('cbramod', model)
+
+    @compiled
+    def both(key: jax.Array) -> list[jax.Array]:
+        return [model.apply(variables, batch, train=True, key=k).outputs for k in (None, key)]
+
+    none, one = both(jax.random.key(0))
+    assert np.abs(one - none).max() > 1e-3 * np.abs(none).max()
+
+
+def test_dropout_follows_its_key(monkeypatch: pytest.MonkeyPatch) -> None:
     """And takes the rows of all devices together: two devices do what one does."""
+    monkeypatch.setattr(module, 'LAYERS', 1)
     model, both = build((1, 200, 1)), build((1, 200, 1), axis_name='i')
     x = np.random.default_rng(0).standard_normal((4, 1, 200)).astype(np.float32)
     variables = lively('cbramod', model)
 
-    def outputs(made: Model, x: jax.Array, key: jax.Array | None) -> jax.Array:
-        mask = np.ones(len(x), bool)
-        return made.apply(variables, {'x': x, 'mask': mask}, train=key is not None, key=key).outputs
+    def outputs(made: Model, x: jax.Array, key: jax.Array) -> jax.Array:
+        return made.apply(variables, {'x': x, 'mask': np.ones(len(x), bool)}, train=True, key=key).outputs
 
-    @jax.jit
-    def every(x: jax.Array) -> list[jax.Array]:
-        one, other = jax.random.split(jax.random.key(0))
-        split = jax.vmap(lambda rows: outputs(both, rows, one), axis_name='i')(x.reshape(2, 2, 1, 200))
-        return [outputs(model, x, None), outputs(model, x, one), split.reshape(4, 1), outputs(model, x, other)]
+    @compiled
+    def every(x: jax.Array, keys: jax.Array) -> list[jax.Array]:
+        split = jax.vmap(lambda rows: outputs(both, rows, keys[0]), axis_name='i')(x.reshape(2, 2, 1, 200))
+        return [*jax.lax.map(lambda key: outputs(model, x, key), keys), split.reshape(4, 1)]
 
-    none, one, split, other = map(np.asarray, every(x))
+    one, other, split = map(np.asarray, every(x, jax.random.split(jax.random.key(0))))
     np.testing.assert_allclose(split, one, rtol=1e-5, atol=1e-6)
-    assert np.abs(one - other).max() > 1e-3 and np.abs(one - none).max() > 1e-3
+    assert np.abs(one - other).max() > 1e-3

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from networks import compiled
 
-from jbench.models.layers.attention import attend_wide
 from jbench.models.layers.grid import GridPatches, amplitudes, grid_tensors, neighbours
 from jbench.models.layers.patches import Front, GroupNorm, spread
 
@@ -87,26 +86,3 @@ def test_other_widths_and_a_kernel_over_patches_alone() -> None:
     moved = code + np.asarray(neighbours(jnp.broadcast_to(jnp.asarray(code, 'f'), (1, 3, 2, 512)), taps))
     assert with_code.shape == (1, 3, 2, 512) and np.abs(bias).max() > 0
     np.testing.assert_allclose(with_code - without, moved, atol=1e-4)
-
-
-def test_attention_of_wide_heads_equals_its_literal_form() -> None:
-    """With a dropout and without, whatever the size of the scores; the gradient too."""
-    with jax.enable_x64(True):
-        q, k, v = RNG.standard_normal((3, 2, 3, 7, 20))
-        q[0, 0] *= 300
-        keep = RNG.uniform(size=(2, 3, 7, 7)) > 0.3
-
-        def literal(q, k, v, kept):
-            weights = jax.nn.softmax(q @ k.swapaxes(2, 3) / np.sqrt(20))
-            return (weights if kept is None else jnp.where(kept, weights / 0.7, 0)) @ v
-
-        def both(*x):
-            return [
-                jax.value_and_grad(lambda *x, f=f, kept=kept: (f(*x, kept) ** 3).sum(), (0, 1, 2))(*x)
-                for kept in (None, keep)
-                for f in (literal, lambda q, k, v, kept: attend_wide(q, k, v, kept, 0.3))
-            ]
-
-        found = compiled(both)(q, k, v)
-        for expected, ours in (found[:2], found[2:]):
-            jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-9), ours, expected)

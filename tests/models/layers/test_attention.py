@@ -1,0 +1,56 @@
+"""Attention against its literal form."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from networks import compiled
+
+from jbench.models.layers import blocks
+from jbench.models.layers.attention import PackedAttention, attend_wide
+
+RNG = np.random.default_rng(0)
+
+
+def test_attention_of_wide_heads_equals_its_literal_form() -> None:
+    """With a dropout and without, whatever the size of the scores; the gradient too."""
+    with jax.enable_x64(True):
+        q, k, v = RNG.standard_normal((3, 2, 3, 7, 20))
+        q[0, 0] *= 300
+        keep = RNG.uniform(size=(2, 3, 7, 7)) > 0.3
+
+        def literal(q, k, v, kept):
+            weights = jax.nn.softmax(q @ k.swapaxes(2, 3) / np.sqrt(20))
+            return (weights if kept is None else jnp.where(kept, weights / 0.7, 0)) @ v
+
+        def both(*x):
+            return [
+                jax.value_and_grad(lambda *x, f=f, kept=kept: (f(*x, kept) ** 3).sum(), (0, 1, 2))(*x)
+                for kept in (None, keep)
+                for f in (literal, lambda q, k, v, kept: attend_wide(q, k, v, kept, 0.3))
+            ]
+
+        found = compiled(both)(q, k, v)
+        for expected, ours in (found[:2], found[2:]):
+            jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-9), ours, expected)
+
+
+@pytest.mark.parametrize('rate', [0.0, 0.4])
+def test_packed_attention_equals_its_literal_form(rate: float) -> None:
+    """Thirds of one matrix, heads side by side; of the probabilities each is dropped or scaled."""
+    rows, length, width, heads = 3, 5, 12, 4
+    layer, key = PackedAttention(width, heads, rate), jax.random.key(1)
+    x = RNG.standard_normal((rows, length, width))
+    with jax.enable_x64(True):
+        shapes = jax.eval_shape(layer.init, key, x, None)['params']
+        params = jax.tree.map(lambda a: RNG.standard_normal(a.shape), shapes)
+        found = compiled(lambda x: layer.apply({'params': params}, x, key))(x)
+        joined = (x @ params['in_weight'].T + params['in_bias']).reshape(rows, length, 3, heads, -1)
+        q, k, v = joined.transpose(2, 0, 3, 1, 4)
+        weights = np.asarray(jax.nn.softmax(q @ k.swapaxes(2, 3) / np.sqrt(width / heads)))
+        kept = blocks.kept(key, rate, weights.shape, None, 0) if rate else np.ones(weights.shape, bool)
+        mixed = (np.where(kept, weights / (1 - rate), 0) @ v).transpose(0, 2, 1, 3).reshape(rows, length, width)
+    np.testing.assert_allclose(found, mixed @ params['out']['weight'].T + params['out']['bias'], atol=1e-10)
+    assert 0.4 < kept.mean() < 0.8 if rate else kept.all()
