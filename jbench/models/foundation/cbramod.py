@@ -24,9 +24,9 @@ Differences from the reference. It copies one layer twelve times before it draws
 linear layers and the packed matrices of attention start equal in all layers; here each draws its own. The paper's own
 classifier reads all tokens side by side, which ties it to C and P; the mean is NeuralBench's.
 
-How it is computed. Convolutions, spectrum and grid as products with matrices (`layers/patches.py`, `layers/grid.py`):
-XLA's depthwise convolution alone would take longer than the transformer. The last linear layer and the mean change
-places, so that it maps one vector a window unless the tokens are asked for. Attention: `attention.attend_wide`.
+How it is computed. Convolutions, those over the grid too, are products with matrices (`layers/patches.py`,
+`layers/grid.py`). The last linear layer and the mean change places, so that it maps one vector a window unless the
+tokens are asked for. Attention: `attention.attend_wide`.
 """
 
 from __future__ import annotations

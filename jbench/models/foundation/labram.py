@@ -21,11 +21,11 @@ Channels: see `labram_channels.channels`. What LaBraM has no row for is left out
 channel without a position and, of a batch, what some recording in it lacks, so that there a prediction can depend on
 the other windows; here names alone decide, for all windows alike.
 
-Windows: shorter than 200 samples they are filled up with zeros; what is left behind the last patch is not read. Beyond
-16 s (P > 15) the reference stretches the table: row 0 stays, rows 1 to 15 are interpolated to P rows, of which the last
-is never read, because row 0 counts as the class token's but belongs to the first patch. Kept. There the stretched rows
-are parameters of their own from then on; here the 16 rows are what is trained, and they are stretched in every step,
-so that weights mean the same for every length of window.
+Windows: shorter than 200 samples they are filled up with zeros; what is left behind the last patch is not read. From
+16 s on (P > 15) the reference stretches the table: row 0 stays, rows 1 to 15 are interpolated to P rows, of which the
+last is never read, because row 0 counts as the class token's but belongs to the first patch. Kept. There the stretched
+rows are parameters of their own from then on; here the 16 rows are what is trained, and they are stretched in every
+step, so that weights mean the same for every length of window.
 
 Differences from the paper, as in NeuralBench: no drop path (its fine-tuning has 0.1: `drop_path`); its classifier
 means the patches without the class token and normalises after that.

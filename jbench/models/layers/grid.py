@@ -47,15 +47,10 @@ class GridPatches(nn.Module):
 def amplitudes(x: jax.Array) -> jax.Array:
     """Magnitudes of the Fourier coefficients of x [..., n], divided by n: [..., n // 2 + 1].
 
-    By one product with sines and cosines, which for rows of some 200 samples is quicker than a fast transform. Where a
-    coefficient is zero its gradient is zero.
+    Where a coefficient is zero its gradient is zero.
     """
-    n = x.shape[-1]
-    turns = np.outer(np.arange(n), np.arange(n // 2 + 1)) % n * 2 / n  # in units of half a turn
-    sines = np.where(turns % 1 == 0, 0.0, np.sin(np.pi * turns))  # exactly zero where they should be
-    waves = jnp.asarray(np.concatenate([np.cos(np.pi * turns), sines], 1) / n, x.dtype)
-    real, imaginary = jnp.split(jnp.matmul(x, waves, precision=PRECISION), 2, axis=-1)
-    power = real**2 + imaginary**2
+    spectrum = jnp.fft.rfft(x, norm='forward')
+    power = spectrum.real**2 + spectrum.imag**2
     positive = power > 0
     return jnp.where(positive, jnp.sqrt(jnp.where(positive, power, 1)), 0)
 
@@ -64,8 +59,8 @@ def neighbours(x: jax.Array, taps: jax.Array) -> jax.Array:
     """Depthwise convolution of x [b, c, p, f] by taps [f, channels, patches], zeros around: the same shape.
 
     Over patches it is a sum of shifts; over channels, for each feature, a product with the matrix [c, c] that holds the
-    taps in their places. XLA's own takes ten times as long on a CPU (16 windows, 64 channels, 4 patches, 19 x 7 taps:
-    475 ms instead of 46, and 1178 instead of 87 with its gradient).
+    taps in their places. With its gradient on one core that takes 87 ms instead of 1178 of XLA's own (16 windows, 64
+    channels, 4 patches, 200 features, 19 x 7 taps), or 70 instead of 264 (4 windows, 10 patches).
     """
     (b, c, p, f), (_, high, wide) = x.shape, taps.shape
     half = wide // 2

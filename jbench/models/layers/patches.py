@@ -53,9 +53,9 @@ class Front(NamedTuple):
 class Patches(nn.Module):
     """Tokens [b, rows, width] of patches x [b, rows, samples].
 
-    Each convolution is one product with a matrix [values in, values out] that holds its taps in their places: most of
-    it is zero where the reference has a convolution of few taps, but a product of that size is quicker than the
-    convolution, and needs no other order of the axes.
+    Each convolution is one product with a matrix [values in, values out] that holds its taps in their places. Most of
+    it is zero where a convolution has few taps, yet it takes about as long on a CPU (CBraMod's first two with their
+    gradients, 1216 patches, one core: 2.4 ms, as convolutions 2.0), and values stay in the order of the tokens.
     """
 
     front: Front

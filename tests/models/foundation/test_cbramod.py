@@ -105,6 +105,7 @@ def test_attention_drops_probabilities(monkeypatch: pytest.MonkeyPatch) -> None:
     assert np.abs(one - none).max() > 1e-3 * np.abs(none).max()
 
 
+@pytest.mark.slow
 def test_dropout_follows_its_key(monkeypatch: pytest.MonkeyPatch) -> None:
     """And takes the rows of all devices together: two devices do what one does."""
     monkeypatch.setattr(module, 'LAYERS', 1)

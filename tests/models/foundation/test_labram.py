@@ -123,6 +123,7 @@ def test_rows_of_seconds() -> None:
         np.testing.assert_allclose(centre, np.clip((np.arange(n - 1) + 0.5) * 15 / n - 0.5, 0, 14))
 
 
+@pytest.mark.slow
 def test_a_dropped_path_is_dropped_whole(short: None) -> None:
     """Each window does with or without either branch of the last layer, at the rate; the others are scaled."""
     rate, x = 0.75, np.random.default_rng(0).standard_normal((8, 2, 200)).astype(np.float32)
