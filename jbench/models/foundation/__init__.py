@@ -12,7 +12,28 @@ UNTOUCHED = (
     ('signal.baseline', None),
     ('signal.clamp', None),
 )
+TUH = ('Lopez2017Tuab', 'Hamid2020Tuar', 'Harati2015Tuev', 'Veloso2017Tuep', 'Shah2018Tusz', 'VonWeltin2017Tusl')
 ADAPTED = (
+    ModelSpec(
+        name='bendr',
+        title='BENDR',
+        family='foundation',
+        target='jbench.models.foundation.bendr:bendr',
+        targets=ONE_ANSWER,
+        paradigms=SERIES,
+        asks=('ch_names',),
+        overrides=(
+            ('signal.sfreq', 256.0),
+            *UNTOUCHED,
+            ('recipe.lr', 1e-5),
+            ('recipe.weight_decay', 0.05),
+            ('recipe.warmup', 0.1),
+            ('recipe.grad_clip', 0.5),
+        ),
+        n_parameters=157140974,
+        pretraining=TUH,
+        citation='Kostas et al. (2021), Front. Hum. Neurosci. 15, 653659',
+    ),
     ModelSpec(
         name='biot',
         title='BIOT',
