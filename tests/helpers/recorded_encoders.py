@@ -19,9 +19,15 @@ from jbench.models.torch_weights import Variables
 
 RECORDED = FIXTURES / 'networks' / 'foundation'
 ROWS, STEPS = 2, 10
-LR = {'biot': 3e-4, 'bendr': 0.01, 'signal_jepa': 0.01}
+LR = {'biot': 3e-4, 'bendr': 0.01, 'signal_jepa': 3e-4}
 INITS, FIRST = 40, 2000  # fresh networks; numbers of a tensor that are looked at
 DRAWS = 1000  # passes with dropout
+
+
+def places(n: int) -> tuple[tuple[float, float, float] | None, ...]:
+    """Where n channels lie (m); the second is not known."""
+    drawn = weights.own_rng('places').uniform(-0.1, 0.1, (n, 3)).tolist()
+    return tuple(None if i == 1 else (x, y, z) for i, (x, y, z) in enumerate(drawn))
 
 
 @cache
@@ -120,6 +126,6 @@ def check_initial(name: str, model: Model) -> None:
     found, expected = initial_moments(draws), recorded(name)['initial']
     for key, a, b in zip(draws[0], found, expected, strict=True):
         error = np.sqrt((a[4:] ** 2 + b[4:] ** 2) / INITS)
-        assert (np.abs(a[1:4] - b[1:4]) <= 5 * error + 1e-6 * np.abs(b[1:4])).all(), (key, a, b)
+        assert (np.abs(a[1:4] - b[1:4]) <= 5 * error + 2e-6 * b[0]).all(), (key, a, b)
         if 0.85 < 3 * b[2] / max(b[0] ** 2, 1e-30) < 1.15:  # uniform: the largest of N is within some 1/N
             assert abs(a[0] / b[0] - 1) < 20 / (INITS * draws[0][key].size) + 1e-6, (key, a[0], b[0])

@@ -48,6 +48,26 @@ ADAPTED = (
         pretraining=('Dan2023Bids', 'Lopez2017Tuab', 'Harati2015Tuev'),
         citation='Yang et al. (2023), NeurIPS 36, 78240-78260',
     ),
+    ModelSpec(
+        name='signal_jepa',
+        title='Signal-JEPA',
+        family='foundation',
+        target='jbench.models.foundation.signal_jepa:signal_jepa',
+        targets=ONE_ANSWER,
+        paradigms=SERIES,
+        asks=('ch_names', 'positions'),
+        overrides=(
+            ('signal.sfreq', 128.0),
+            ('signal.band', (0.5, 40.0)),
+            ('signal.notch', ()),
+            ('signal.scaler', 'micro'),
+            ('signal.clamp', None),
+        ),
+        n_parameters=2263936,
+        least_times=152,
+        pretraining=('Lee2019EegMi', 'Lee2019EegErp', 'Lee2019EegSsvep'),
+        citation='Guetschel et al. (2024), 9th Graz BCI Conf.',
+    ),
 )
 
 MODELS = (*ADAPTED,)
