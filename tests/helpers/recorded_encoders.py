@@ -109,6 +109,23 @@ def check_dropout(name: str, model: Model, shape: Shape) -> None:
     assert max(off.max(), off_square.max()) < 5, (off, off_square)  # standard errors
 
 
+def check_devices(whole: Model, shared: Model, shape: Shape) -> None:
+    """Two devices (of the axis 'devices') with a row each drop what one device with both drops."""
+    batch, _ = windows(shape)
+    variables, key = compiled(whole.init)(jax.random.key(0)), jax.random.key(1)
+
+    def outputs(model: Model, batch: Any) -> jax.Array:
+        return model.apply(variables, batch, train=True, key=key).outputs
+
+    @compiled
+    def both(batch: Any) -> Any:
+        halves = jax.tree.map(lambda a: a[:, None], batch)
+        return outputs(whole, batch), jax.vmap(lambda b: outputs(shared, b), axis_name='devices')(halves)
+
+    one, two = both(batch)
+    close(two[:, 0], one, 1e-5)
+
+
 def first_numbers(state: Mapping[str, Any]) -> dict[str, np.ndarray]:
     """The first numbers of each tensor, in float64."""
     return {key: np.asarray(value, float).reshape(-1)[:FIRST] for key, value in state.items()}

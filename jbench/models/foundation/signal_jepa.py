@@ -25,8 +25,8 @@ refused, as in the reference.
 The headline is the published protocol of the reference, as NeuralBench has no such encoder: everything is trained.
 
 How it is computed. Convolutions are products: taps that do not overlap are neighbouring samples side by side, and 32
-taps every 8 are four such blocks. The position is made once for all windows. Attention through `attention.attend`,
-which keeps to few passes over its [B, 8, C t, C t] probabilities.
+taps every 8 are four such blocks. The position is made once for all windows. Attention through `attention.attend`: with
+its gradient in half the time of `jax.nn.dot_product_attention` on a CPU, at 576 tokens.
 """
 
 from __future__ import annotations

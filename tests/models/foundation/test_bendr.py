@@ -22,11 +22,11 @@ TRAINED, SHORTEST, LONG = (4, 300, 2), (1, 1, 2), (19, 97, 3)
 WIDER = ((64, 1024, 4), (3, 1537, 2), (128, 95, 1))
 
 
-def small(shape: weights.Shape, final_norm: bool = True, dropout: float = 0.1) -> Model:
+def small(shape: weights.Shape, final_norm: bool = True, axis_name: str | None = None) -> Model:
     c, t, n = shape
     signal = Signal(n_chans=c, n_times=t, sfreq=256.0)
     begin = adapters.start('bendr', signal, 'random', targets=TARGETS, pattern=(), drawn=False)
-    return module.built(BENDR(begin, n, None, dropout, final_norm, Sizes(32, 96, 48, 2)), signal)
+    return module.built(BENDR(begin, n, axis_name, 0.1, final_norm, Sizes(32, 96, 48, 2)), signal)
 
 
 def whole(shape: weights.Shape) -> Model:
@@ -67,6 +67,11 @@ def test_ten_steps_equal_braindecode() -> None:
 @pytest.mark.slow
 def test_dropout_spreads_as_braindecodes() -> None:
     recorded.check_dropout('bendr', small(TRAINED), TRAINED)
+
+
+@pytest.mark.slow
+def test_devices_drop_as_one() -> None:
+    recorded.check_devices(small(LONG), small(LONG, axis_name='devices'), LONG)
 
 
 @pytest.mark.slow

@@ -53,6 +53,11 @@ def test_dropout_spreads_as_braindecodes() -> None:
 
 
 @pytest.mark.slow
+def test_devices_drop_as_one() -> None:
+    recorded.check_devices(build(SMALL), build(SMALL, axis_name='devices'), SMALL)
+
+
+@pytest.mark.slow
 def test_initial_weights_are_drawn_as_braindecodes() -> None:
     recorded.check_initial('biot', build(TRAINED))
 

@@ -19,7 +19,7 @@ SMALL, TRAINED = (3, 160, 2), (3, 290, 2)
 WIDER = ((19, 280, 3), (64, 512, 4), (1, 152, 1), (5, 2000, 2))
 
 
-def build(shape: weights.Shape, **options: float) -> Model:
+def build(shape: weights.Shape, **options: str) -> Model:
     c, t, n = shape
     return signal_jepa(Signal(n_chans=c, n_times=t, sfreq=128.0, positions=recorded.places(c)), n, **options)
 
@@ -53,6 +53,11 @@ def test_ten_steps_equal_braindecode() -> None:
 @pytest.mark.slow
 def test_dropout_spreads_as_braindecodes() -> None:
     recorded.check_dropout('signal_jepa', build(TRAINED), TRAINED)
+
+
+@pytest.mark.slow
+def test_devices_drop_as_one() -> None:
+    recorded.check_devices(build(SMALL), build(SMALL, axis_name='devices'), SMALL)
 
 
 @pytest.mark.slow
