@@ -12,7 +12,28 @@ UNTOUCHED = (
     ('signal.baseline', None),
     ('signal.clamp', None),
 )
+TUH = ('Lopez2017Tuab', 'Hamid2020Tuar', 'Harati2015Tuev', 'Veloso2017Tuep', 'Shah2018Tusz', 'VonWeltin2017Tusl')
 ADAPTED = (
+    ModelSpec(
+        name='bendr',
+        title='BENDR',
+        family='foundation',
+        target='jbench.models.foundation.bendr:bendr',
+        targets=ONE_ANSWER,
+        paradigms=SERIES,
+        asks=('ch_names',),
+        overrides=(
+            ('signal.sfreq', 256.0),
+            *UNTOUCHED,
+            ('recipe.lr', 1e-5),
+            ('recipe.weight_decay', 0.05),
+            ('recipe.warmup', 0.1),
+            ('recipe.grad_clip', 0.5),
+        ),
+        n_parameters=157140974,
+        pretraining=TUH,
+        citation='Kostas et al. (2021), Front. Hum. Neurosci. 15, 653659',
+    ),
     ModelSpec(
         name='biot',
         title='BIOT',
@@ -26,6 +47,26 @@ ADAPTED = (
         least_times=200,
         pretraining=('Dan2023Bids', 'Lopez2017Tuab', 'Harati2015Tuev'),
         citation='Yang et al. (2023), NeurIPS 36, 78240-78260',
+    ),
+    ModelSpec(
+        name='signal_jepa',
+        title='Signal-JEPA',
+        family='foundation',
+        target='jbench.models.foundation.signal_jepa:signal_jepa',
+        targets=ONE_ANSWER,
+        paradigms=SERIES,
+        asks=('ch_names', 'positions'),
+        overrides=(
+            ('signal.sfreq', 128.0),
+            ('signal.band', (0.5, 40.0)),
+            ('signal.notch', ()),
+            ('signal.scaler', 'micro'),
+            ('signal.clamp', None),
+        ),
+        n_parameters=2263936,
+        least_times=152,
+        pretraining=('Lee2019EegMi', 'Lee2019EegErp', 'Lee2019EegSsvep'),
+        citation='Guetschel et al. (2024), 9th Graz BCI Conf.',
     ),
 )
 

@@ -37,7 +37,7 @@ def test_layout_and_counts() -> None:
 def test_evaluation_equals_braindecode(shape: weights.Shape) -> None:
     features = recorded.check_evaluation('biot', build(shape), shape, 1e-5)
     assert features['tokens'].shape == (recorded.ROWS, 18 * (shape[1] // 100 - 1), 256)
-    np.testing.assert_allclose(features['penultimate'], features['tokens'].mean(1), rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(features['penultimate'], np.asarray(features['tokens']).mean(1), rtol=1e-5, atol=1e-5)
     with jax.enable_x64(True):
         recorded.check_evaluation('biot', build(shape), shape, 1e-9)
 
@@ -50,6 +50,11 @@ def test_ten_steps_equal_braindecode() -> None:
 @pytest.mark.slow
 def test_dropout_spreads_as_braindecodes() -> None:
     recorded.check_dropout('biot', build(TRAINED), TRAINED)
+
+
+@pytest.mark.slow
+def test_devices_drop_as_one() -> None:
+    recorded.check_devices(build(SMALL), build(SMALL, axis_name='devices'), SMALL)
 
 
 @pytest.mark.slow
