@@ -93,7 +93,11 @@ PLAIN = (
             *TENTHS_OF_MILLIVOLTS,
         ),
         n_parameters=5819936,
-        pretraining=('Schalk2004Bci2000', 'Hamid2020Tuar'),  # and TUEP, TUSZ, TUSL, Siena; TUAB and TUEV were kept out
+        # without TUAB and TUEV, which its authors kept out
+        pretraining=(
+            *('Schalk2004Bci2000', 'Hamid2020Tuar', 'Veloso2017Tuep', 'Shah2018Tusz', 'VonWeltin2017Tusl'),
+            'Detti2020Eeg',
+        ),
         citation='Jiang et al. (2024), ICLR, arXiv:2405.18765',
     ),
     ModelSpec(
@@ -111,7 +115,7 @@ PLAIN = (
         ),
         n_parameters=4924000,
         least_times=200,
-        pretraining=('Hamid2020Tuar', 'Harati2015Tuev', 'Lopez2017Tuab'),  # all of TUEG
+        pretraining=TUH,
         citation='Wang et al. (2025), ICLR, arXiv:2412.07236',
     ),
 )

@@ -127,7 +127,7 @@ def _tensors(n_out: int) -> list[Tensor]:
     name = 'patch_embedding'
     out = [
         Tensor(f'{name}.mask_encoding', (PATCH,), ('params', 'mask')),
-        *grid_tensors(FRONT, KERNEL, name, ('front',)),
+        *grid_tensors(FRONT, KERNEL, name, path=('front',)),
     ]
     for i in range(LAYERS):
         theirs, ours = f'encoder.layers.{i}', f'layer_{i}'

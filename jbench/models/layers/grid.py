@@ -77,13 +77,16 @@ def neighbours(x: jax.Array, taps: jax.Array) -> jax.Array:
     return out.reshape(f, c, b, p).transpose(2, 1, 3, 0)
 
 
-def grid_tensors(front: Front, kernel: tuple[int, int], name: str, path: tuple[str, ...]) -> list[Tensor]:
-    """The entries of the reference's patch embedding called `name`, for a `GridPatches` at `path`."""
+def grid_tensors(
+    front: Front, kernel: tuple[int, int], name: str, *, path: tuple[str, ...], position: str = 'positional_encoding'
+) -> list[Tensor]:
+    """The entries of the reference's patch embedding called `name`, for a `GridPatches` at `path`; `position`: what its
+    convolution over the grid is called."""
     place = ('params', *path)
     pairs = [(f'{name}.proj_in.{i}', f'{name}.proj_in.{i + 1}') for i in (0, 3, 6)]
     return [
-        Tensor(f'{name}.positional_encoding.0.weight', (front.width, 1, *kernel), (*place, 'position')),
-        Tensor(f'{name}.positional_encoding.0.bias', (front.width,), (*place, 'position_bias')),
+        Tensor(f'{name}.{position}.0.weight', (front.width, 1, *kernel), (*place, 'position')),
+        Tensor(f'{name}.{position}.0.bias', (front.width,), (*place, 'position_bias')),
         *patch_tensors(front, (*path, 'patches'), pairs),
         *torch_weights.linear_tensors(
             f'{name}.spectral_proj.0', (*path, 'spectral'), front.samples // 2 + 1, front.width

@@ -75,9 +75,9 @@ def test_other_widths_and_a_kernel_over_patches_alone() -> None:
     layer = GridPatches(front, (1, 5), 0.1)
     x, code = RNG.standard_normal((1, 3, 2, 200)), RNG.standard_normal((3, 1, front.width))
     shapes = jax.eval_shape(layer.init, jax.random.key(0), x, None)['params']
-    tensors = grid_tensors(front, (1, 5), 'patch_embedding', ())
+    tensors = grid_tensors(front, (1, 5), 'patch_embedding', path=(), position='time_encoding')
     sizes = {t.name.partition('.')[2]: t.shape for t in tensors}
-    assert front.width == 512 and sizes['positional_encoding.0.weight'] == (512, 1, 1, 5)
+    assert front.width == 512 and sizes['time_encoding.0.weight'] == (512, 1, 1, 5)
     assert sizes['proj_in.3.weight'] == (128, 64, 1, 3) and sizes['spectral_proj.0.weight'] == (512, 101)
     assert sum(np.prod(t.shape) for t in tensors) == sum(leaf.size for leaf in jax.tree.leaves(shapes))
     params = {'params': jax.tree.map(lambda a: RNG.standard_normal(a.shape).astype('f') * 0.1, shapes)}
