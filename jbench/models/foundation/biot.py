@@ -79,7 +79,7 @@ def sizes(x: jax.Array) -> jax.Array:
     rank = QUANTILE * (n - 1)
     low = math.floor(rank)
     magnitudes = jnp.abs(x)
-    integer = jnp.int64 if x.dtype == jnp.float64 else jnp.int32
+    integer = jnp.dtype(f'int{8 * x.dtype.itemsize}')
     bits = lax.bitcast_convert_type(magnitudes, integer)  # the order of floats above zero is that of their bits
     top = 8 * x.dtype.itemsize - 2
 
