@@ -1,0 +1,91 @@
+"""Write the leaderboard: a folder of pages that open from disk and ask no server for anything."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterable, Sequence
+from importlib import resources
+from pathlib import Path
+
+from jbench import files
+from jbench.report import aggregate
+from jbench.report.aggregate import Score
+from jbench.report.site import pages
+from jbench.report.site.markup import Addresses, addresses
+from jbench.results.index import LeftOut, Row
+from jbench.spec.errors import RequestError
+from jbench.version import __version__
+
+ASSETS = ('style.css', 'theme.js', 'table.js')
+MARK = 'assets/theme.js'  # a folder with this file is a site of ours, which may be replaced
+
+
+def build(
+    rows: Sequence[Row],
+    left_out: Iterable[LeftOut],
+    out: str | os.PathLike[str],
+    published: Iterable[Score] = (),
+) -> Path:
+    """Write the site at `<out>/site`, which is replaced; figures come from `<out>/figures`.
+
+    Args:
+        rows: results that count, as `aggregate.comparable` gives them.
+        left_out: results that do not, and why.
+        out: the folder of the report.
+        published: scores that stand beside.
+
+    Returns: the path of the first page.
+
+    Raises: RequestError where the folder holds something else, or the disk refuses.
+    """
+    home = Path(out) / 'site'
+    if home.exists() and not (home / MARK).is_file() and (not home.is_dir() or any(home.iterdir())):
+        raise RequestError(f'{home}: holds something that is no site of jbench; remove it, or name another --out')
+    scores = [*aggregate.scores(rows), *published]
+    new = Path(out) / '.site.new'
+    shutil.rmtree(new, ignore_errors=True)
+    try:
+        for folder in ('tasks', 'models', 'datasets', 'assets', 'figures'):
+            files.make_dir(new / folder)
+        figures = _copy_figures(Path(out) / 'figures', new / 'figures')
+        content = pages.Content(scores, list(rows), _relative(left_out), figures, _addresses(scores), _foot(rows))
+        for address, text in pages.every(content):
+            (new / address).write_text(text, encoding='utf-8')
+        for name in ASSETS:
+            text = resources.files('jbench.report.site').joinpath(name).read_text(encoding='utf-8')
+            (new / 'assets' / name).write_text(text, encoding='utf-8')
+        shutil.rmtree(home, ignore_errors=True)
+        new.rename(home)
+    except OSError as error:
+        raise RequestError(f'cannot write {home}: {error.strerror}') from error
+    return home / 'index.html'
+
+
+def _addresses(scores: Sequence[Score]) -> Addresses:
+    return Addresses(
+        addresses('tasks', (f'{s.task}@{s.version}' for s in scores)),
+        addresses('models', (s.model for s in scores)),
+        addresses('datasets', (s.dataset for s in scores)),
+    )
+
+
+def _copy_figures(source: Path, to: Path) -> list[str]:
+    names = sorted(p.name for p in source.glob('*.svg')) if source.is_dir() else []
+    for name in names:
+        shutil.copy(source / name, to / name)
+    return names
+
+
+def _foot(rows: Sequence[Row]) -> str:
+    """When the newest result was made: a site of the same results is the same."""
+    newest = max((row.date or '' for row in rows), default='')
+    return f'jbench {__version__}' + (f'; newest result: {newest}' if newest else '')
+
+
+def _relative(left_out: Iterable[LeftOut]) -> list[LeftOut]:
+    """Paths below the folder that all share, so that nothing tells on which machine they lay."""
+    found = list(left_out)
+    folders = [os.path.dirname(os.path.abspath(x.path)) for x in found]
+    shared = os.path.commonpath(folders) + os.sep if folders else ''
+    return [LeftOut(os.path.abspath(x.path).removeprefix(shared), x.reason.replace(shared, '')) for x in found]

@@ -1,0 +1,221 @@
+"""The pages of the site as (address, markup) pairs, and the files of their tables."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from jbench.report.aggregate import Score
+from jbench.report.site import columns, facts, records
+from jbench.report.site.markup import Addresses, escape, page, tag
+from jbench.report.site.markup import facts as listed
+from jbench.report.site.tables import Column, Record, Table, as_csv, as_json, html
+from jbench.results.index import LeftOut, Row
+
+
+class Content(NamedTuple):
+    """What the site is made of."""
+
+    scores: list[Score]  # own and published, of all protocols
+    rows: list[Row]  # the results that count
+    left_out: list[LeftOut]
+    figures: Sequence[str]  # names of the SVG files in figures/
+    at: Addresses
+    foot: str
+
+
+Files = Iterator[tuple[str, str]]  # address, text
+
+
+def every(content: Content) -> Files:
+    """All files of the site but its style and scripts."""
+    table = records.of_scores(content.scores)
+    yield from _index(content, table)
+    yield from _results(content)
+    yield from _left_out(content)
+    yield from _tasks(content, table)
+    yield from _models(content, table)
+    yield from _datasets(content, table)
+
+
+def _write(
+    address: str, title: str, body: Iterable[str], tables: Iterable[Table], content: Content, here: str
+) -> Files:
+    """A page: pieces of markup, then tables, with their files beside it."""
+    folder, _, name = address.rpartition('/')
+    root, stem = '../' * bool(folder), name.removesuffix('.html')
+    pieces = list(body)
+    for table in tables:
+        pieces.append(html(table, root, f'{stem}.{table.name}'))
+        if table.records:
+            yield f'{folder}{"/" * bool(folder)}{stem}.{table.name}.csv', as_csv(table.records)
+            yield f'{folder}{"/" * bool(folder)}{stem}.{table.name}.json', as_json(table.records)
+    yield address, page(title, pieces, root=root, here=here, foot=content.foot)
+
+
+def _lead(title: str, words: str) -> list[str]:
+    return [tag('h1', escape(title)), tag('p', escape(words), **{'class': 'lead'})]
+
+
+def _index(content: Content, table: Sequence[Record]) -> Files:
+    """The leaderboard."""
+    kinds = Counter(s.origin for s in content.scores)
+    many = {k: len({getattr(s, k) for s in content.scores}) for k in ('task', 'dataset', 'model')}
+    words = (
+        f'{many["model"]} models on {many["task"]} tasks and {many["dataset"]} datasets: {kinds["own"]:,} scores of '
+        f'{len(content.rows):,} result files'
+    )
+    words += f', {kinds["published"]:,} published scores beside them' if kinds['published'] else ''
+    standing = records.of_standings(content.scores)
+    ranked = 'A rank is a place among the models of an equal protocol; the mean is over tasks. Less is better.'
+    scored = (
+        'One model on one dataset of one task, its seeds averaged. Only rows of an equal protocol are ranked together.'
+    )
+    tables = (
+        Table('models', 'Models by rank', columns.standings(content.at), standing, ranked),
+        Table('scores', 'Scores', columns.scores(content.at), table, scored, search=True),
+    )
+    yield from _write('index.html', 'Leaderboard', _lead('Leaderboard', f'{words}.'), tables, content, 'index.html')
+
+
+def _results(content: Content) -> Files:
+    words = 'Every result file that counts: one seed of one model on one dataset of one task.'
+    table = Table('results', 'Result files', columns.results(content.at), records.of_results(content.rows), search=True)
+    yield from _write('results.html', 'Results', _lead('Results', words), [table], content, 'results.html')
+
+
+def _left_out(content: Content) -> Files:
+    words = (
+        'Results that do not count, each with the reason. Those of an older version or of another protocol stand among '
+        'the scores, but not in the ranks over all tasks.'
+    )
+    lines = [{'reason': x.reason, 'kind': x.reason.partition(':')[0], 'path': x.path} for x in content.left_out]
+    shown = (
+        Column('kind', 'Kind', choose='Kind'),
+        Column('reason', 'Reason'),
+        Column('path', 'File'),
+    )
+    table = Table('left_out', 'Left out', shown, lines, search=True)
+    yield from _write('left_out.html', 'Left out', _lead('Left out', words), [table], content, 'left_out.html')
+
+
+def _by(table: Iterable[Record], key: str) -> dict[str, list[Record]]:
+    found: dict[str, list[Record]] = {}
+    for record in table:
+        found.setdefault(columns.task_text(record) if key == 'task' else record[key], []).append(record)
+    return found
+
+
+def _paths(scores: Iterable[Score], key: str) -> dict[str, list[str]]:
+    """The result files of each task, model or dataset."""
+    found: dict[str, list[str]] = {}
+    for s in scores:
+        name = f'{s.task}@{s.version}' if key == 'task' else getattr(s, key)
+        found.setdefault(name, []).extend(s.paths)
+    return found
+
+
+def _best(group: Sequence[Record]) -> str:
+    """The models that are first, on each dataset of a task or a dataset."""
+    names = dict.fromkeys(str(r['title'] or r['model']) for r in group if r['rank'] == 1)
+    return ', '.join(list(names)[:3]) + (' ...' if len(names) > 3 else '')
+
+
+def _overview(
+    kind: str, groups: Mapping[str, Sequence[Record]], facts_of: Mapping[str, Record], content: Content
+) -> Files:
+    """A page that lists the tasks, models or datasets."""
+    at: Mapping[str, str] = getattr(content.at, kind)
+    lines = []
+    for name in sorted(groups):
+        group = groups[name]
+        counts = {k: len({r[k] for r in group}) for k in ('task', 'dataset', 'model')}
+        lines.append({'name': name, **facts_of[name], **counts, 'scores': len(group), 'best': _best(group)})
+    title = kind.capitalize()
+    mine = {'tasks': 'task', 'models': 'model', 'datasets': 'dataset'}[kind]
+    shown = [Column('name', title.removesuffix('s'), link=lambda r: at.get(r['name'], ''))]
+    if lines:
+        shown += [Column(k, k.capitalize(), choose=k.capitalize() * (k in CHOICES)) for k in facts_of[lines[0]['name']]]
+    shown += [Column(k, f'{k.capitalize()}s', number=True) for k in ('task', 'dataset', 'model') if k != mine]
+    shown.append(Column('scores', 'Scores', number=True))
+    if kind != 'models':
+        shown.append(Column('best', 'Best', 'first of a protocol'))
+    table = Table(kind, f'All {kind}', tuple(shown), lines, search=True)
+    words = f'Those that results are of: {len(lines)}.'
+    yield from _write(f'{kind}.html', title, _lead(title, words), [table], content, f'{kind}.html')
+
+
+CHOICES = ('device', 'category', 'family', 'access', 'licence')
+
+
+def _tasks(content: Content, table: Sequence[Record]) -> Files:
+    groups, paths, said = _by(table, 'task'), _paths(content.scores, 'task'), {}
+    for name, group in groups.items():
+        first = group[0]
+        task = facts.task_of(first['task'], first['version'], paths[name])
+        said[name] = {'title': task.title if task else '', **{k: first[k] for k in ('device', 'category', 'metric')}}
+        about = facts.about_task(task) if task else facts.unknown(name)
+        rows = [row for row in content.rows if f'{row.task}@{row.version}' == name]
+        about['Suites'] = escape(', '.join(dict.fromkeys(s for r in group for s in r['suites'])))
+        splits = sorted({(row.dataset, row.split_hash) for row in rows})
+        about['Splits'] = escape('; '.join(f'{d}: {h}' for d, h in splits[:20]) + ' ...' * (len(splits) > 20))
+        but = ('task', 'dataset') if len({r['dataset'] for r in group}) == 1 else ('task',)
+        about['Dataset'] = link(group[0]['dataset'], f'../{content.at.datasets[group[0]["dataset"]]}') * (len(but) > 1)
+        body = [*_lead(name, said[name]['title']), listed(about), *_pictures(name, content)]
+        body += [_details(facts.every_field(task))] if task else []
+        shown = Table('scores', 'Scores', columns.scores(content.at, *but), group, search=len(group) > 30)
+        yield from _write(content.at.tasks[name], name, body, [shown], content, 'tasks.html')
+    yield from _overview('tasks', groups, said, content)
+
+
+def _models(content: Content, table: Sequence[Record]) -> Files:
+    groups, paths, said = _by(table, 'model'), _paths(content.scores, 'model'), {}
+    for name, group in groups.items():
+        own = [s for s in content.scores if s.model == name]
+        model = facts.model_of(name, paths[name])
+        title = (model.title if model else '') or str(group[0]['title'] or name)
+        said[name] = {'title': title, 'family': group[0]['family']}
+        about = facts.about_model(model) if model else facts.unknown(name)
+        about['Name'] = escape(name)
+        body = [*_lead(title, 'How it scores, and whether published scores are met.'), listed(about)]
+        body += [*_pictures(name, content), *([_details(facts.every_field(model))] if model else [])]
+        card = Table(
+            'reproduction',
+            'Reproduction card',
+            columns.reproductions(content.at),
+            records.of_reproductions(own),
+            'The published number beside ours. What version 1 of a task, which is as published, does otherwise all the '
+            'same is told in docs/differences.md.',
+        )
+        shown = Table('scores', 'Scores', columns.scores(content.at, 'model'), group, search=len(group) > 30)
+        yield from _write(content.at.models[name], title, body, [card, shown], content, 'models.html')
+    yield from _overview('models', groups, said, content)
+
+
+def _datasets(content: Content, table: Sequence[Record]) -> Files:
+    groups, paths, said = _by(table, 'dataset'), _paths(content.scores, 'dataset'), {}
+    for name, group in groups.items():
+        dataset = facts.dataset_of(name, paths[name])
+        access = dataset.access.partition(':')[0] if dataset else ''
+        said[name] = {
+            'title': dataset.title if dataset else '',
+            'device': group[0]['device'],
+            'licence': dataset.licence if dataset else '',
+            'access': access,
+        }
+        about = facts.about_dataset(dataset) if dataset else facts.unknown(name)
+        body = [*_lead(name, said[name]['title']), listed(about), *_pictures(name, content)]
+        shown = Table('scores', 'Scores', columns.scores(content.at, 'dataset'), group, search=len(group) > 30)
+        yield from _write(content.at.datasets[name], name, body, [shown], content, 'datasets.html')
+    yield from _overview('datasets', groups, said, content)
+
+
+def _details(fields: Mapping[str, str]) -> str:
+    lines = ''.join(f'<dt>{escape(name)}</dt><dd>{value}</dd>' for name, value in fields.items())
+    return f'<details><summary>Every field</summary><dl>{lines}</dl></details>'
+
+
+def _pictures(name: str, content: Content) -> list[str]:
+    """The figures whose file name tells that they are of a task, model or dataset."""
+    return []
