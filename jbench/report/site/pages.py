@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from jbench.report.aggregate import Score
 from jbench.report.site import columns, facts, records
-from jbench.report.site.markup import Addresses, escape, page, tag
+from jbench.report.site.markup import Addresses, escape, link, page, tag
 from jbench.report.site.markup import facts as listed
 from jbench.report.site.tables import Column, Record, Table, as_csv, as_json, html
 from jbench.results.index import LeftOut, Row
