@@ -90,8 +90,7 @@ class Index(NamedTuple):
 
 
 def scan(folders: Iterable[str | os.PathLike[str]], also: Collection[str] = ()) -> Index:
-    """Every seed<k>.json below some folders, at any depth. Folders that begin with a dot, and the folds of a
-    cross-validation (which are parts of another result), are not entered; links to folders neither.
+    """The results below some folders, as `result_paths` finds them.
 
     Args:
         folders: work folders, folders of results, a results repository.
@@ -102,8 +101,7 @@ def scan(folders: Iterable[str | os.PathLike[str]], also: Collection[str] = ()) 
     for word in also:
         if word not in MARKS:
             raise unknown('kind of result', word, MARKS)
-    paths = sorted({str(path) for folder in folders for path in _results(folder)})
-    wanted = tuple(sorted(also))
+    paths, wanted = result_paths(folders), tuple(sorted(also))
     if len(paths) < MANY:
         return _read(paths, wanted)
     found = Index([], [])
@@ -116,6 +114,17 @@ def scan(folders: Iterable[str | os.PathLike[str]], also: Collection[str] = ()) 
             found.rows.extend(part.rows)
             found.left_out.extend(part.left_out)
     return found
+
+
+def result_paths(folders: Iterable[str | os.PathLike[str]]) -> list[str]:
+    """Every seed<k>.json below some folders, at any depth, once and sorted.
+
+    Folders that begin with a dot, and the folds of a cross-validation (which are parts of another result), are not
+    entered; links to folders neither.
+
+    Raises: RequestError for a folder that is not there.
+    """
+    return sorted({os.path.abspath(path): path for folder in folders for path in _results(folder)}.values())
 
 
 def _results(folder: str | os.PathLike[str]) -> Iterator[str]:
