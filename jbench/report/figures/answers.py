@@ -202,6 +202,7 @@ def ranks(table: Table, *, model: str, caption: str, title: str) -> Figure:
     ax.set_xlabel(f'rank of the right stimulus among {table[-1]["last"]} (1: best)')
     ax.set_title(caption, fontsize=8)
     labels = [style.name(model), 'chance', f'last of the best {retrieval.K}']
-    figure.legend([bars, line, hit], labels, loc='outside lower center', ncols=3, fontsize=8)
+    handles: list[Any] = [bars, line, hit]
+    figure.legend(handles, labels, loc='outside lower center', ncols=3, fontsize=8)
     style.title(figure, title)
     return figure

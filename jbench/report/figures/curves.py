@@ -55,6 +55,8 @@ def curves(table: Table, *, title: str, metric: str) -> Figure:
         table: `rows` of several models.
         metric: of the validation part.
     """
+    from matplotlib.ticker import MaxNLocator
+
     figure = style.blank(style.WIDTH + 1.6, 5.2)
     top, bottom = figure.subplots(2, 1, sharex=True)
     models = list(dict.fromkeys((row['model'], row['seed']) for row in table))
@@ -74,7 +76,7 @@ def curves(table: Table, *, title: str, metric: str) -> Figure:
     top.set_ylabel('training loss')
     bottom.set_ylabel(f'validation {style.score_axis(metric)}')
     bottom.set_xlabel('epoch')
-    bottom.xaxis.get_major_locator().set_params(integer=True)
+    bottom.xaxis.set_major_locator(MaxNLocator(integer=True))
     _legend(top, handles, [f'{style.name(m)}, seed {s}' for m, s in models], [style.look(m).marker for m, _ in models])
     style.title(figure, title)
     return figure

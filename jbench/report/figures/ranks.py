@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def box_rows(ranks: Mapping[tuple[str, ...], Mapping[str, float]], models: Sequence[str]) -> Table:
+def box_rows(ranks: Mapping[tuple[str, str, str], Mapping[str, float]], models: Sequence[str]) -> Table:
     """A row for each rank.
 
     Args:
@@ -37,6 +37,8 @@ def box(table: Table, *, title: str) -> Figure:
     Args:
         table: of `box_rows`.
     """
+    from matplotlib.ticker import MaxNLocator
+
     from jbench.report.figures.tasks import spread
 
     models = list(dict.fromkeys(row['model'] for row in table))
@@ -61,7 +63,7 @@ def box(table: Table, *, title: str) -> Figure:
         ax.plot([float(np.mean(ranks))], [k], 'D', color='w', markeredgecolor='k', ms=5, label='_mean')
     ax.set_yticks(range(len(models)), [style.name(m) for m in models])
     ax.set_ylim(len(models) - 0.4, -0.6)
-    ax.xaxis.get_major_locator().set_params(integer=True)
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     ax.set_xlim(0.5, max(row['rank'] for row in table) + 0.5)
     ax.set_xlabel('rank (1: best); a dot is a dataset of a task, a diamond the mean over dots')
     style.title(figure, title)
@@ -84,8 +86,8 @@ def difference_rows(models: Sequence[str], mean_ranks: Sequence[float], groups: 
 
 @style.styled
 def difference(table: Table, *, test: str, alpha: float, n: int, title: str) -> Figure:
-    """Critical-difference diagram (Demsar 2006): mean ranks on a line; models that share a bar, with a dot on it, cannot
-    be told apart.
+    """Critical-difference diagram (Demsar 2006): mean ranks on a line; models that share a bar, with a dot on it,
+    cannot be told apart.
 
     Args:
         table: of `difference_rows`.
@@ -107,11 +109,12 @@ def difference(table: Table, *, test: str, alpha: float, n: int, title: str) -> 
         words = f'{style.name(row["model"])}  {row["mean_rank"]:.2f}' if left else ''
         words = words or f'{row["mean_rank"]:.2f}  {style.name(row["model"])}'
         shift, side = (-4, 'right') if left else (4, 'left')
-        ax.annotate(words, (end, y), (shift, 0), textcoords='offset points', ha=side, va='center', annotation_clip=False)
+        place: dict[str, Any] = {'textcoords': 'offset points', 'ha': side, 'va': 'center', 'annotation_clip': False}
+        ax.annotate(words, (end, y), (shift, 0), **place)
     for k, group in enumerate(groups):
         ranks = [row['mean_rank'] for row in table if str(group) in row['groups'].split()]
         y = -0.6 * (k + 1)
-        ax.plot(ranks, [y] * len(ranks), color='k', linewidth=3.5, marker='o', ms=5, solid_capstyle='round', label='_bar')
+        ax.plot(ranks, [y] * len(ranks), color='k', linewidth=3.5, marker='o', ms=5, label='_bar')
     ax.set_xlim(low, high)
     ax.set_ylim(top - step * (half - 1) - 0.5, 0)
     ax.xaxis.tick_top()

@@ -1,4 +1,4 @@
-"""How every figure looks: one colour and marker a model, sizes, fonts; and how it is saved, with what it shows as CSV."""
+"""How every figure looks: colours and markers of models, sizes, fonts; and how it is saved, with its data as CSV."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def name(text: str) -> str:
 
 def stem(*parts: str) -> str:
     """A safe name of a file; where characters had to go, a digest keeps names apart."""
-    text = '-'.join(parts)
+    text = '-'.join(parts).replace('/', '.')
     safe = re.sub(r'[^A-Za-z0-9@._-]+', '_', text).lstrip('._') or '_'
     return safe if safe == text and len(safe) <= 120 else f'{safe[:110]}-{zlib.crc32(text.encode()):08x}'
 

@@ -61,12 +61,11 @@ def bars(table: Table, *, title: str, metric: str) -> Figure:
         look = style.look(row['model'])
         ax.barh(k, row['score'], 0.7, color=look.colour, alpha=0.55, label='_bar')
         if row['low'] is not None:
-            ax.plot([row['low'], row['high']], [k, k], color='k', linewidth=1.4, solid_capstyle='butt', label='_interval')
+            ax.plot([row['low'], row['high']], [k, k], color='k', linewidth=1.4, label='_interval')
         each = [r['score'] for r in table if r['of'] == 'subject' and r['model'] == row['model']]
         if each:
-            ax.plot(
-                each, k + spread(len(each)), '.', color=look.colour, markeredgecolor='k', mew=0.4, ms=6, label='_subjects'
-            )
+            dot: dict[str, Any] = {'color': look.colour, 'markeredgecolor': 'k', 'mew': 0.4, 'ms': 6}
+            ax.plot(each, k + spread(len(each)), '.', **dot, label='_subjects')
     handles, labels = _bar_legend(table)
     for row in table:
         if row['of'] == 'chance':
