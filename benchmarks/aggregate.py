@@ -1,9 +1,9 @@
-"""How long it takes to index many result files and to rank their models, and how much memory.
+"""How long a report of many result files takes, from the files to ranks and tables, and how much memory.
 
 The files are generated: copies of the one in tests/historic_results with other names, scores, subjects and learning
 curves, all marked simulated, so that no table takes them for results. Each is about 15 kB.
 
-Command: python benchmarks/aggregate.py [--n=50000] [--keep=FOLDER]     (minutes to generate, then the two timings)
+Command: python benchmarks/aggregate.py [--n=50000] [--keep=FOLDER]     (a minute to generate)
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import copy
 import json
+import os
 import random
 import resource
 import tempfile
@@ -18,12 +19,13 @@ import time
 from pathlib import Path
 from typing import Any
 
-from jbench.report import aggregate
+from jbench.report import summary
 from jbench.results import checked, index
 from jbench.results.schema import as_text
 
 ROOT = Path(__file__).resolve().parents[1]
 MODELS, SEEDS, DATASETS = 17, 3, 27
+CORES = len(os.sched_getaffinity(0))
 N_SUBJECTS, N_CHANS, N_EPOCHS = 40, 64, 40
 
 
@@ -67,20 +69,25 @@ def generate(folder: Path, n: int) -> int:
 
 
 def peak() -> float:
-    """Most memory that this process, and the largest of those it started, held: MiB."""
-    return sum(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)) / 1024
+    """Most memory that this process held, and CORES times what the largest of those that it started did: MiB."""
+    own, child = (resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return (own + CORES * child) / 1024
 
 
-def measure(folder: Path) -> None:
-    """Print how long the index and the scores take, and the memory."""
+def measure(folder: Path, out: Path) -> None:
+    """Print how long it takes to index, to rank and to write the files of a report, and the memory."""
     began = time.perf_counter()
     found = index.scan([folder], also=('simulated',))
     read = time.perf_counter()
-    table = aggregate.scores(found.rows)
-    done = time.perf_counter()
     print(f'{len(found.rows)} results indexed in {read - began:.1f} s, {len(found.left_out)} left out')
-    print(f'{len(table)} scores in {done - read:.1f} s; {done - began:.1f} s together')
-    print(f'peak memory: {peak():.0f} MiB in this process and the largest worker')
+    del found
+    report = summary.collect([folder], also=('simulated',))
+    collected = time.perf_counter()
+    summary.write(report, out)
+    written = time.perf_counter()
+    print(f'{len(report.scores)} scores, from the files, in {collected - read:.1f} s')
+    print(f'ranks, and all files of the report, in {written - collected:.1f} s; together {written - read:.1f} s')
+    print(f'peak memory: {peak():.0f} MiB in this process and {CORES} workers')
 
 
 def main() -> None:
@@ -89,11 +96,11 @@ def main() -> None:
     parser.add_argument('--keep', type=Path, help='a folder for the files, which stay; used again where it is there')
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as temp:
-        folder = args.keep or Path(temp)
+        folder = args.keep or Path(temp, 'results')
         if not any(folder.glob('*')):
             size = generate(folder, args.n)
             print(f'{args.n} files of {size / args.n / 1e3:.1f} kB on average')
-        measure(folder)
+        measure(folder, Path(temp, 'out'))
 
 
 if __name__ == '__main__':

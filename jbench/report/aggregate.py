@@ -100,10 +100,18 @@ def _age(row: Row) -> tuple[str, str, str]:
 
 
 def scores(rows: Iterable[Row]) -> list[Score]:
-    """One score for each protocol and model, of the `comparable` rows with a value; sorted by task, dataset, protocol
-    and model."""
+    """The `averages` of the `comparable` rows."""
+    return averages(comparable(rows).rows)
+
+
+def averages(rows: Iterable[Row]) -> list[Score]:
+    """One score for each protocol and model, of rows with a value; sorted by task, dataset, protocol and model.
+
+    Args:
+        rows: of `comparable`.
+    """
     cells: dict[tuple[str, str], list[Row]] = {}
-    for row in comparable(rows).rows:
+    for row in rows:
         if row.value is not None and math.isfinite(row.value):
             cells.setdefault((protocol(row), row.model), []).append(row)
     found = [_score(sorted(cell, key=lambda row: row.seed)) for cell in cells.values()]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations, groupby
 from typing import Any, NamedTuple
@@ -82,7 +83,8 @@ def ranks(scores: Iterable[Score]) -> dict[Cell, dict[str, int]]:
     found = {}
     for cell, models in _cells(scores).items():
         if len(models) > 1:
-            found[cell] = {m: 1 + sum(_beats(other, s) for other in models.values()) for m, s in models.items()}
+            order = sorted(map(_order, models.values()))
+            found[cell] = {m: 1 + bisect_left(order, _order(s)) for m, s in models.items()}
     return found
 
 

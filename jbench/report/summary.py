@@ -32,6 +32,7 @@ RULES = (
 )
 WIDE = ('per_subject', 'seconds', 'metrics', 'pretraining', 'paths', 'changes', 'interval')  # no columns of scores.csv
 PLAIN: dict[str, Any] = {'highlight': False, 'markup': False, 'soft_wrap': True}
+MANY = 100  # datasets, whose scores are too many to print
 EXAMPLES = 3  # of a kind of what is left out, on the console
 
 
@@ -58,7 +59,7 @@ def collect(
     others = published.read(publication) if publication else []
     found = index.scan(folders, also)
     rows = aggregate.comparable(found.rows)
-    scores, left_out = ranks.one_protocol([*aggregate.scores(rows.rows), *others])
+    scores, left_out = ranks.one_protocol([*aggregate.averages(rows.rows), *others])
     told = sorted([*found.left_out, *rows.left_out, *left_out])
     return Report(tuple(map(str, folders)), len(found.rows) + len(found.left_out), scores, told)
 
@@ -115,7 +116,7 @@ def as_csv(lines: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> str:
 
 
 def show(report: Report, console: Console) -> None:
-    """Print the models of each table, the means by task, and what was left out."""
+    """Print the models of each table, the means by task (of up to MANY datasets), and what was left out."""
     for scores in _by_origin(report):
         several = any(not s.core for s in scores)
         for suite in ('core', 'full') if several else ('core',):
@@ -124,6 +125,8 @@ def show(report: Report, console: Console) -> None:
                 counted = f'{table["n_tasks"]} tasks, {table["n_datasets"]} datasets'
                 console.print(f'{scores[0].origin} results, {suite}: {counted}', highlight=False)
                 console.print(grid(table['models']))
+        if len({(s.task, s.dataset) for s in scores}) > MANY:
+            continue  # scores.csv has them
         rows = [{**s._asdict(), 'task_version': s.version} for s in scores]
         console.print('\n' + '\n'.join(map(printable, matrix.text(rows, console.width).split('\n'))) + '\n', **PLAIN)
     if not report.scores:

@@ -71,7 +71,9 @@ class Row(NamedTuple):
     machine: str
     hardware: str  # what computed, as jax calls it
     jbench: str  # its version
+    n_train: int  # windows
     n_windows: int  # tested
+    n_classes: int  # 0: not of classes
     n_chans: int | None
 
 
@@ -240,7 +242,9 @@ def _row(path: str, result: Mapping[str, Any]) -> Row:
         machine=_word(machine.get('processor') or machine.get('architecture') or ''),
         hardware=_word(result['devices']['kind']),
         jbench=_word(result['versions'].get('jbench', '')),
+        n_train=result['n_records']['train'],
         n_windows=result['n_records']['evaluated'],
+        n_classes=len(result['classes']),
         n_chans=(result.get('signal') or {}).get('n_chans'),
     )
 
