@@ -6,6 +6,7 @@ A subcommand is a function of its arguments that returns the exit status, and a 
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -91,7 +92,33 @@ def _verify(argv: list[str]) -> int:
     return int(bool(n_problems))
 
 
-COMMANDS: dict[str, Callable[[list[str]], int]] = {'published': _published, 'verify': _verify}
+def _compare(argv: list[str]) -> int:
+    """Two models, paired by subject."""
+    p = _parser('compare', 'Is A better than B? Paired by subject, task by task and over datasets.')
+    p.add_argument('a', metavar='A', help='a model, a result file, or a folder with its results')
+    p.add_argument('b', metavar='B', help='another one')
+    where = os.environ.get('JBENCH_WORKDIR', './jbench-work')
+    p.add_argument('--results', action='append', metavar='DIR', help=f'folder with results, may be repeated [{where}]')
+    p.add_argument('--also', default='', help='count these too: simulated,partial,debug [none]')
+    _format(p)
+    args = known(p, argv)
+    from jbench.report import compare_sides, text
+
+    also = [word for word in args.also.split(',') if word]
+    found = compare_sides.compared(args.a, args.b, args.results or [where], also)
+    if args.format == 'json':
+        from jbench.report import compare
+
+        print(text.as_json(compare.plain(found)))
+    else:
+        from jbench.cli.console import Output
+        from jbench.report import compare_table
+
+        compare_table.show(found, Output())
+    return 0
+
+
+COMMANDS: dict[str, Callable[[list[str]], int]] = {'published': _published, 'verify': _verify, 'compare': _compare}
 
 
 def _parser(command: str, words: str) -> Parser:

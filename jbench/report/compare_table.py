@@ -1,0 +1,113 @@
+"""A comparison of two models as a table."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from jbench.report.compare import ALPHA, Comparison, Over, Pair
+from jbench.report.scores import format_score
+from jbench.report.statistics import paired
+from jbench.report.text import printable
+from jbench.spec.metrics import METRICS
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+HEADS = ('task\ndataset', 'metric\nsubjects', 'A\nB', 'diff.\n95 %', 'p\nHolm', 'Wilcoxon', 'g\nranks', 'detect.')
+WORDS = 2  # columns that may fold
+
+
+def show(comparison: Comparison, console: Console) -> None:
+    """Print a comparison: a table where it fits the terminal, else a few lines a task; then what follows from it."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    console.print(Text(printable(f'A: {comparison.a}   B: {comparison.b}')))
+    lines = [_cells(pair) for pair in comparison.pairs]
+    widths = [max(len(part) for row in (HEADS, *lines) for part in row[k].split('\n')) for k in range(len(HEADS))]
+    if sum(widths) + 2 * len(widths) <= console.width:
+        view = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0), leading=1)
+        for k, head in enumerate(HEADS):
+            view.add_column(Text(head), justify='left' if k < WORDS else 'right', no_wrap=True, min_width=widths[k])
+        for line in lines:
+            view.add_row(*map(Text, line))
+        console.print(view)
+    else:
+        for line in lines:
+            console.print(Text('\n' + _block(line)))
+    for text in _told(comparison):
+        console.print(Text(printable(text)))
+
+
+def _block(line: tuple[str, ...]) -> str:
+    """A row as a few lines, for narrow terminals."""
+    named = [zip(head.split('\n'), cell.split('\n'), strict=True) for head, cell in zip(HEADS, line, strict=True)]
+    return '\n'.join('  '.join(f'{head} {text}' for head, text in pairs) for pairs in named)
+
+
+def _told(comparison: Comparison) -> list[str]:
+    """The lines below the table."""
+    said = [f'{_place(pair)}: {pair.verdict}' for pair in comparison.pairs]
+    lonely = [
+        f'{_place(pair)}: only subjects that both have count; A has {pair.only[0]} more, B {pair.only[1]}'
+        for pair in comparison.pairs
+        if any(pair.only)
+    ]
+    left = [f'left out: {place}: {reason}' for place, reason in comparison.left_out]
+    over = _over(comparison.over) if comparison.over else []
+    legend = (
+        'A, B: means over subjects; diff.: positive where A is better, 95 % over subjects; p: paired permutation, '
+        f'Holm: over the tasks, a difference where at most {ALPHA:g}; Wilcoxon: p of signed ranks; g: standardised '
+        'difference; ranks: rank-biserial correlation; detect.: least difference that is found with a power of '
+        f'{paired.POWER:g}'
+    )
+    return [legend, *lonely, *left, *said, *over, comparison.verdict]
+
+
+def _over(over: Over) -> list[str]:
+    """What all datasets say."""
+    lines = [f'over {over.n} datasets: Stouffer {_equals(over.stouffer.p)}, z = {over.stouffer.z:.2f}']
+    effects = over.effects
+    if effects is not None and effects.interval is not None and effects.p is not None:
+        low, high = effects.interval
+        lines.append(
+            f'random effects of {effects.n} datasets: g = {effects.effect:.2f} [{low:.2f}, {high:.2f}], '
+            f'{_equals(effects.p)}; tau2 = {effects.tau2:.3f}, I2 = {100 * effects.i2:.0f} %'
+        )
+    return lines
+
+
+def _cells(pair: Pair) -> tuple[str, ...]:
+    """The texts of a row."""
+
+    def text(value: float | None) -> str:
+        return format_score(value, pair.metric)
+
+    unit = ' (%)' if METRICS[pair.metric].unit == 'per cent' else ''
+    interval = '-' if pair.interval is None else f'[{text(pair.interval[0])}, {text(pair.interval[1])}]'
+    g = '-' if pair.g is None else f'{pair.g:+.2f}'
+    sign = '+' if pair.difference > 0 else ''
+    return (
+        f'{printable(pair.task)}@{pair.version}\n{printable(pair.dataset)}',
+        f'{pair.metric}{unit}\n{pair.n}',
+        f'{text(pair.a)}\n{text(pair.b)}',
+        f'{sign}{text(pair.difference)}\n{interval}',
+        f'{_p(pair.p)}\n{_p(pair.adjusted)}',
+        _p(pair.wilcoxon),
+        f'{g}\n{pair.rank_biserial:+.2f}',
+        text(pair.detectable),
+    )
+
+
+def _p(p: float) -> str:
+    """A p value, never 0."""
+    return '<0.001' if p < 0.001 else f'{p:.3f}'
+
+
+def _equals(p: float) -> str:
+    return f'p {_p(p)}' if p < 0.001 else f'p = {_p(p)}'
+
+
+def _place(pair: Pair) -> str:
+    return f'{pair.task}@{pair.version}/{pair.dataset}'

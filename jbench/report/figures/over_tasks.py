@@ -1,0 +1,128 @@
+"""Figures over all tasks: heatmap, ranks, critical differences, Core against Full, costs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from jbench.report import ranks as ranking_rules
+from jbench.report.aggregate import Score
+from jbench.report.figures import cost, ranks, style, tasks
+from jbench.report.figures.plan import Absent, Plan, there
+from jbench.report.figures.tasks import called
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from jbench.report.figures.style import Table
+
+LEAST = 0.5  # of the datasets: a model with fewer is not in the critical-difference diagram, which needs complete rows
+
+
+class Groups(Protocol):
+    """What tells models apart says: of models in the order of their mean ranks, the best first."""
+
+    @property
+    def order(self) -> Sequence[int]: ...  # columns of the scores
+    @property
+    def mean_ranks(self) -> Sequence[float]: ...
+    @property
+    def groups(self) -> Sequence[Sequence[int]]: ...  # places in the order that cannot be told apart
+    @property
+    def test(self) -> str: ...
+    @property
+    def alpha(self) -> float: ...
+    @property
+    def n(self) -> int: ...  # rows that count
+
+
+Ranking = Callable[[np.ndarray], Groups]  # of normalised scores [datasets, models], the higher the better
+
+
+def order(scores: Sequence[Score]) -> list[str]:
+    """The models of all figures, in their order."""
+    lines = ranking_rules.standings(scores, full=True)
+    means = {line.model + style.PUBLISHED * (line.origin == 'published'): line.mean_rank for line in lines}
+    return style.order(map(called, scores), means)
+
+
+def plans(scores: Sequence[Score], ranking: Ranking | None) -> Iterator[Plan]:
+    """The figures of each origin."""
+    models = order(scores)
+    for origin in sorted({s.origin for s in scores}):
+        mine = [s for s in scores if s.origin == origin]
+        core = [s for s in mine if s.core]
+        marks = {change for s in mine for change in s.changes if change == 'simulated'}
+        simulated = bool(marks) and all('simulated' in s.changes for s in mine)
+        about = ', published scores' if origin == 'published' else ''
+        about += ', some of them simulated' if marks and not simulated else ''
+        for kind, words, make in (
+            ('heatmap', 'Normalised scores of models on tasks', partial(_heatmap, mine)),
+            ('ranks', 'Ranks of models over datasets of tasks, Core', partial(_box, core)),
+            ('critical_difference', 'Mean ranks of models, Core', partial(_difference, core, ranking)),
+            ('core_full', 'Mean ranks of models on Core and on Full', partial(_core_full, mine)),
+            ('parameters', 'Score against parameters', partial(_cost, core, cost.PARAMETERS)),
+            ('seconds', 'Score against training time', partial(_cost, core, cost.SECONDS)),
+        ):
+            title = style.titled(words + about, simulated)
+            stem = style.stem(kind, *([origin] if origin != 'own' else []))
+            yield Plan(stem, kind, origin, '', '', title, partial(make, models, title))
+
+
+def _heatmap(scores: Sequence[Score], models: Sequence[str], title: str) -> tuple[Figure, Table]:
+    table = there(tasks.heat_rows(scores, models), 1, 'no normalised score')
+    return tasks.heatmap(table, title=title), table
+
+
+def _box(scores: Sequence[Score], models: Sequence[str], title: str) -> tuple[Figure, Table]:
+    found = {cell: {_named(cell[0], m): float(r) for m, r in row.items()} for cell, row in _ranks(scores).items()}
+    table = there(ranks.box_rows(found, models), 1, 'no dataset of a task has several models')
+    return ranks.box(table, title=title), table
+
+
+def _difference(
+    scores: Sequence[Score], ranking: Ranking | None, models: Sequence[str], title: str
+) -> tuple[Figure, Table]:
+    if ranking is None:
+        raise Absent('no test was asked for')
+    cells = sorted({(s.task, s.dataset) for s in scores})
+    grades = {(called(s), s.task, s.dataset): s.normalised for s in scores if s.normalised is not None}
+    counted = {m: sum((m, *cell) in grades for cell in cells) for m in models}
+    shown = [m for m in models if counted[m] and counted[m] >= LEAST * len(cells)]
+    grid = np.array([[grades.get((m, *cell), np.nan) for m in shown] for cell in cells], float)
+    grid = grid.reshape(len(cells), len(shown))
+    n_whole = int(np.isfinite(grid).all(1).sum())
+    if len(shown) < 2 or n_whole < 2:
+        raise Absent(f'needs two models and two datasets of tasks that all have; there are {len(shown)} and {n_whole}')
+    found = ranking(grid)
+    table = ranks.difference_rows([shown[k] for k in found.order], found.mean_ranks, found.groups)
+    return ranks.difference(table, test=found.test, alpha=found.alpha, n=found.n, title=title), table
+
+
+def _core_full(scores: Sequence[Score], models: Sequence[str], title: str) -> tuple[Figure, Table]:
+    if all(s.core for s in scores):
+        raise Absent('every dataset is a Core one')
+    core, full = (
+        {_named(x.origin, x.model): x.mean_rank for x in ranking_rules.standings(scores, full=f) if x.mean_rank}
+        for f in (False, True)
+    )
+    table = there(ranks.core_rows(core, full, models), 1, 'no model has both ranks')
+    words = ranks.agreement(ranking_rules.core_against_full(scores))
+    return ranks.core_full(table, agreement=words, title=title), table
+
+
+def _cost(scores: Sequence[Score], axis: cost.Axis, models: Sequence[str], title: str) -> tuple[Figure, Table]:
+    why = f'no dataset has normalised scores and {axis.column} of the models'
+    table = there(cost.rows(scores, models, axis), 1, why)
+    return cost.cost(table, axis, title=title), table
+
+
+def _ranks(scores: Sequence[Score]) -> dict[tuple[str, str, str], dict[str, int]]:
+    return ranking_rules.ranks(scores)
+
+
+def _named(origin: str, model: str) -> str:
+    return model + style.PUBLISHED * (origin == 'published')

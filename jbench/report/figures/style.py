@@ -1,0 +1,188 @@
+"""How every figure looks: colours and markers of models, sizes, fonts; and how it is saved, with its data as CSV."""
+
+from __future__ import annotations
+
+import csv
+import functools
+import io
+import math
+import re
+import zlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec
+
+from jbench import files
+from jbench.spec.errors import MissingExtraError
+from jbench.spec.metrics import METRICS
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Table = list[dict[str, Any]]  # plain values, the same columns in each row
+Asked = ParamSpec('Asked')
+
+# Okabe & Ito (2008) without yellow and black, which white paper and text take: told apart by the colour-blind
+COLOURS = ('#0072B2', '#D55E00', '#009E73', '#CC79A7', '#E69F00', '#56B4E9')
+MARKERS = ('o', 's', '^', 'D', 'v', 'P', 'X')  # their number has no factor in common with that of the colours
+GREY = '#7F7F7F'  # of models that look at no signal, and of lines of chance
+PLAIN = ('dummy', 'chance')
+KNOWN = (  # a model keeps its place, so that its colour stays: new ones go to the end
+    *('eegnet', 'shallow_fbcsp_net', 'deep4net', 'eegconformer', 'bdtcn', 'atcnet', 'ctnet', 'simpleconv_time_agg'),
+    *('eegnex', 'emg2qwerty', 'fmri_mlp', 'fmri_linear'),
+    *('reve', 'labram', 'luna', 'cbramod', 'bendr', 'biot', 'signal_jepa', 'feature_based'),
+    *('cov_ts_lr', 'ts_lr', 'cov_ts_ridge', 'cospectra_log_lr', 'xdawn_ts_lr', 'xdawn_cov_lr', 'fbcca', 'trca'),
+    *('csp_lda', 'fgmdm', 'xdawn_lda', 'erp_lr', 'mean_lr', 'band_power_lr', 'time_domain_lr', 'ridge'),
+)
+PUBLISHED = ' (published)'  # behind the name of a model whose score is not our own
+MAP = 'viridis'  # perceptually uniform
+WIDTH, LINE = 6.4, 0.27  # inches: of a figure, of a line of text
+RC = {
+    'figure.dpi': 100,
+    'savefig.dpi': 150,
+    'font.size': 9,
+    'axes.titlesize': 10,
+    'figure.titlesize': 10,
+    'axes.spines.top': False,
+    'axes.spines.right': False,
+    'legend.frameon': False,
+    'text.parse_math': False,  # a dollar in the name of a model is a dollar
+    'svg.hashsalt': 'jbench',  # the same bytes each time
+    'svg.fonttype': 'path',
+}
+LONGEST = 34  # characters of a name that are shown
+
+
+class Look(NamedTuple):
+    """Of a model, in every figure."""
+
+    colour: str
+    marker: str
+
+
+def require() -> None:
+    """Raises: RequestError with the pip command where there is nothing to draw with."""
+    if find_spec('matplotlib') is None:
+        raise MissingExtraError('matplotlib', 'report', 'a figure')
+
+
+def look(model: str) -> Look:
+    """Colour and marker of a model, by its name alone."""
+    model = model.removesuffix(PUBLISHED)
+    if model in PLAIN:
+        return Look(GREY, MARKERS[PLAIN.index(model)])
+    k = KNOWN.index(model) if model in KNOWN else zlib.crc32(model.encode())
+    return Look(COLOURS[k % len(COLOURS)], MARKERS[k % len(MARKERS)])
+
+
+def order(models: Iterable[str], ranks: Mapping[str, float | None]) -> list[str]:
+    """Models as every figure of a report has them: by mean rank, the best first, those without one behind; what looks
+    at no signal stands last."""
+
+    def key(model: str) -> tuple[bool, float, int, str]:
+        bare, rank = model.removesuffix(PUBLISHED), ranks.get(model)
+        place = KNOWN.index(bare) if bare in KNOWN else len(KNOWN)
+        return bare in PLAIN, math.inf if rank is None else rank, place, model
+
+    return sorted(set(models), key=key)
+
+
+def name(text: str) -> str:
+    """A name as figures show it: of a line, of bounded length; one that begins with _ would be left out of legends."""
+    line = ' '.join(''.join(c if c.isprintable() else ' ' for c in text).split())
+    if len(line) > LONGEST:
+        line = f'{line[: LONGEST // 2]}…{line[-LONGEST // 2 + 1 :]}'
+    return f' {line}' if line.startswith('_') else line or '?'
+
+
+def stem(*parts: str) -> str:
+    """A safe name of a file; where characters had to go, a digest keeps names apart."""
+    text = '-'.join(parts).replace('/', '.')
+    safe = re.sub(r'[^A-Za-z0-9@._-]+', '_', text).lstrip('._') or '_'
+    return safe if safe == text and len(safe) <= 120 else f'{safe[:110]}-{zlib.crc32(text.encode()):08x}'
+
+
+def factor(metric: str) -> float:
+    """By what the fractions of result files are multiplied where a figure shows per cent."""
+    return 100.0 if METRICS[metric].unit == 'per cent' else 1.0
+
+
+def score_axis(metric: str) -> str:
+    """The label of an axis of scores: 'bal_acc (%)', 'mae, lower is better'."""
+    row = METRICS[metric]
+    return metric + ' (%)' * (row.unit == 'per cent') + ', lower is better' * (row.better == 'lower')
+
+
+def titled(title: str, simulated: bool) -> str:
+    """A title that says so where the recordings were generated."""
+    return f'{title} (simulated)' if simulated else title
+
+
+def styled(draw: Callable[Asked, Figure]) -> Callable[Asked, Figure]:
+    """A figure made under RC, whatever the user's own settings of matplotlib are."""
+
+    @functools.wraps(draw)
+    def inside(*given: Asked.args, **named: Asked.kwargs) -> Figure:
+        require()
+        from matplotlib import style
+
+        with style.context(['default', RC]):
+            return draw(*given, **named)
+
+    return inside
+
+
+def blank(width: float, height: float) -> Figure:
+    """An empty figure; inches. Its parts make room for each other."""
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(width, height), layout='constrained')
+
+
+def title(figure: Figure, text: str) -> None:
+    """Above everything, in lines that fit."""
+    import textwrap
+
+    wide = int(figure.get_size_inches()[0] * 13)
+    figure.suptitle('\n'.join(textwrap.wrap(text, wide, break_long_words=True)) or ' ')
+
+
+def note(figure: Figure, text: str) -> None:
+    """Below everything, in lines that fit."""
+    import textwrap
+
+    figure.supxlabel('\n'.join(textwrap.wrap(text, int(figure.get_size_inches()[0] * 16))), fontsize=8)
+
+
+def legend(at: Any, handles: Sequence[Any], labels: Sequence[str]) -> None:
+    """Beside the axes, so that it hides nothing."""
+    columns = 1 + (len(labels) - 1) // 24
+    at.legend(handles, labels, loc='upper left', bbox_to_anchor=(1.01, 1), fontsize=8, ncols=columns, borderaxespad=0)
+
+
+def save(figure: Figure, table: Table, at: str | Path) -> list[Path]:
+    """<at>.png, <at>.svg and <at>.csv, what is drawn: the same bytes for the same figure.
+
+    Args:
+        at: folder and stem.
+    Returns: the three paths.
+    """
+    from matplotlib import style
+
+    written = []
+    with style.context(['default', RC]):
+        for form, metadata in (('png', {'Software': None}), ('svg', {'Date': None, 'Creator': None})):
+            out = io.BytesIO()
+            figure.savefig(out, format=form, metadata=metadata)
+            written.append(files.write_atomic(f'{at}.{form}', out.getvalue()))
+    return [*written, files.write_atomic(f'{at}.csv', as_csv(table))]
+
+
+def as_csv(table: Table) -> bytes:
+    """A table as CSV: numbers to the last digit, nothing for None."""
+    out = io.StringIO()
+    writer = csv.DictWriter(out, list(table[0]) if table else [], lineterminator='\n')
+    writer.writeheader()
+    writer.writerows(table)
+    return out.getvalue().encode()
