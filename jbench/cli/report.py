@@ -30,6 +30,7 @@ def _report(argv: list[str]) -> int:
     p.add_argument('folders', nargs='*', help=argparse.SUPPRESS)  # those that follow `--results=DIR`
     p.add_argument('--results', action='append', nargs='+', default=[], metavar='DIR', help='folders with results')
     p.add_argument('--out', metavar='DIR', help='write summary.json, models.csv, scores.csv, left_out.csv there')
+    p.add_argument('--site', action='store_true', help='write a leaderboard there, too: site/index.html')
     p.add_argument('--also', default='', help='count these too: simulated,partial,debug [none]')
     p.add_argument('--published', metavar='FILE', help='CSV file of published scores to stand beside')
     _format(p)
@@ -37,6 +38,8 @@ def _report(argv: list[str]) -> int:
     folders = [*(f for given in args.results for f in given), *args.folders]
     if not folders:
         raise RequestError('--results is missing, e.g. --results=jbench-work; a work folder or any folder of results')
+    if args.site and not args.out:
+        raise RequestError('--site writes a folder of pages: name it, e.g. --out=report')
     from jbench.report import summary, text
 
     found = summary.collect(folders, [word for word in args.also.split(',') if word], args.published)
@@ -44,6 +47,10 @@ def _report(argv: list[str]) -> int:
         raise RequestError(f'no results under {", ".join(folders)}; expected .../seed33.json at any depth')
     if args.out:
         summary.write(found, args.out)
+    if args.site:
+        from jbench.report.site import build
+
+        build.build(found, args.out)
     if args.format == 'json':
         print(text.as_json(summary.as_dict(found)))
     else:

@@ -16,7 +16,7 @@ from jbench.report import aggregate, matrix, published, ranks
 from jbench.report.aggregate import Score
 from jbench.report.text import printable
 from jbench.results import index
-from jbench.results.index import LeftOut
+from jbench.results.index import LeftOut, Row
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -41,6 +41,7 @@ class Report(NamedTuple):
 
     folders: tuple[str, ...]
     n_files: int  # that were found
+    rows: list[Row]  # that count, of all protocols
     scores: list[Score]  # one protocol for each dataset of a task
     left_out: list[LeftOut]
 
@@ -61,7 +62,7 @@ def collect(
     rows = aggregate.comparable(found.rows)
     scores, left_out = ranks.one_protocol([*aggregate.averages(rows.rows), *others])
     told = sorted([*found.left_out, *rows.left_out, *left_out])
-    return Report(tuple(map(str, folders)), len(found.rows) + len(found.left_out), scores, told)
+    return Report(tuple(map(str, folders)), len(found.rows) + len(found.left_out), rows.rows, scores, told)
 
 
 def as_dict(report: Report) -> dict[str, Any]:

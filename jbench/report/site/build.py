@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import os
+import re
 import shutil
 from collections.abc import Iterable, Sequence
 from importlib import resources
@@ -11,45 +13,44 @@ from pathlib import Path
 from jbench import files
 from jbench.report import aggregate
 from jbench.report.aggregate import Score
+from jbench.report.figures.all import INDEX
 from jbench.report.site import pages
 from jbench.report.site.markup import Addresses, addresses
+from jbench.report.site.pages import Figure
+from jbench.report.summary import Report
 from jbench.results.index import LeftOut, Row
 from jbench.spec.errors import RequestError
 from jbench.version import __version__
 
 ASSETS = ('style.css', 'theme.js', 'table.js')
+STEM = re.compile(r'[A-Za-z0-9@_-][A-Za-z0-9@._-]*')  # of a figure's files
 MARK = 'assets/theme.js'  # a folder with this file is a site of ours, which may be replaced
 
 
-def build(
-    rows: Sequence[Row],
-    left_out: Iterable[LeftOut],
-    out: str | os.PathLike[str],
-    published: Iterable[Score] = (),
-) -> Path:
+def build(report: Report, out: str | os.PathLike[str]) -> Path:
     """Write the site at `<out>/site`, which is replaced; figures come from `<out>/figures`.
 
     Args:
-        rows: results that count, as `aggregate.comparable` gives them.
-        left_out: results that do not, and why.
+        report: from `summary.collect`.
         out: the folder of the report.
-        published: scores that stand beside.
 
     Returns: the path of the first page.
 
     Raises: RequestError where the folder holds something else, or the disk refuses.
     """
     home = Path(out) / 'site'
-    if home.exists() and not (home / MARK).is_file() and (not home.is_dir() or any(home.iterdir())):
+    if home.exists() and not (home / MARK).is_file() and not (home.is_dir() and not any(home.iterdir())):
         raise RequestError(f'{home}: holds something that is no site of jbench; remove it, or name another --out')
-    scores = [*aggregate.scores(rows), *published]
+    scores = [*aggregate.averages(report.rows), *(s for s in report.scores if s.origin == 'published')]
     new = Path(out) / '.site.new'
     shutil.rmtree(new, ignore_errors=True)
     try:
         for folder in ('tasks', 'models', 'datasets', 'assets', 'figures'):
             files.make_dir(new / folder)
         figures = _copy_figures(Path(out) / 'figures', new / 'figures')
-        content = pages.Content(scores, list(rows), _relative(left_out), figures, _addresses(scores), _foot(rows))
+        content = pages.Content(
+            scores, report.rows, _relative(report.left_out), figures, _addresses(scores), _foot(report.rows)
+        )
         for address, text in pages.every(content):
             (new / address).write_text(text, encoding='utf-8')
         for name in ASSETS:
@@ -70,11 +71,18 @@ def _addresses(scores: Sequence[Score]) -> Addresses:
     )
 
 
-def _copy_figures(source: Path, to: Path) -> list[str]:
-    names = sorted(p.name for p in source.glob('*.svg')) if source.is_dir() else []
-    for name in names:
-        shutil.copy(source / name, to / name)
-    return names
+def _copy_figures(source: Path, to: Path) -> list[Figure]:
+    """Copy those figures, with their data, that the index of a folder names and that are there."""
+    if not (source / INDEX).is_file():
+        return []
+    with open(source / INDEX, newline='', encoding='utf-8', errors='replace') as file:
+        lines = [{k: line.get(k) or '' for k in Figure._fields} for line in csv.DictReader(file)]
+    found = [Figure(**line) for line in lines if STEM.fullmatch(line['stem'])]
+    found = [f for f in found if all((source / f'{f.stem}.{ending}').is_file() for ending in ('svg', 'csv'))]
+    for figure in found:
+        for ending in ('svg', 'csv'):
+            shutil.copyfile(source / f'{figure.stem}.{ending}', to / f'{figure.stem}.{ending}')
+    return found
 
 
 def _foot(rows: Sequence[Row]) -> str:

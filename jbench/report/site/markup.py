@@ -17,6 +17,7 @@ NAV = (
     ('tasks.html', 'Tasks'),
     ('models.html', 'Models'),
     ('datasets.html', 'Datasets'),
+    ('figures.html', 'Figures'),
     ('results.html', 'Results'),
     ('left_out.html', 'Left out'),
 )

@@ -13,6 +13,19 @@ from jbench.report.site.markup import facts as listed
 from jbench.report.site.tables import Column, Record, Table, as_csv, as_json, html
 from jbench.results.index import LeftOut, Row
 
+CHOICES = ('device', 'category', 'family', 'access', 'licence')  # facts that the lists of pages filter by
+NO_FIGURES = 'None: a report without matplotlib, or of results that no figure can be made of.'
+
+
+class Figure(NamedTuple):
+    """A line of the index of the figures."""
+
+    stem: str  # of its files
+    kind: str  # 'bars', 'dataset'
+    task: str  # '' for a figure over tasks
+    dataset: str
+    title: str
+
 
 class Content(NamedTuple):
     """What the site is made of."""
@@ -20,7 +33,7 @@ class Content(NamedTuple):
     scores: list[Score]  # own and published, of all protocols
     rows: list[Row]  # the results that count
     left_out: list[LeftOut]
-    figures: Sequence[str]  # names of the SVG files in figures/
+    figures: Sequence[Figure]  # that are in figures/
     at: Addresses
     foot: str
 
@@ -34,24 +47,34 @@ def every(content: Content) -> Files:
     yield from _index(content, table)
     yield from _results(content)
     yield from _left_out(content)
+    yield from _figures(content)
     yield from _tasks(content, table)
     yield from _models(content, table)
     yield from _datasets(content, table)
 
 
-def _write(
-    address: str, title: str, body: Iterable[str], tables: Iterable[Table], content: Content, here: str
-) -> Files:
-    """A page: pieces of markup, then tables, with their files beside it."""
-    folder, _, name = address.rpartition('/')
-    root, stem = '../' * bool(folder), name.removesuffix('.html')
-    pieces = list(body)
-    for table in tables:
-        pieces.append(html(table, root, f'{stem}.{table.name}'))
+class Page(NamedTuple):
+    """A page before it is markup."""
+
+    address: str
+    title: str
+    here: str  # the part of the site that it belongs to
+    body: Sequence[str]  # pieces of markup
+    tables: Sequence[Table] = ()
+    after: Sequence[str] = ()  # pieces below the tables
+
+
+def _write(what: Page, content: Content) -> Files:
+    """A page, and the files of its tables beside it."""
+    stem = what.address.removesuffix('.html')
+    root = '../' * stem.count('/')
+    pieces = list(what.body)
+    for table in what.tables:
+        pieces.append(html(table, root, f'{stem.rpartition("/")[2]}.{table.name}'))
         if table.records:
-            yield f'{folder}{"/" * bool(folder)}{stem}.{table.name}.csv', as_csv(table.records)
-            yield f'{folder}{"/" * bool(folder)}{stem}.{table.name}.json', as_json(table.records)
-    yield address, page(title, pieces, root=root, here=here, foot=content.foot)
+            yield f'{stem}.{table.name}.csv', as_csv(table.records)
+            yield f'{stem}.{table.name}.json', as_json(table.records)
+    yield what.address, page(what.title, [*pieces, *what.after], root=root, here=what.here, foot=content.foot)
 
 
 def _lead(title: str, words: str) -> list[str]:
@@ -76,13 +99,14 @@ def _index(content: Content, table: Sequence[Record]) -> Files:
         Table('models', 'Models by rank', columns.standings(content.at), standing, ranked),
         Table('scores', 'Scores', columns.scores(content.at), table, scored, search=True),
     )
-    yield from _write('index.html', 'Leaderboard', _lead('Leaderboard', f'{words}.'), tables, content, 'index.html')
+    body = _lead('Leaderboard', f'{words}.')
+    yield from _write(Page('index.html', 'Leaderboard', 'index.html', body, tables), content)
 
 
 def _results(content: Content) -> Files:
     words = 'Every result file that counts: one seed of one model on one dataset of one task.'
     table = Table('results', 'Result files', columns.results(content.at), records.of_results(content.rows), search=True)
-    yield from _write('results.html', 'Results', _lead('Results', words), [table], content, 'results.html')
+    yield from _write(Page('results.html', 'Results', 'results.html', _lead('Results', words), [table]), content)
 
 
 def _left_out(content: Content) -> Files:
@@ -97,7 +121,7 @@ def _left_out(content: Content) -> Files:
         Column('path', 'File'),
     )
     table = Table('left_out', 'Left out', shown, lines, search=True)
-    yield from _write('left_out.html', 'Left out', _lead('Left out', words), [table], content, 'left_out.html')
+    yield from _write(Page('left_out.html', 'Left out', 'left_out.html', _lead('Left out', words), [table]), content)
 
 
 def _by(table: Iterable[Record], key: str) -> dict[str, list[Record]]:
@@ -143,10 +167,7 @@ def _overview(
         shown.append(Column('best', 'Best', 'first of a protocol'))
     table = Table(kind, f'All {kind}', tuple(shown), lines, search=True)
     words = f'Those that results are of: {len(lines)}.'
-    yield from _write(f'{kind}.html', title, _lead(title, words), [table], content, f'{kind}.html')
-
-
-CHOICES = ('device', 'category', 'family', 'access', 'licence')
+    yield from _write(Page(f'{kind}.html', title, f'{kind}.html', _lead(title, words), [table]), content)
 
 
 def _tasks(content: Content, table: Sequence[Record]) -> Files:
@@ -162,10 +183,11 @@ def _tasks(content: Content, table: Sequence[Record]) -> Files:
         about['Splits'] = escape('; '.join(f'{d}: {h}' for d, h in splits[:20]) + ' ...' * (len(splits) > 20))
         but = ('task', 'dataset') if len({r['dataset'] for r in group}) == 1 else ('task',)
         about['Dataset'] = link(group[0]['dataset'], f'../{content.at.datasets[group[0]["dataset"]]}') * (len(but) > 1)
-        body = [*_lead(name, said[name]['title']), listed(about), *_pictures(name, content)]
+        body = [*_lead(name, said[name]['title']), listed(about)]
         body += [_details(facts.every_field(task))] if task else []
         shown = Table('scores', 'Scores', columns.scores(content.at, *but), group, search=len(group) > 30)
-        yield from _write(content.at.tasks[name], name, body, [shown], content, 'tasks.html')
+        mine = [f for f in content.figures if f.task == first['task'] and f'{name}, ' in f.title]
+        yield from _write(Page(content.at.tasks[name], name, 'tasks.html', body, [shown], _pictures(mine)), content)
     yield from _overview('tasks', groups, said, content)
 
 
@@ -179,7 +201,7 @@ def _models(content: Content, table: Sequence[Record]) -> Files:
         about = facts.about_model(model) if model else facts.unknown(name)
         about['Name'] = escape(name)
         body = [*_lead(title, 'How it scores, and whether published scores are met.'), listed(about)]
-        body += [*_pictures(name, content), *([_details(facts.every_field(model))] if model else [])]
+        body += [_details(facts.every_field(model))] if model else []
         card = Table(
             'reproduction',
             'Reproduction card',
@@ -189,7 +211,7 @@ def _models(content: Content, table: Sequence[Record]) -> Files:
             'same is told in docs/differences.md.',
         )
         shown = Table('scores', 'Scores', columns.scores(content.at, 'model'), group, search=len(group) > 30)
-        yield from _write(content.at.models[name], title, body, [card, shown], content, 'models.html')
+        yield from _write(Page(content.at.models[name], title, 'models.html', body, [card, shown]), content)
     yield from _overview('models', groups, said, content)
 
 
@@ -205,9 +227,12 @@ def _datasets(content: Content, table: Sequence[Record]) -> Files:
             'access': access,
         }
         about = facts.about_dataset(dataset) if dataset else facts.unknown(name)
-        body = [*_lead(name, said[name]['title']), listed(about), *_pictures(name, content)]
+        body = [*_lead(name, said[name]['title']), listed(about)]
         shown = Table('scores', 'Scores', columns.scores(content.at, 'dataset'), group, search=len(group) > 30)
-        yield from _write(content.at.datasets[name], name, body, [shown], content, 'datasets.html')
+        mine = [f for f in content.figures if f.dataset == name and f.kind == 'dataset']
+        yield from _write(
+            Page(content.at.datasets[name], name, 'datasets.html', body, [shown], _pictures(mine)), content
+        )
     yield from _overview('datasets', groups, said, content)
 
 
@@ -216,6 +241,17 @@ def _details(fields: Mapping[str, str]) -> str:
     return f'<details><summary>Every field</summary><dl>{lines}</dl></details>'
 
 
-def _pictures(name: str, content: Content) -> list[str]:
-    """The figures whose file name tells that they are of a task, model or dataset."""
-    return []
+def _figures(content: Content) -> Files:
+    """The figures over all tasks."""
+    mine = [f for f in content.figures if not f.task]
+    body = _lead('Figures', 'Over all tasks; those of one task are on its page.' if mine else NO_FIGURES)
+    yield from _write(Page('figures.html', 'Figures', 'figures.html', [*body, *_pictures(mine, '')]), content)
+
+
+def _pictures(figures: Sequence[Figure], root: str = '../') -> list[str]:
+    """Figures, each with the data that it shows."""
+    return [
+        f'<figure><img src="{root}figures/{f.stem}.svg" alt="{escape(f.title)}" loading="lazy"><figcaption>'
+        f'{escape(f.title)} <a href="{root}figures/{f.stem}.csv" download>CSV</a></figcaption></figure>'
+        for f in figures
+    ]
