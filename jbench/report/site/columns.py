@@ -51,12 +51,17 @@ def _identity(at: Addresses) -> dict[str, Column]:
     return {
         'model': Column('model', 'Model', show=_model, link=lambda r: at.models.get(r['model'], '')),
         'task': Column('task', 'Task', show=task_text, link=lambda r: at.tasks.get(task_text(r), '')),
-        'dataset': Column('dataset', 'Dataset', link=lambda r: at.datasets.get(r['dataset'], '')),
+        'dataset': Column('dataset', 'Dataset', show=_dataset, link=lambda r: at.datasets.get(r['dataset'], '')),
     }
 
 
 def _model(record: Record) -> str:
     return str(record.get('title') or record['model'])
+
+
+def _dataset(record: Record) -> str:
+    simulated = record.get('simulated') or 'simulated' in record.get('changes', ())
+    return record['dataset'] + ' (simulated)' * bool(simulated)
 
 
 def scores(at: Addresses, *but: str) -> tuple[Column, ...]:

@@ -172,14 +172,16 @@ def _overview(
 
 def _tasks(content: Content, table: Sequence[Record]) -> Files:
     groups, paths, said = _by(table, 'task'), _paths(content.scores, 'task'), {}
+    hashes: dict[str, set[tuple[str, str]]] = {}
+    for row in content.rows:
+        hashes.setdefault(f'{row.task}@{row.version}', set()).add((row.dataset, row.split_hash))
     for name, group in groups.items():
         first = group[0]
         task = facts.task_of(first['task'], first['version'], paths[name])
         said[name] = {'title': task.title if task else '', **{k: first[k] for k in ('device', 'category', 'metric')}}
         about = facts.about_task(task) if task else facts.unknown(name)
-        rows = [row for row in content.rows if f'{row.task}@{row.version}' == name]
         about['Suites'] = escape(', '.join(dict.fromkeys(s for r in group for s in r['suites'])))
-        splits = sorted({(row.dataset, row.split_hash) for row in rows})
+        splits = sorted(hashes.get(name, ()))
         about['Splits'] = escape('; '.join(f'{d}: {h}' for d, h in splits[:20]) + ' ...' * (len(splits) > 20))
         but = ('task', 'dataset') if len({r['dataset'] for r in group}) == 1 else ('task',)
         about['Dataset'] = link(group[0]['dataset'], f'../{content.at.datasets[group[0]["dataset"]]}') * (len(but) > 1)
@@ -193,8 +195,10 @@ def _tasks(content: Content, table: Sequence[Record]) -> Files:
 
 def _models(content: Content, table: Sequence[Record]) -> Files:
     groups, paths, said = _by(table, 'model'), _paths(content.scores, 'model'), {}
+    scores: dict[str, list[Score]] = {}
+    for s in content.scores:
+        scores.setdefault(s.model, []).append(s)
     for name, group in groups.items():
-        own = [s for s in content.scores if s.model == name]
         model = facts.model_of(name, paths[name])
         title = (model.title if model else '') or str(group[0]['title'] or name)
         said[name] = {'title': title, 'family': group[0]['family']}
@@ -206,7 +210,7 @@ def _models(content: Content, table: Sequence[Record]) -> Files:
             'reproduction',
             'Reproduction card',
             columns.reproductions(content.at),
-            records.of_reproductions(own),
+            records.of_reproductions(scores[name]),
             'The published number beside ours. What version 1 of a task, which is as published, does otherwise all the '
             'same is told in docs/differences.md.',
         )

@@ -86,7 +86,7 @@ def of_standings(scores: Sequence[Score]) -> list[Record]:
 
 def of_results(rows: Iterable[Row]) -> list[Record]:
     """A record a result file."""
-    names = ('model', 'task', 'version', 'dataset', 'seed', 'metric', 'value', 'status', 'n_subjects', 'n_windows')
+    names = ('model', 'task', 'version', 'dataset', 'seed', 'metric', 'value', 'simulated', 'n_subjects', 'n_windows')
     more = ('n_parameters', 'date', 'hardware', 'machine', 'jbench', 'commit', 'key', 'split_hash', 'sha256')
     return [
         {

@@ -83,14 +83,11 @@
   // Draw the rows that are seen, and what has focus in them again.
   function draw(state, anew) {
     const { box, body, rows } = state;
-    let from = 0, to = rows.length;
-    if (to > ALL) {
-      const top = Math.floor(box.scrollTop / state.height);
-      const bottom = top + Math.ceil(box.clientHeight / state.height);
-      if (!anew && state.from <= Math.max(0, top - 2) && state.to >= Math.min(rows.length, bottom + 2)) return;
-      from = Math.max(0, top - MARGIN);
-      to = Math.min(rows.length, bottom + MARGIN);
-    }
+    const few = rows.length <= ALL;
+    const top = few ? 0 : Math.floor(box.scrollTop / state.height);
+    const bottom = few ? rows.length : top + Math.ceil(box.clientHeight / state.height);
+    if (!anew && state.from <= Math.max(0, top - 2) && state.to >= Math.min(rows.length, bottom + 2)) return;
+    const from = Math.max(0, top - MARGIN), to = Math.min(rows.length, bottom + MARGIN);
     const focus = body.contains(document.activeElement) ? document.activeElement.closest('td') : null;
     const place = focus && [focus.parentElement.dataset.row, focus.cellIndex];
     const parts = document.createDocumentFragment();

@@ -57,19 +57,18 @@ def as_csv(records: Sequence[Record]) -> str:
 
 def _harmless(value: Any) -> Any:
     """A value as a cell of a CSV file."""
-    if isinstance(value, Mapping):
-        value = '; '.join(f'{k} = {v}' for k, v in value.items())
-    elif isinstance(value, list | tuple):
-        value = ', '.join(map(str, value))
-    if not isinstance(value, str):
+    if value is None or isinstance(value, int | float):
         return value
+    if isinstance(value, list | tuple):
+        value = ', '.join(map(str, value))
     text = clean(value)
     return f"'{text}" if text.startswith(FORMULA) else text
 
 
 def as_json(records: Sequence[Record]) -> str:
-    """Records as JSON: a list of objects."""
-    return json.dumps(list(records), allow_nan=False, ensure_ascii=True, indent=0)
+    """Records as JSON: a list of objects, one a line."""
+    lines = ',\n'.join(json.dumps(record, allow_nan=False) for record in records)
+    return f'[\n{lines}\n]\n'
 
 
 def html(table: Table, root: str, files: str) -> str:
