@@ -82,7 +82,8 @@ def measure(folder: Path, out: Path) -> None:
     summary.write(report, out)
     written = time.perf_counter()
     print(
-        f'{report.n_files} files, {len(report.left_out)} left out, {len(report.scores)} scores: {collected - began:.1f} s'
+        f'{report.n_files} files, {len(report.left_out)} left out, '
+        f'{len(report.scores)} scores: {collected - began:.1f} s'
     )
     print(f'ranks, and all files of the report: {written - collected:.1f} s; together {written - began:.1f} s')
     print(f'peak memory: {peak():.0f} MiB in this process and {CORES} workers')
