@@ -12,7 +12,6 @@ from jbench.report import ranks as ranking_rules
 from jbench.report.aggregate import Score
 from jbench.report.figures import cost, ranks, style, tasks
 from jbench.report.figures.plan import Absent, Plan, there
-from jbench.report.figures.tasks import called
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -43,10 +42,10 @@ Ranking = Callable[[np.ndarray], Groups]  # of normalised scores [datasets, mode
 
 
 def order(scores: Sequence[Score]) -> list[str]:
-    """The models of all figures, in their order."""
+    """The models of all figures, in their order: by their mean rank in our own scores, else in published ones."""
     lines = ranking_rules.standings(scores, full=True)
-    means = {line.model + style.PUBLISHED * (line.origin == 'published'): line.mean_rank for line in lines}
-    return style.order(map(called, scores), means)
+    means = {line.model: line.mean_rank for line in sorted(lines, key=lambda line: line.origin, reverse=True)}
+    return style.order([s.model for s in scores], means)
 
 
 def plans(scores: Sequence[Score], ranking: Ranking | None) -> Iterator[Plan]:
@@ -55,10 +54,9 @@ def plans(scores: Sequence[Score], ranking: Ranking | None) -> Iterator[Plan]:
     for origin in sorted({s.origin for s in scores}):
         mine = [s for s in scores if s.origin == origin]
         core = [s for s in mine if s.core]
-        marks = {change for s in mine for change in s.changes if change == 'simulated'}
-        simulated = bool(marks) and all('simulated' in s.changes for s in mine)
+        changes = sorted({change.partition(':')[0] for s in mine for change in s.changes})
+        marks = [f'{"" if all(_has(s, mark) for s in mine) else "some "}{mark}' for mark in changes]
         about = ', published scores' if origin == 'published' else ''
-        about += ', some of them simulated' if marks and not simulated else ''
         for kind, words, make in (
             ('heatmap', 'Normalised scores of models on tasks', partial(_heatmap, mine)),
             ('ranks', 'Ranks of models over datasets of tasks, Core', partial(_box, core)),
@@ -67,7 +65,7 @@ def plans(scores: Sequence[Score], ranking: Ranking | None) -> Iterator[Plan]:
             ('parameters', 'Score against parameters', partial(_cost, core, cost.PARAMETERS)),
             ('seconds', 'Score against training time', partial(_cost, core, cost.SECONDS)),
         ):
-            title = style.titled(words + about, simulated)
+            title = style.titled(words + about, marks)
             stem = style.stem(kind, *([origin] if origin != 'own' else []))
             yield Plan(stem, kind, origin, '', '', title, partial(make, models, title))
 
@@ -78,8 +76,7 @@ def _heatmap(scores: Sequence[Score], models: Sequence[str], title: str) -> tupl
 
 
 def _box(scores: Sequence[Score], models: Sequence[str], title: str) -> tuple[Figure, Table]:
-    found = {cell: {_named(cell[0], m): float(r) for m, r in row.items()} for cell, row in _ranks(scores).items()}
-    table = there(ranks.box_rows(found, models), 1, 'no dataset of a task has several models')
+    table = there(ranks.box_rows(ranking_rules.ranks(scores), models), 1, 'no dataset of a task has several models')
     return ranks.box(table, title=title), table
 
 
@@ -89,7 +86,7 @@ def _difference(
     if ranking is None:
         raise Absent('no test was asked for')
     cells = sorted({(s.task, s.dataset) for s in scores})
-    grades = {(called(s), s.task, s.dataset): s.normalised for s in scores if s.normalised is not None}
+    grades = {(s.model, s.task, s.dataset): s.normalised for s in scores if s.normalised is not None}
     counted = {m: sum((m, *cell) in grades for cell in cells) for m in models}
     shown = [m for m in models if counted[m] and counted[m] >= LEAST * len(cells)]
     grid = np.array([[grades.get((m, *cell), np.nan) for m in shown] for cell in cells], float)
@@ -106,8 +103,7 @@ def _core_full(scores: Sequence[Score], models: Sequence[str], title: str) -> tu
     if all(s.core for s in scores):
         raise Absent('every dataset is a Core one')
     core, full = (
-        {_named(x.origin, x.model): x.mean_rank for x in ranking_rules.standings(scores, full=f) if x.mean_rank}
-        for f in (False, True)
+        {x.model: x.mean_rank for x in ranking_rules.standings(scores, full=f) if x.mean_rank} for f in (False, True)
     )
     table = there(ranks.core_rows(core, full, models), 1, 'no model has both ranks')
     words = ranks.agreement(ranking_rules.core_against_full(scores))
@@ -115,14 +111,10 @@ def _core_full(scores: Sequence[Score], models: Sequence[str], title: str) -> tu
 
 
 def _cost(scores: Sequence[Score], axis: cost.Axis, models: Sequence[str], title: str) -> tuple[Figure, Table]:
-    why = f'no dataset has normalised scores and {axis.column} of the models'
-    table = there(cost.rows(scores, models, axis), 1, why)
+    why = f'no two models have normalised scores and {axis.column} on the same datasets'
+    table = there(cost.rows(scores, models, axis), 2, why)
     return cost.cost(table, axis, title=title), table
 
 
-def _ranks(scores: Sequence[Score]) -> dict[tuple[str, str, str], dict[str, int]]:
-    return ranking_rules.ranks(scores)
-
-
-def _named(origin: str, model: str) -> str:
-    return model + style.PUBLISHED * (origin == 'published')
+def _has(score: Score, mark: str) -> bool:
+    return any(change.partition(':')[0] == mark for change in score.changes)

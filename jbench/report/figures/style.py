@@ -35,7 +35,6 @@ KNOWN = (  # a model keeps its place, so that its colour stays: new ones go to t
     *('cov_ts_lr', 'ts_lr', 'cov_ts_ridge', 'cospectra_log_lr', 'xdawn_ts_lr', 'xdawn_cov_lr', 'fbcca', 'trca'),
     *('csp_lda', 'fgmdm', 'xdawn_lda', 'erp_lr', 'mean_lr', 'band_power_lr', 'time_domain_lr', 'ridge'),
 )
-PUBLISHED = ' (published)'  # behind the name of a model whose score is not our own
 MAP = 'viridis'  # perceptually uniform
 WIDTH, LINE = 6.4, 0.27  # inches: of a figure, of a line of text
 RC = {
@@ -69,7 +68,6 @@ def require() -> None:
 
 def look(model: str) -> Look:
     """Colour and marker of a model, by its name alone."""
-    model = model.removesuffix(PUBLISHED)
     if model in PLAIN:
         return Look(GREY, MARKERS[PLAIN.index(model)])
     k = KNOWN.index(model) if model in KNOWN else zlib.crc32(model.encode())
@@ -81,9 +79,8 @@ def order(models: Iterable[str], ranks: Mapping[str, float | None]) -> list[str]
     at no signal stands last."""
 
     def key(model: str) -> tuple[bool, float, int, str]:
-        bare, rank = model.removesuffix(PUBLISHED), ranks.get(model)
-        place = KNOWN.index(bare) if bare in KNOWN else len(KNOWN)
-        return bare in PLAIN, math.inf if rank is None else rank, place, model
+        rank, place = ranks.get(model), KNOWN.index(model) if model in KNOWN else len(KNOWN)
+        return model in PLAIN, math.inf if rank is None else rank, place, model
 
     return sorted(set(models), key=key)
 
@@ -114,9 +111,10 @@ def score_axis(metric: str) -> str:
     return metric + ' (%)' * (row.unit == 'per cent') + ', lower is better' * (row.better == 'lower')
 
 
-def titled(title: str, simulated: bool) -> str:
-    """A title that says so where the recordings were generated."""
-    return f'{title} (simulated)' if simulated else title
+def titled(title: str, changes: Iterable[str]) -> str:
+    """A title that says so where recordings were generated, and how else a protocol departs from its task's own."""
+    marks = ', '.join(dict.fromkeys(change.partition(':')[0] for change in changes))
+    return f'{title} ({marks})' if marks else title
 
 
 def styled(draw: Callable[Asked, Figure]) -> Callable[Asked, Figure]:
