@@ -303,6 +303,7 @@ NAMED = {  # beside spec, tasks and targets, modules that say the name of a kind
     'models.baselines.classical': 'of several labels, each gets an estimator of its own',
     'data.stimuli.embed': 'makes the vectors of stimuli, of which an embedding consists',
     'data.simulation.stimuli': 'a stream of random numbers is called so',
+    'results.index': 'a field of a result is called so',
     'results.record': 'a field of a result is called so',
     'trained': 'a field of a result is called so',
 }

@@ -150,10 +150,10 @@ def values(table: Table, *, model: str, caption: str, title: str) -> Figure:
     ax = figure.subplots()
     true, answer = ([row[side] for row in table] for side in ('true', 'answer'))
     ends = [min(true), max(true)]
+    few = len(table) <= 200
     alpha = min(1.0, max(0.25, 150 / len(table)))
-    (dots,) = ax.plot(
-        true, answer, '.', color=look.colour, alpha=alpha, ms=5 if len(table) > 200 else 9, mew=0, label='_answers'
-    )
+    dot: dict[str, Any] = {'color': look.colour, 'alpha': alpha, 'ms': 9 if few else 5, 'mew': 0}
+    (dots,) = ax.plot(true, answer, '.', **dot, label='_answers')
     (line,) = ax.plot(ends, ends, color='k', linestyle='--', linewidth=1, label='_right')
     mean = ax.axhline(float(np.mean(true)), color=style.GREY, linestyle=':', linewidth=1, label='_mean')
     ax.set(xlabel='true value', ylabel='answer')

@@ -94,6 +94,8 @@ def cost(table: Table, axis: Axis, *, title: str) -> Figure:
     ax.xaxis.set_minor_locator(NullLocator())
     ax.axhline(0, color=style.GREY, linestyle='--', linewidth=1, label='_floor')
     style.legend(ax, [*handles, line], [*(style.name(row['model']) for row in table), 'Pareto front'])
+    if axis is SECONDS:
+        style.note(figure, 'Times are those of the machines that the results were made on.')
     n = table[0]['n_datasets']
     style.title(figure, f'{title}, {n} dataset{"s" * (n > 1)} of tasks')
     return figure

@@ -183,10 +183,9 @@ def _values(model: str, result: dict[str, Any], predictions: Answers, title: str
         raise Absent('its targets are not values')
     outputs, y = answers.units(result, predictions)
     table = answers.value_rows(outputs, y)
-    known = [(name, result['metrics'].get(name)) for name in ('pearsonr', 'r2', 'rmse')]
-    words = ', '.join(f'{name} = {value:.3g}' for name, value in known if value is not None)
-    n, drawn = len(y), len(table)
-    words += f'; {n} {_counted(result)}' + f', {drawn} of them drawn' * (drawn < n)
+    head, n, drawn = result['headline'], len(y), len(table)
+    words = f'{head["name"]} = {head["value"]:.3g}; ' if head['value'] is not None else ''
+    words += f'{n} {_counted(result)}' + f', {drawn} of them drawn' * (drawn < n)
     return answers.values(table, model=model, caption=words, title=title), table
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from jbench.report import ranks as ranking_rules
 from jbench.report.aggregate import Score
 from jbench.report.figures import cost, ranks, style, tasks
 from jbench.report.figures.plan import Absent, Plan, there
+from jbench.report.statistics import many
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -21,11 +22,7 @@ if TYPE_CHECKING:
 LEAST = 0.5  # of the datasets: a model with fewer is not in the critical-difference diagram, which needs complete rows
 
 
-class Groups(Protocol):
-    """What tells models apart says: of models in the order of their mean ranks, the best first."""
-
-    @property
-    def order(self) -> Sequence[int]: ...  # columns of the scores
+def order(self) -> Sequence[int]: ...  # columns of the scores
     @property
     def mean_ranks(self) -> Sequence[float]: ...
     @property
@@ -48,9 +45,12 @@ def order(scores: Sequence[Score]) -> list[str]:
     return style.order([s.model for s in scores], means)
 
 
-def plans(scores: Sequence[Score], ranking: Ranking | None) -> Iterator[Plan]:
-    """The figures of each origin."""
-    models = order(scores)
+def plans(scores: Sequence[Score], models: Sequence[str]) -> Iterator[Plan]:
+    """The figures of each origin.
+
+    Args:
+        models: their order.
+    """
     for origin in sorted({s.origin for s in scores}):
         mine = [s for s in scores if s.origin == origin]
         core = [s for s in mine if s.core]
@@ -60,7 +60,7 @@ def plans(scores: Sequence[Score], ranking: Ranking | None) -> Iterator[Plan]:
         for kind, words, make in (
             ('heatmap', 'Normalised scores of models on tasks', partial(_heatmap, mine)),
             ('ranks', 'Ranks of models over datasets of tasks, Core', partial(_box, core)),
-            ('critical_difference', 'Mean ranks of models, Core', partial(_difference, core, ranking)),
+            ('critical_difference', 'Mean ranks of models, Core', partial(_difference, core)),
             ('core_full', 'Mean ranks of models on Core and on Full', partial(_core_full, mine)),
             ('parameters', 'Score against parameters', partial(_cost, core, cost.PARAMETERS)),
             ('seconds', 'Score against training time', partial(_cost, core, cost.SECONDS)),
@@ -80,11 +80,7 @@ def _box(scores: Sequence[Score], models: Sequence[str], title: str) -> tuple[Fi
     return ranks.box(table, title=title), table
 
 
-def _difference(
-    scores: Sequence[Score], ranking: Ranking | None, models: Sequence[str], title: str
-) -> tuple[Figure, Table]:
-    if ranking is None:
-        raise Absent('no test was asked for')
+def _difference(scores: Sequence[Score], models: Sequence[str], title: str) -> tuple[Figure, Table]:
     cells = sorted({(s.task, s.dataset) for s in scores})
     grades = {(s.model, s.task, s.dataset): s.normalised for s in scores if s.normalised is not None}
     counted = {m: sum((m, *cell) in grades for cell in cells) for m in models}
@@ -94,7 +90,7 @@ def _difference(
     n_whole = int(np.isfinite(grid).all(1).sum())
     if len(shown) < 2 or n_whole < 2:
         raise Absent(f'needs two models and two datasets of tasks that all have; there are {len(shown)} and {n_whole}')
-    found = ranking(grid)
+    found = many.ranking(grid)
     table = ranks.difference_rows([shown[k] for k in found.order], found.mean_ranks, found.groups)
     return ranks.difference(table, test=found.test, alpha=found.alpha, n=found.n, title=title), table
 

@@ -108,17 +108,8 @@ def difference(table: Table, *, test: str, alpha: float, n: int, title: str) -> 
         y = top - step * (k if left else m - 1 - k)
         end = low - 0.04 * wide if left else high + 0.04 * wide
         ax.plot([row['mean_rank'], row['mean_rank'], end], [0, y, y], color='0.4', linewidth=0.8, label='_line')
-        ax.plot(
-            [row['mean_rank']],
-            [0],
-            look.marker,
-            color=look.colour,
-            mec='k',
-            mew=0.4,
-            clip_on=False,
-            zorder=3,
-            label='_rank',
-        )
+        mark: dict[str, Any] = {'color': look.colour, 'mec': 'k', 'mew': 0.4, 'clip_on': False, 'zorder': 3}
+        ax.plot([row['mean_rank']], [0], look.marker, **mark, label='_rank')
         words = f'{style.name(row["model"])}  {row["mean_rank"]:.2f}' if left else ''
         words = words or f'{row["mean_rank"]:.2f}  {style.name(row["model"])}'
         shift, side = (-4, 'right') if left else (4, 'left')
