@@ -9,6 +9,7 @@ import argparse
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from jbench.cli.arguments import Parser, known
 from jbench.spec.errors import MissingExtraError, RequestError, unknown
@@ -66,7 +67,8 @@ def _figures(scores: list[Score], args: argparse.Namespace) -> str:
         raise RequestError('--figures=yes needs --out=DIR, where they are written')
     if not args.out or args.figures == 'no':
         return ''
-    from jbench.report.figures import all as every, style
+    from jbench.report.figures import all as every
+    from jbench.report.figures import style
 
     try:
         style.require()

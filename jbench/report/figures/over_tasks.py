@@ -22,22 +22,6 @@ if TYPE_CHECKING:
 LEAST = 0.5  # of the datasets: a model with fewer is not in the critical-difference diagram, which needs complete rows
 
 
-def order(self) -> Sequence[int]: ...  # columns of the scores
-    @property
-    def mean_ranks(self) -> Sequence[float]: ...
-    @property
-    def groups(self) -> Sequence[Sequence[int]]: ...  # places in the order that cannot be told apart
-    @property
-    def test(self) -> str: ...
-    @property
-    def alpha(self) -> float: ...
-    @property
-    def n(self) -> int: ...  # rows that count
-
-
-Ranking = Callable[[np.ndarray], Groups]  # of normalised scores [datasets, models], the higher the better
-
-
 def order(scores: Sequence[Score]) -> list[str]:
     """The models of all figures, in their order: by their mean rank in our own scores, else in published ones."""
     lines = ranking_rules.standings(scores, full=True)
