@@ -65,7 +65,7 @@ def confusion(table: Table, *, what: str, title: str) -> Figure:
     names = [style.name(row['answer']) for row in table[:k]]
     shares = np.array([np.nan if row['share'] is None else row['share'] for row in table]).reshape(k, k)
     side = min(2.2 + 0.45 * k, 11)
-    figure = style.blank(max(side + 1.6, 4.6), max(side, 3.4))
+    figure = style.blank(max(side + 1.6, 4.6), max(side, 3.6))
     ax = figure.subplots()
     colours = colormaps[style.MAP].with_extremes(bad='0.85')
     image = ax.imshow(np.ma.masked_invalid(shares), cmap=colours, vmin=0, vmax=100, interpolation='none')
@@ -80,8 +80,8 @@ def confusion(table: Table, *, what: str, title: str) -> Figure:
     ax.set_yticks(range(k), names)
     ax.tick_params(length=0, labelsize=font)
     ax.spines[:].set_visible(False)
-    ax.set(xlabel='answer', ylabel='true class')
-    figure.colorbar(image, ax=ax, label=f'share of the {what} of the true class (%)')
+    ax.set(xlabel=f'answer ({what})', ylabel='true class')
+    figure.colorbar(image, ax=ax, label='share of the true class (%)')
     style.title(figure, title)
     return figure
 
@@ -158,8 +158,8 @@ def values(table: Table, *, model: str, caption: str, title: str) -> Figure:
     mean = ax.axhline(float(np.mean(true)), color=style.GREY, linestyle=':', linewidth=1, label='_mean')
     ax.set(xlabel='true value', ylabel='answer')
     ax.set_title(caption, fontsize=8)
-    labels = [style.name(model), 'right answer', 'mean of the true values drawn']
-    figure.legend([dots, line, mean], labels, loc='outside lower center', ncols=3, fontsize=8)
+    labels = [style.name(model), 'right answer', 'mean of the true values']
+    figure.legend([dots, line, mean], labels, loc='outside lower center', ncols=2, fontsize=8)
     style.title(figure, title)
     return figure
 
@@ -205,6 +205,6 @@ def ranks(table: Table, *, model: str, caption: str, title: str) -> Figure:
     ax.set_title(caption, fontsize=8)
     labels = [style.name(model), 'chance', f'last of the best {retrieval.K}']
     handles: list[Any] = [bars, line, hit]
-    figure.legend(handles, labels, loc='outside lower center', ncols=3, fontsize=8)
+    figure.legend(handles, labels, loc='outside lower center', ncols=2, fontsize=8)
     style.title(figure, title)
     return figure

@@ -87,13 +87,15 @@ def cost(table: Table, axis: Axis, *, title: str) -> Figure:
         look, x = style.look(row['model']), row[axis.column]
         edge = {'markeredgecolor': 'k', 'mew': 1.2} if row['front'] else {'mew': 0}
         handles += ax.plot([x], [row['score']], look.marker, color=look.colour, ms=8, **edge, label='_' + row['model'])
+    costs = [row[axis.column] for row in table]
+    ax.set_xlim(min(costs) / 1.6, max(costs) * 1.6)
     ax.set(xscale='log', xlabel=axis.label, ylabel='mean normalised score (0: dummy or chance)')
-    ax.margins(x=0.1, y=0.1)
+    ax.margins(y=0.1)
     ax.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     ax.xaxis.set_major_formatter(lambda value, place: f'{value:,.10g}')
     ax.xaxis.set_minor_locator(NullLocator())
     ax.axhline(0, color=style.GREY, linestyle='--', linewidth=1, label='_floor')
-    style.legend(ax, [*handles, line], [*(style.name(row['model']) for row in table), 'Pareto front'])
+    style.legend(figure, [*handles, line], [*(style.name(row['model']) for row in table), 'Pareto front'])
     if axis is SECONDS:
         style.note(figure, 'Times are those of the machines that the results were made on.')
     n = table[0]['n_datasets']

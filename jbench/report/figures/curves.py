@@ -79,15 +79,15 @@ def curves(table: Table, *, title: str, metric: str) -> Figure:
     bottom.set_xlabel('epoch')
     bottom.xaxis.set_major_locator(MaxNLocator(integer=True))
     labels = [f'{style.name(m)}, seed {s}' for m, s in models]
-    _legend(top, handles, labels, ['o', *('|' if any(row['resumed'] for row in table) else '')])
+    _legend(figure, handles, labels, ['o', *('|' if any(row['resumed'] for row in table) else '')])
     style.title(figure, title)
     return figure
 
 
-def _legend(ax: Any, lines: list[Any], labels: list[str], marks: Sequence[str]) -> None:
+def _legend(figure: Figure, lines: list[Any], labels: list[str], marks: Sequence[str]) -> None:
     """Models with the marker of the epoch that was kept, and what the marks mean."""
     from matplotlib.lines import Line2D
 
     words = {'o': 'epoch that was kept', '|': 'resumed'}
     black = [Line2D([], [], linestyle='', marker=mark, color='k', ms=9, mew=1.5) for mark in marks]
-    style.legend(ax, [*lines, *black], [*labels, *(words[mark] for mark in marks)])
+    style.legend(figure, [*lines, *black], [*labels, *(words[mark] for mark in marks)])

@@ -158,9 +158,8 @@ def core_full(table: Table, *, agreement: str, title: str) -> Figure:
         look = style.look(row['model'])
         handles += ax.plot([row['core']], [row['full']], look.marker, color=look.colour, ms=7, label='_' + row['model'])
     ax.set(xlabel='mean rank, Core (1: best)', ylabel='mean rank, Full (1: best)', xlim=ends, ylim=ends)
-    ax.set_aspect('equal')
     ax.set_title(agreement, fontsize=8)
-    style.legend(ax, handles, [style.name(row['model']) for row in table])
+    style.legend(figure, handles, [style.name(row['model']) for row in table])
     style.title(figure, title)
     return figure
 

@@ -7,6 +7,7 @@ import functools
 import io
 import math
 import re
+import warnings
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib.util import find_spec
@@ -26,7 +27,7 @@ Asked = ParamSpec('Asked')
 # Okabe & Ito (2008) without yellow and black, which white paper and text take: told apart by the colour-blind
 COLOURS = ('#0072B2', '#D55E00', '#009E73', '#CC79A7', '#E69F00', '#56B4E9')
 MARKERS = ('o', 's', '^', 'D', 'v', 'P', 'X')  # their number has no factor in common with that of the colours
-GREY = '#7F7F7F'  # of models that look at no signal, and of lines of chance
+GREY = '#555555'  # of models that look at no signal, and of lines that guide the eye; far from every colour
 PLAIN = ('dummy', 'chance')
 KNOWN = (  # a model keeps its place, so that its colour stays: new ones go to the end
     *('eegnet', 'shallow_fbcsp_net', 'deep4net', 'eegconformer', 'bdtcn', 'atcnet', 'ctnet', 'simpleconv_time_agg'),
@@ -50,6 +51,7 @@ RC = {
     'svg.hashsalt': 'jbench',  # the same bytes each time
     'svg.fonttype': 'path',
 }
+ROWS = 24  # of a legend
 LONGEST = 34  # characters of a name that are shown
 
 
@@ -153,10 +155,12 @@ def note(figure: Figure, text: str) -> None:
     figure.supxlabel('\n'.join(textwrap.wrap(text, int(figure.get_size_inches()[0] * 16))), fontsize=8)
 
 
-def legend(at: Any, handles: Sequence[Any], labels: Sequence[str]) -> None:
-    """Beside the axes, so that it hides nothing."""
-    columns = 1 + (len(labels) - 1) // 24
-    at.legend(handles, labels, loc='upper left', bbox_to_anchor=(1.01, 1), fontsize=8, ncols=columns, borderaxespad=0)
+def legend(figure: Figure, handles: Sequence[Any], labels: Sequence[str]) -> None:
+    """Beside the axes, so that it hides nothing; the figure grows with it."""
+    columns = 1 + (len(labels) - 1) // ROWS
+    wide, high = figure.get_size_inches()
+    figure.set_size_inches(wide + 2.6 * (columns - 1), max(high, 0.9 + 0.19 * min(len(labels), ROWS)))
+    figure.legend(handles, labels, loc='outside right upper', fontsize=8, ncols=columns)
 
 
 def save(figure: Figure, table: Table, at: str | Path) -> list[Path]:
@@ -169,7 +173,8 @@ def save(figure: Figure, table: Table, at: str | Path) -> list[Path]:
     from matplotlib import style
 
     written = []
-    with style.context(['default', RC]):
+    with style.context(['default', RC]), warnings.catch_warnings():
+        warnings.filterwarnings('ignore', 'Glyph .* missing')  # a box stands for a letter that the font lacks
         for form, metadata in (('png', {'Software': None}), ('svg', {'Date': None, 'Creator': None})):
             out = io.BytesIO()
             figure.savefig(out, format=form, metadata=metadata)

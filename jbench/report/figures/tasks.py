@@ -130,7 +130,7 @@ def pair(table: Table, *, title: str, metric: str) -> Figure:
     ax.set_ylabel(style.score_axis(metric))
     ties = sum(row[a] == row[b] for row in table)
     words = f'{style.name(a)} is better in {up} of {len(table)} subjects' + f', {ties} alike' * bool(ties)
-    ax.set_title(f'{words}; black: means', fontsize=8)
+    style.note(figure, f'{words}; black: means.')
     style.title(figure, title)
     return figure
 
@@ -162,7 +162,7 @@ def heatmap(table: Table, *, title: str) -> Figure:
     grid = np.full((len(models), len(columns)), np.nan)
     for row in table:
         grid[models.index(row['model']), columns.index((row['task'], row['dataset']))] = row['normalised']
-    figure = style.blank(max(style.WIDTH, 3 + 0.42 * len(columns)), 2.4 + style.LINE * len(models))
+    figure = style.blank(max(style.WIDTH, 3 + 0.42 * len(columns)), 2.4 + style.LINE * max(len(models), 5))
     ax = figure.subplots()
     colours = colormaps[style.MAP].with_extremes(bad='0.85')
     image = ax.imshow(np.ma.masked_invalid(grid), cmap=colours, vmin=0, vmax=1, aspect='auto', interpolation='none')
@@ -176,7 +176,7 @@ def heatmap(table: Table, *, title: str) -> Figure:
     ax.set_xticks(range(len(columns)), labels, rotation=50, ha='right', rotation_mode='anchor')
     ax.spines[:].set_visible(False)
     ax.tick_params(length=0)
-    figure.colorbar(image, ax=ax, label='normalised score (0: dummy or chance, 1: perfect)', extend='min', shrink=0.9)
+    figure.colorbar(image, ax=ax, label='normalised score\n(0: dummy or chance, 1: perfect)', extend='min', shrink=0.9)
     style.title(figure, title)
     return figure
 
