@@ -11,7 +11,6 @@ from typing import NamedTuple
 from jbench import files
 from jbench.report.aggregate import Score
 from jbench.report.figures import each_task, over_tasks, style
-from jbench.report.figures.over_tasks import Ranking
 from jbench.report.figures.plan import Absent, Plan
 from jbench.report.summary import as_csv
 
@@ -26,13 +25,12 @@ class Written(NamedTuple):
     left_out: list[tuple[str, str]]  # stem, and why
 
 
-def write(scores: Sequence[Score], folder: str | os.PathLike[str], ranking: Ranking | None = None) -> Written:
+def write(scores: Sequence[Score], folder: str | os.PathLike[str]) -> Written:
     """Write every figure as PNG, SVG and CSV; index.csv (stem, kind, origin, task, dataset, title), and left_out.csv
     (stem, reason). Figures that an earlier index.csv names and that are not made now are removed.
 
     Args:
         scores: of one protocol for each dataset of a task (`ranks.one_protocol`).
-        ranking: what tells models apart in the critical-difference diagram; None: it is left out.
 
     Raises: RequestError without matplotlib, and where the disk refuses.
     """
@@ -41,7 +39,7 @@ def write(scores: Sequence[Score], folder: str | os.PathLike[str], ranking: Rank
     made: list[Plan] = []
     left_out: list[tuple[str, str]] = []
     models = over_tasks.order(scores)
-    for plan in [*over_tasks.plans(scores, ranking), *each_task.plans(scores, models)]:
+    for plan in [*over_tasks.plans(scores, models), *each_task.plans(scores, models)]:
         try:
             figure, table = plan.make()
         except Absent as reason:

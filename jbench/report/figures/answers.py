@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jbench.metrics import classification, retrieval
+from jbench.metrics import retrieval
 from jbench.report.figures import style
 from jbench.report.figures.style import Table
+from jbench.report.statistics.calibration import BINS, Bins
 from jbench.targets import score
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-BINS = 15  # of probabilities, as Guo et al. (2017) have them
 POINTS = 2000  # answers that are drawn one by one
 RANKS = 40  # bins of ranks, at most
 NUMBERS = 12  # classes up to which each cell of a confusion matrix has its number
@@ -64,7 +65,7 @@ def confusion(table: Table, *, what: str, title: str) -> Figure:
     names = [style.name(row['answer']) for row in table[:k]]
     shares = np.array([np.nan if row['share'] is None else row['share'] for row in table]).reshape(k, k)
     side = min(2.2 + 0.45 * k, 11)
-    figure = style.blank(max(side + 1.6, 4.6), max(side, 3.4))
+    figure = style.blank(max(side + 1.6, 4.6), max(side, 3.6))
     ax = figure.subplots()
     colours = colormaps[style.MAP].with_extremes(bad='0.85')
     image = ax.imshow(np.ma.masked_invalid(shares), cmap=colours, vmin=0, vmax=100, interpolation='none')
@@ -79,53 +80,52 @@ def confusion(table: Table, *, what: str, title: str) -> Figure:
     ax.set_yticks(range(k), names)
     ax.tick_params(length=0, labelsize=font)
     ax.spines[:].set_visible(False)
-    ax.set(xlabel='answer', ylabel='true class')
-    figure.colorbar(image, ax=ax, label=f'share of the {what} of the true class (%)')
+    ax.set(xlabel=f'answer ({what})', ylabel='true class')
+    figure.colorbar(image, ax=ax, label='share of the true class (%)')
     style.title(figure, title)
     return figure
 
 
-def reliability_rows(outputs: np.ndarray, y: np.ndarray) -> Table:
-    """A row a bin of the probability that the answered class was given: its ends, how many answers, their mean
-    probability and the share that is right, as fractions; empty bins have only their ends and 0."""
-    p = np.exp(classification.log_probabilities(np.asarray(outputs, np.float64)))
-    told, right = p.max(1), outputs.argmax(1) == y
-    number = np.clip(np.ceil(told * BINS).astype(int) - 1, 0, BINS - 1)  # (0, 1/15], ..., (14/15, 1]
-    found: Table = []
-    for k in range(BINS):
-        here = number == k
-        means = {'told': float(told[here].mean()), 'right': float(right[here].mean())} if here.any() else {}
-        row = {'low': k / BINS, 'high': (k + 1) / BINS, 'n': int(here.sum()), 'told': None, 'right': None}
-        found.append({**row, **means})
-    return found
+def reliability_rows(bins: Bins) -> Table:
+    """A row a bin that has answers: its ends, how many, the mean probability that the answered class was given, and the
+    share that is right, as fractions.
 
-
-def calibration_error(table: Table) -> float:
-    """Expected calibration error (Guo et al. 2017): the mean over answers of |right - told| of their bin."""
-    there = [row for row in table if row['n']]
-    return sum(row['n'] * abs(row['right'] - row['told']) for row in there) / sum(row['n'] for row in there)
+    Args:
+        bins: of equal width, BINS between 0 and 1.
+    """
+    return [
+        {
+            **{'low': max(0, math.ceil(told * BINS) - 1) / BINS, 'high': max(1, math.ceil(told * BINS)) / BINS},
+            'n': n,
+            'told': told,
+            'right': right,
+        }
+        for told, right, n in zip(bins.confidence, bins.accuracy, bins.counts, strict=True)
+    ]
 
 
 @style.styled
-def reliability(table: Table, *, model: str, what: str, title: str) -> Figure:
+def reliability(table: Table, *, error: float, look: tuple[str, str], title: str) -> Figure:
     """Share of right answers against the probability that they were given, and how many there are. On the diagonal a
     model is calibrated; below it is too sure.
 
     Args:
         table: of `reliability_rows`.
-        what: is counted: 'windows'.
+        error: expected calibration error.
+        look: model, and what is counted: 'windows'.
     """
-    figure, look, there = style.blank(4.8, 5.2), style.look(model), [row for row in table if row['n']]
+    figure, (model, what) = style.blank(4.8, 5.2), look
+    colour, marker = style.look(model)
     top, bottom = figure.subplots(2, 1, sharex=True, height_ratios=(3, 1))
     (even,) = top.plot([0, 1], [0, 1], color=style.GREY, linestyle='--', linewidth=1, label='_diagonal')
-    x, y = [row['told'] for row in there], [row['right'] for row in there]
-    (line,) = top.plot(x, y, color=look.colour, marker=look.marker, linewidth=1.4, label='_model')
-    bottom.bar([row['low'] for row in table], [row['n'] for row in table], 1 / BINS, align='edge', color=look.colour)
+    x, y = [row['told'] for row in table], [row['right'] for row in table]
+    (line,) = top.plot(x, y, color=colour, marker=marker, linewidth=1.4, label='_model')
+    bottom.bar([row['low'] for row in table], [row['n'] for row in table], 1 / BINS, align='edge', color=colour)
     for patch in bottom.patches:
         patch.set(edgecolor='w', linewidth=0.8)
     top.set(ylabel='share of right answers', ylim=(-0.03, 1.03), xlim=(0, 1))
     top.legend([line, even], [style.name(model), 'calibrated'], loc='upper left', fontsize=8)
-    top.set_title(f'expected calibration error {calibration_error(table):.3f} ({BINS} bins of equal width)', fontsize=8)
+    top.set_title(f'expected calibration error {error:.3f} ({BINS} bins of equal width)', fontsize=8)
     bottom.set(xlabel='probability of the answered class', ylabel=what)
     style.title(figure, title)
     return figure
@@ -150,14 +150,16 @@ def values(table: Table, *, model: str, caption: str, title: str) -> Figure:
     ax = figure.subplots()
     true, answer = ([row[side] for row in table] for side in ('true', 'answer'))
     ends = [min(true), max(true)]
+    few = len(table) <= 200
     alpha = min(1.0, max(0.25, 150 / len(table)))
-    (dots,) = ax.plot(true, answer, '.', color=look.colour, alpha=alpha, ms=5, mew=0, label='_answers')
+    dot: dict[str, Any] = {'color': look.colour, 'alpha': alpha, 'ms': 9 if few else 5, 'mew': 0}
+    (dots,) = ax.plot(true, answer, '.', **dot, label='_answers')
     (line,) = ax.plot(ends, ends, color='k', linestyle='--', linewidth=1, label='_right')
     mean = ax.axhline(float(np.mean(true)), color=style.GREY, linestyle=':', linewidth=1, label='_mean')
     ax.set(xlabel='true value', ylabel='answer')
     ax.set_title(caption, fontsize=8)
-    labels = [style.name(model), 'right answer', 'mean of the true values drawn']
-    figure.legend([dots, line, mean], labels, loc='outside lower center', ncols=3, fontsize=8)
+    labels = [style.name(model), 'right answer', 'mean of the true values']
+    figure.legend([dots, line, mean], labels, loc='outside lower center', ncols=2, fontsize=8)
     style.title(figure, title)
     return figure
 
@@ -203,6 +205,6 @@ def ranks(table: Table, *, model: str, caption: str, title: str) -> Figure:
     ax.set_title(caption, fontsize=8)
     labels = [style.name(model), 'chance', f'last of the best {retrieval.K}']
     handles: list[Any] = [bars, line, hit]
-    figure.legend(handles, labels, loc='outside lower center', ncols=3, fontsize=8)
+    figure.legend(handles, labels, loc='outside lower center', ncols=2, fontsize=8)
     style.title(figure, title)
     return figure

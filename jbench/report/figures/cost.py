@@ -10,7 +10,6 @@ import numpy as np
 from jbench.report.aggregate import Score
 from jbench.report.figures import style
 from jbench.report.figures.style import Table
-from jbench.report.figures.tasks import called
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -45,7 +44,7 @@ def rows(scores: Sequence[Score], models: Sequence[str], axis: Axis) -> Table:
     for s in scores:
         cost = cost_of(s, axis)
         if cost is not None and s.normalised is not None and s.model not in style.PLAIN:
-            cells.setdefault(called(s), {})[s.task, s.dataset] = (s.normalised, cost)
+            cells.setdefault(s.model, {})[s.task, s.dataset] = (s.normalised, cost)
     every = set().union(*cells.values()) if cells else set()
     kept = {m: row for m, row in cells.items() if len(row) >= LEAST * len(every)}
     shared = set.intersection(*(set(row) for row in kept.values())) if kept else set()
@@ -77,6 +76,8 @@ def cost(table: Table, axis: Axis, *, title: str) -> Figure:
         table: of `rows`.
         axis: which of the two costs.
     """
+    from matplotlib.ticker import LogLocator, NullLocator
+
     figure = style.blank(style.WIDTH + 1.2, 4.2)
     ax = figure.subplots()
     front = sorted((row[axis.column], row['score']) for row in table if row['front'])
@@ -86,10 +87,17 @@ def cost(table: Table, axis: Axis, *, title: str) -> Figure:
         look, x = style.look(row['model']), row[axis.column]
         edge = {'markeredgecolor': 'k', 'mew': 1.2} if row['front'] else {'mew': 0}
         handles += ax.plot([x], [row['score']], look.marker, color=look.colour, ms=8, **edge, label='_' + row['model'])
+    costs = [row[axis.column] for row in table]
+    ax.set_xlim(min(costs) / 1.6, max(costs) * 1.6)
     ax.set(xscale='log', xlabel=axis.label, ylabel='mean normalised score (0: dummy or chance)')
-    ax.margins(x=0.1, y=0.1)
+    ax.margins(y=0.1)
+    ax.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    ax.xaxis.set_major_formatter(lambda value, place: f'{value:,.10g}')
+    ax.xaxis.set_minor_locator(NullLocator())
     ax.axhline(0, color=style.GREY, linestyle='--', linewidth=1, label='_floor')
-    style.legend(ax, [*handles, line], [*(style.name(row['model']) for row in table), 'Pareto front'])
+    style.legend(figure, [*handles, line], [*(style.name(row['model']) for row in table), 'Pareto front'])
+    if axis is SECONDS:
+        style.note(figure, 'Times are those of the machines that the results were made on.')
     n = table[0]['n_datasets']
     style.title(figure, f'{title}, {n} dataset{"s" * (n > 1)} of tasks')
     return figure

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from jbench.report.figures import style
@@ -55,6 +55,7 @@ def curves(table: Table, *, title: str, metric: str) -> Figure:
         table: `rows` of several models.
         metric: of the validation part.
     """
+    from matplotlib.lines import Line2D
     from matplotlib.ticker import MaxNLocator
 
     figure = style.blank(style.WIDTH + 1.6, 5.2)
@@ -67,25 +68,26 @@ def curves(table: Table, *, title: str, metric: str) -> Figure:
         for ax, column in ((top, 'train_loss'), (bottom, 'monitor')):
             y = [math.nan if row[column] is None else row[column] for row in mine]
             style_of = {'color': look.colour, 'linewidth': 1.2, 'marker': '.' if len(mine) == 1 else ''}
-            (line,) = ax.plot(epochs, y, **style_of, label=model)
+            ax.plot(epochs, y, **style_of, label=f'_{model}')
             kept, again = ([k for k, r in enumerate(mine) if r[mark]] for mark in ('kept', 'resumed'))
             at = {'linestyle': '', 'color': look.colour}
             ax.plot([epochs[k] for k in kept], [y[k] for k in kept], **at, marker=look.marker, markersize=7)
             ax.plot([epochs[k] for k in again], [y[k] for k in again], **at, marker='|', markersize=14, mew=2)
-        handles.append(line)
+        handles.append(Line2D([], [], color=look.colour, marker=look.marker))
     top.set_ylabel('training loss')
     bottom.set_ylabel(f'validation {style.score_axis(metric)}')
     bottom.set_xlabel('epoch')
     bottom.xaxis.set_major_locator(MaxNLocator(integer=True))
-    _legend(top, handles, [f'{style.name(m)}, seed {s}' for m, s in models], [style.look(m).marker for m, _ in models])
+    labels = [f'{style.name(m)}, seed {s}' for m, s in models]
+    _legend(figure, handles, labels, ['o', *('|' if any(row['resumed'] for row in table) else '')])
     style.title(figure, title)
     return figure
 
 
-def _legend(ax: Any, handles: list[Any], labels: list[str], markers: list[str]) -> None:
+def _legend(figure: Figure, lines: list[Any], labels: list[str], marks: Sequence[str]) -> None:
     """Models with the marker of the epoch that was kept, and what the marks mean."""
     from matplotlib.lines import Line2D
 
-    shown = [Line2D([], [], color=h.get_color(), marker=m) for h, m in zip(handles, markers, strict=True)]
-    marks = [Line2D([], [], linestyle='', marker=m, color='k') for m in ('o', '|')]
-    style.legend(ax, [*shown, *marks], [*labels, 'epoch that was kept', 'resumed'])
+    words = {'o': 'epoch that was kept', '|': 'resumed'}
+    black = [Line2D([], [], linestyle='', marker=mark, color='k', ms=9, mew=1.5) for mark in marks]
+    style.legend(figure, [*lines, *black], [*labels, *(words[mark] for mark in marks)])

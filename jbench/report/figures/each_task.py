@@ -16,7 +16,7 @@ from jbench import results, targets
 from jbench.report.aggregate import Score
 from jbench.report.figures import answers, curves, dataset, style, tasks
 from jbench.report.figures.plan import Absent, Plan, there
-from jbench.report.figures.tasks import called
+from jbench.report.statistics import calibration
 from jbench.results import checked
 from jbench.spec.errors import RequestError
 
@@ -44,8 +44,8 @@ def plans(scores: Sequence[Score], models: Sequence[str]) -> Iterator[Plan]:
     for (origin, task, data), mine in sorted(cells.items()):
         first, best = mine[0], _best(mine)
         where = f'{task}@{first.version}, {data}'
-        by_best = f'{where}: {style.name(called(best))}'
         few = (origin, task, data) in own[:MOST]
+        by_best = f'{where}: {style.name(best.model)}, seed {min(_seeds(best), default=SEED, key=_preferred)}'
         for kind, words, make in (
             ('bars', where, partial(_bars, mine, models)),
             ('pair', where, partial(_pair, mine)),
@@ -56,7 +56,9 @@ def plans(scores: Sequence[Score], models: Sequence[str]) -> Iterator[Plan]:
             ('retrieval', by_best, partial(_answers, best, few, _retrieval)),
             ('dataset', where, partial(_dataset, best, few)),
         ):
-            title = style.titled(words, 'simulated' in first.changes)
+            if origin != 'own' and kind != 'bars':
+                continue  # it has means alone
+            title = style.titled(words, first.changes)
             stem = style.stem(kind, task, data, *([origin] if origin != 'own' else []))
             yield Plan(stem, kind, origin, task, data, title, partial(make, title))
 
@@ -86,10 +88,19 @@ def _pair(scores: Sequence[Score], title: str) -> Drawn:
 
 def path_of(score: Score) -> str:
     """The result of seed 33, or of the lowest seed. Raises: Absent where there is no file."""
-    seeds = {int(re.sub(r'\D', '', Path(path).stem)): path for path in score.paths}
+    seeds = _seeds(score)
     if not seeds:
         raise Absent('no result file of it')
-    return seeds.get(SEED, seeds[min(seeds)])
+    return seeds[min(seeds, key=_preferred)]
+
+
+def _seeds(score: Score) -> dict[int, str]:
+    """Paths of result files by their seeds."""
+    return {int(re.sub(r'\D', '', Path(path).stem)): path for path in score.paths}
+
+
+def _preferred(seed: int) -> tuple[bool, int]:
+    return seed != SEED, seed
 
 
 def _allowed(few: bool) -> None:
@@ -101,10 +112,10 @@ def _curves(scores: Sequence[Score], models: Sequence[str], few: bool, title: st
     _allowed(few)
     table: Table = []
     metric = ''
-    for score in sorted(scores, key=lambda s: models.index(called(s))):
+    for score in sorted(scores, key=lambda s: models.index(s.model)):
         if score.paths:
             result = _read(path_of(score), checked.read)
-            more = curves.rows(called(score), result)
+            more = curves.rows(score.model, result)
             metric = curves.monitor(result) if more else metric
             table += more
     there(table, 1, 'no model learns in epochs')
@@ -135,7 +146,7 @@ def _answers(best: Score, few: bool, draw: Callable[[str, dict[str, Any], Answer
         predictions = results.load_predictions(path)
     except RequestError as error:
         raise Absent(str(error)) from error
-    return draw(called(best), result, predictions, f'{title}, seed {result["seed"]}')
+    return draw(best.model, result, predictions, title)
 
 
 def _kind(result: Mapping[str, Any]) -> targets.kind.Kind:
@@ -160,8 +171,11 @@ def _confusion(model: str, result: dict[str, Any], predictions: Answers, title: 
 def _reliability(model: str, result: dict[str, Any], predictions: Answers, title: str) -> Drawn:
     if not _kind(result).single:
         raise Absent('its targets are not single classes')
-    table = answers.reliability_rows(*answers.units(result, predictions))
-    return answers.reliability(table, model=model, what=_counted(result), title=title), table
+    found = calibration.calibration(*answers.units(result, predictions))
+    if found is None:
+        raise Absent('no answer is a number')
+    table = answers.reliability_rows(found.width)
+    return answers.reliability(table, error=found.ece, look=(model, _counted(result)), title=title), table
 
 
 def _values(model: str, result: dict[str, Any], predictions: Answers, title: str) -> Drawn:
@@ -169,10 +183,9 @@ def _values(model: str, result: dict[str, Any], predictions: Answers, title: str
         raise Absent('its targets are not values')
     outputs, y = answers.units(result, predictions)
     table = answers.value_rows(outputs, y)
-    known = [(name, result['metrics'].get(name)) for name in ('pearsonr', 'r2', 'rmse')]
-    words = ', '.join(f'{name} = {value:.3g}' for name, value in known if value is not None)
-    n, drawn = len(y), len(table)
-    words += f'; {n} {_counted(result)}' + f', {drawn} of them drawn' * (drawn < n)
+    head, n, drawn = result['headline'], len(y), len(table)
+    words = f'{head["name"]} = {head["value"]:.3g}; ' if head['value'] is not None else ''
+    words += f'{n} {_counted(result)}' + f', {drawn} of them drawn' * (drawn < n)
     return answers.values(table, model=model, caption=words, title=title), table
 
 

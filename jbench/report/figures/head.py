@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.collections import PathCollection
 
 CENTRE = 0.04  # m above the origin of MNE's head coordinates: the middle of the sphere that the scalp is near
-LEAST = 4  # channels of known place, to draw a head
+LEAST, SMOOTH = 4, 8  # channels of known place: to draw a head, to draw colours between them
 LINE: dict[str, Any] = {'color': '0.3', 'linewidth': 1}
 
 
@@ -48,12 +49,10 @@ def draw(ax: Axes, xy: np.ndarray, values: np.ndarray, limits: tuple[float, floa
     from scipy.spatial import Delaunay, QhullError
 
     edge = max(1.0, float(np.hypot(*xy.T).max()) + 0.06) if len(xy) else 1.0
-    try:
-        mesh = Triangulation(xy[:, 0], xy[:, 1], Delaunay(xy).simplices)
-        levels = np.linspace(*limits, 21)
-        ax.tricontourf(mesh, values, levels=levels, cmap=colours, extend='both', alpha=0.55)
-    except (QhullError, ValueError):
-        pass  # channels in a line: dots alone
+    if len(xy) >= SMOOTH:
+        with contextlib.suppress(QhullError):  # channels in a line: dots alone
+            mesh = Triangulation(xy[:, 0], xy[:, 1], Delaunay(xy).simplices)
+            ax.tricontourf(mesh, values, levels=np.linspace(*limits, 21), cmap=colours, extend='both', alpha=0.55)
     ax.add_patch(Circle((0, 0), edge, fill=False, **LINE))
     ax.plot([-0.1, 0, 0.1], [edge * 0.995, edge + 0.12, edge * 0.995], **LINE)
     for side in (-1, 1):

@@ -65,7 +65,8 @@ def box(table: Table, *, title: str) -> Figure:
     ax.set_ylim(len(models) - 0.4, -0.6)
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     ax.set_xlim(0.5, max(row['rank'] for row in table) + 0.5)
-    ax.set_xlabel('rank (1: best); a dot is a dataset of a task, a diamond the mean over dots')
+    ax.set_xlabel('rank (1: best)')
+    style.note(figure, 'Dot: a dataset of a task; diamond: their mean; box: quartiles and median.')
     style.title(figure, title)
     return figure
 
@@ -93,11 +94,13 @@ def difference(table: Table, *, test: str, alpha: float, n: int, title: str) -> 
         table: of `difference_rows`.
         test, alpha, n: how groups were found, over how many datasets of tasks.
     """
+    from matplotlib.ticker import MaxNLocator
+
     groups = sorted({int(g) for row in table for g in row['groups'].split()})
     m, half = len(table), (len(table) + 1) // 2
     low, high = min(1.0, np.floor(table[0]['mean_rank'])), max(2.0, float(np.ceil(table[-1]['mean_rank'])))
     top, step = -0.6 * len(groups) - 0.7, 0.8
-    figure = style.blank(style.WIDTH + 1.2, 1.7 + 0.2 * len(groups) + 0.27 * half)
+    figure = style.blank(style.WIDTH + 2.2, 1.8 + 0.17 * len(groups) + 0.27 * half)
     ax = figure.subplots()
     wide = high - low
     for k, row in enumerate(table):
@@ -105,7 +108,8 @@ def difference(table: Table, *, test: str, alpha: float, n: int, title: str) -> 
         y = top - step * (k if left else m - 1 - k)
         end = low - 0.04 * wide if left else high + 0.04 * wide
         ax.plot([row['mean_rank'], row['mean_rank'], end], [0, y, y], color='0.4', linewidth=0.8, label='_line')
-        ax.plot([row['mean_rank']], [0], look.marker, color=look.colour, markeredgecolor='k', mew=0.4, label='_rank')
+        mark: dict[str, Any] = {'color': look.colour, 'mec': 'k', 'mew': 0.4, 'clip_on': False, 'zorder': 3}
+        ax.plot([row['mean_rank']], [0], look.marker, **mark, label='_rank')
         words = f'{style.name(row["model"])}  {row["mean_rank"]:.2f}' if left else ''
         words = words or f'{row["mean_rank"]:.2f}  {style.name(row["model"])}'
         shift, side = (-4, 'right') if left else (4, 'left')
@@ -114,17 +118,19 @@ def difference(table: Table, *, test: str, alpha: float, n: int, title: str) -> 
     for k, group in enumerate(groups):
         ranks = [row['mean_rank'] for row in table if str(group) in row['groups'].split()]
         y = -0.6 * (k + 1)
-        ax.plot(ranks, [y] * len(ranks), color='k', linewidth=3.5, marker='o', ms=5, label='_bar')
+        ax.plot(ranks, [y] * len(ranks), color='k', linewidth=2.5, marker='o', ms=5, label='_bar')
     ax.set_xlim(low, high)
     ax.set_ylim(top - step * (half - 1) - 0.5, 0)
     ax.xaxis.tick_top()
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     ax.xaxis.set_label_position('top')
     ax.set_xlabel('mean rank (1: best)')
     ax.spines[['left', 'bottom']].set_visible(False)
     ax.spines['top'].set_visible(True)
     ax.set_yticks([])
-    told = 'Bars join models that cannot be told apart' if groups else 'All models are told apart'
-    style.note(figure, f'{told}. Test: {test}; alpha = {alpha:g}; n = {n} datasets of tasks.')
+    told = 'Dots on a bar: models that cannot be told apart' if groups else 'All models are told apart'
+    said = [words for words in (f'alpha = {alpha:g}', f'n = {n}') if words not in test]
+    style.note(figure, f'{told}. {", ".join([test, *said])} (datasets of tasks).')
     style.title(figure, title)
     return figure
 
@@ -152,9 +158,8 @@ def core_full(table: Table, *, agreement: str, title: str) -> Figure:
         look = style.look(row['model'])
         handles += ax.plot([row['core']], [row['full']], look.marker, color=look.colour, ms=7, label='_' + row['model'])
     ax.set(xlabel='mean rank, Core (1: best)', ylabel='mean rank, Full (1: best)', xlim=ends, ylim=ends)
-    ax.set_aspect('equal')
     ax.set_title(agreement, fontsize=8)
-    style.legend(ax, handles, [style.name(row['model']) for row in table])
+    style.legend(figure, handles, [style.name(row['model']) for row in table])
     style.title(figure, title)
     return figure
 

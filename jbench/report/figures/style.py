@@ -7,6 +7,7 @@ import functools
 import io
 import math
 import re
+import warnings
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib.util import find_spec
@@ -26,7 +27,7 @@ Asked = ParamSpec('Asked')
 # Okabe & Ito (2008) without yellow and black, which white paper and text take: told apart by the colour-blind
 COLOURS = ('#0072B2', '#D55E00', '#009E73', '#CC79A7', '#E69F00', '#56B4E9')
 MARKERS = ('o', 's', '^', 'D', 'v', 'P', 'X')  # their number has no factor in common with that of the colours
-GREY = '#7F7F7F'  # of models that look at no signal, and of lines of chance
+GREY = '#555555'  # of models that look at no signal, and of lines that guide the eye; far from every colour
 PLAIN = ('dummy', 'chance')
 KNOWN = (  # a model keeps its place, so that its colour stays: new ones go to the end
     *('eegnet', 'shallow_fbcsp_net', 'deep4net', 'eegconformer', 'bdtcn', 'atcnet', 'ctnet', 'simpleconv_time_agg'),
@@ -35,7 +36,6 @@ KNOWN = (  # a model keeps its place, so that its colour stays: new ones go to t
     *('cov_ts_lr', 'ts_lr', 'cov_ts_ridge', 'cospectra_log_lr', 'xdawn_ts_lr', 'xdawn_cov_lr', 'fbcca', 'trca'),
     *('csp_lda', 'fgmdm', 'xdawn_lda', 'erp_lr', 'mean_lr', 'band_power_lr', 'time_domain_lr', 'ridge'),
 )
-PUBLISHED = ' (published)'  # behind the name of a model whose score is not our own
 MAP = 'viridis'  # perceptually uniform
 WIDTH, LINE = 6.4, 0.27  # inches: of a figure, of a line of text
 RC = {
@@ -51,6 +51,7 @@ RC = {
     'svg.hashsalt': 'jbench',  # the same bytes each time
     'svg.fonttype': 'path',
 }
+ROWS = 24  # of a legend
 LONGEST = 34  # characters of a name that are shown
 
 
@@ -69,7 +70,6 @@ def require() -> None:
 
 def look(model: str) -> Look:
     """Colour and marker of a model, by its name alone."""
-    model = model.removesuffix(PUBLISHED)
     if model in PLAIN:
         return Look(GREY, MARKERS[PLAIN.index(model)])
     k = KNOWN.index(model) if model in KNOWN else zlib.crc32(model.encode())
@@ -81,9 +81,8 @@ def order(models: Iterable[str], ranks: Mapping[str, float | None]) -> list[str]
     at no signal stands last."""
 
     def key(model: str) -> tuple[bool, float, int, str]:
-        bare, rank = model.removesuffix(PUBLISHED), ranks.get(model)
-        place = KNOWN.index(bare) if bare in KNOWN else len(KNOWN)
-        return bare in PLAIN, math.inf if rank is None else rank, place, model
+        rank, place = ranks.get(model), KNOWN.index(model) if model in KNOWN else len(KNOWN)
+        return model in PLAIN, math.inf if rank is None else rank, place, model
 
     return sorted(set(models), key=key)
 
@@ -114,9 +113,10 @@ def score_axis(metric: str) -> str:
     return metric + ' (%)' * (row.unit == 'per cent') + ', lower is better' * (row.better == 'lower')
 
 
-def titled(title: str, simulated: bool) -> str:
-    """A title that says so where the recordings were generated."""
-    return f'{title} (simulated)' if simulated else title
+def titled(title: str, changes: Iterable[str]) -> str:
+    """A title that says so where recordings were generated, and how else a protocol departs from its task's own."""
+    marks = ', '.join(dict.fromkeys(change.partition(':')[0] for change in changes))
+    return f'{title} ({marks})' if marks else title
 
 
 def styled(draw: Callable[Asked, Figure]) -> Callable[Asked, Figure]:
@@ -155,10 +155,12 @@ def note(figure: Figure, text: str) -> None:
     figure.supxlabel('\n'.join(textwrap.wrap(text, int(figure.get_size_inches()[0] * 16))), fontsize=8)
 
 
-def legend(at: Any, handles: Sequence[Any], labels: Sequence[str]) -> None:
-    """Beside the axes, so that it hides nothing."""
-    columns = 1 + (len(labels) - 1) // 24
-    at.legend(handles, labels, loc='upper left', bbox_to_anchor=(1.01, 1), fontsize=8, ncols=columns, borderaxespad=0)
+def legend(figure: Figure, handles: Sequence[Any], labels: Sequence[str]) -> None:
+    """Beside the axes, so that it hides nothing; the figure grows with it."""
+    columns = 1 + (len(labels) - 1) // ROWS
+    wide, high = figure.get_size_inches()
+    figure.set_size_inches(wide + 2.6 * (columns - 1), max(high, 0.9 + 0.19 * min(len(labels), ROWS)))
+    figure.legend(handles, labels, loc='outside right upper', fontsize=8, ncols=columns)
 
 
 def save(figure: Figure, table: Table, at: str | Path) -> list[Path]:
@@ -171,7 +173,8 @@ def save(figure: Figure, table: Table, at: str | Path) -> list[Path]:
     from matplotlib import style
 
     written = []
-    with style.context(['default', RC]):
+    with style.context(['default', RC]), warnings.catch_warnings():
+        warnings.filterwarnings('ignore', 'Glyph .* missing')  # a box stands for a letter that the font lacks
         for form, metadata in (('png', {'Software': None}), ('svg', {'Date': None, 'Creator': None})):
             out = io.BytesIO()
             figure.savefig(out, format=form, metadata=metadata)

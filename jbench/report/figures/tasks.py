@@ -16,11 +16,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def called(score: Score) -> str:
-    """How figures call the model of a score."""
-    return score.model + style.PUBLISHED * (score.origin == 'published')
-
-
 def bar_rows(scores: Sequence[Score], models: Sequence[str]) -> Table:
     """A row for each model (`of` 'mean'), each of its subjects, and chance, as figures show them.
 
@@ -36,10 +31,10 @@ def bar_rows(scores: Sequence[Score], models: Sequence[str]) -> Table:
         row = {'model': model, 'of': of, 'subject': subject, 'score': score, 'low': low, 'high': high}
         found.append({**row, 'n_seeds': n_seeds})
 
-    for score in sorted(scores, key=lambda s: models.index(called(s))):
-        add(called(score), 'mean', '', (score.mean, *(score.interval or (None, None))), score.n_seeds)
+    for score in sorted(scores, key=lambda s: models.index(s.model)):
+        add(score.model, 'mean', '', (score.mean, *(score.interval or (None, None))), score.n_seeds)
         for subject, value in sorted(score.per_subject.items()):
-            add(called(score), 'subject', subject, (value, None, None), score.n_seeds)
+            add(score.model, 'subject', subject, (value, None, None), score.n_seeds)
     chance = next((s.chance for s in scores if s.chance is not None), None)
     if chance is not None:
         add('', 'chance', '', (chance, None, None), None)
@@ -73,7 +68,9 @@ def bars(table: Table, *, title: str, metric: str) -> Figure:
             labels.append(f'chance ({row["score"]:.3g})')
     ax.set_yticks(range(n), [style.name(row['model']) for row in means])
     ax.set_ylim(n - 0.4, -0.6)
-    ax.set_xlabel(style.score_axis(metric))
+    seeds = sorted({row['n_seeds'] for row in means})
+    several = f'mean over {seeds[0]} seeds' if len(seeds) == 1 else f'means over {seeds[0]} to {seeds[-1]} seeds'
+    ax.set_xlabel(style.score_axis(metric) + f'; {several}' * (seeds[-1] > 1))
     figure.legend(handles, labels, loc='outside lower center', ncols=4, fontsize=8)
     style.title(figure, title)
     return figure
@@ -101,7 +98,7 @@ def pair_rows(a: Score, b: Score) -> Table:
     """A row a subject that both models have, as figures show scores."""
     times = style.factor(a.metric)
     return [
-        {'subject': subject, called(a): value * times, called(b): b.per_subject[subject] * times}
+        {'subject': subject, a.model: value * times, b.model: b.per_subject[subject] * times}
         for subject, value in sorted(a.per_subject.items())
         if subject in b.per_subject
     ]
@@ -133,7 +130,7 @@ def pair(table: Table, *, title: str, metric: str) -> Figure:
     ax.set_ylabel(style.score_axis(metric))
     ties = sum(row[a] == row[b] for row in table)
     words = f'{style.name(a)} is better in {up} of {len(table)} subjects' + f', {ties} alike' * bool(ties)
-    ax.set_title(f'{words}; black: means', fontsize=8)
+    style.note(figure, f'{words}; black: means.')
     style.title(figure, title)
     return figure
 
@@ -144,10 +141,10 @@ def heat_rows(scores: Sequence[Score], models: Sequence[str]) -> Table:
     place = {model: k for k, model in enumerate(models)}
     return [
         {
-            **{'model': called(s), 'category': s.category, 'task': s.task, 'dataset': s.dataset},
+            **{'model': s.model, 'category': s.category, 'task': s.task, 'dataset': s.dataset},
             'normalised': s.normalised,
         }
-        for s in sorted(there, key=lambda s: (place[called(s)], s.category, s.task, s.dataset))
+        for s in sorted(there, key=lambda s: (place[s.model], s.category, s.task, s.dataset))
     ]
 
 
@@ -165,20 +162,21 @@ def heatmap(table: Table, *, title: str) -> Figure:
     grid = np.full((len(models), len(columns)), np.nan)
     for row in table:
         grid[models.index(row['model']), columns.index((row['task'], row['dataset']))] = row['normalised']
-    figure = style.blank(max(style.WIDTH, 3 + 0.42 * len(columns)), 2.4 + style.LINE * len(models))
+    figure = style.blank(max(style.WIDTH, 3 + 0.42 * len(columns)), 2.4 + style.LINE * max(len(models), 5))
     ax = figure.subplots()
     colours = colormaps[style.MAP].with_extremes(bad='0.85')
     image = ax.imshow(np.ma.masked_invalid(grid), cmap=colours, vmin=0, vmax=1, aspect='auto', interpolation='none')
     for k, line in enumerate(grid):
         for j, value in enumerate(line):
-            text, dark = ('–' if np.isnan(value) else f'{value:.2f}'), not np.isnan(value) and value < 0.6
+            dark = not np.isnan(value) and value < 0.6
+            text = '–' if np.isnan(value) else f'{value:.2f}'.replace('-0.00', '0.00')
             ax.text(j, k, text, ha='center', va='center', fontsize=6.5, color='w' if dark else 'k')
     ax.set_yticks(range(len(models)), [style.name(m) for m in models])
     labels = [style.name(f'{task}, {dataset}' if several else task) for task, dataset in columns]
     ax.set_xticks(range(len(columns)), labels, rotation=50, ha='right', rotation_mode='anchor')
     ax.spines[:].set_visible(False)
     ax.tick_params(length=0)
-    figure.colorbar(image, ax=ax, label='normalised score (0: dummy or chance, 1: perfect)', extend='min', shrink=0.9)
+    figure.colorbar(image, ax=ax, label='normalised score\n(0: dummy or chance, 1: perfect)', extend='min', shrink=0.9)
     style.title(figure, title)
     return figure
 
