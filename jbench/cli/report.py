@@ -34,11 +34,8 @@ def _report(argv: list[str]) -> int:
     p.add_argument('folders', nargs='*', help=argparse.SUPPRESS)  # those that follow `--results=DIR`
     p.add_argument('--results', action='append', nargs='+', default=[], metavar='DIR', help='folders with results')
     p.add_argument('--out', metavar='DIR', help='write summary.json, models.csv, scores.csv, left_out.csv there')
-<<<<<<< HEAD
-    p.add_argument('--site', action='store_true', help='write a leaderboard there, too: site/index.html')
-=======
     p.add_argument('--figures', choices=('yes', 'no'), help='figures in DIR/figures [yes, where matplotlib is]')
->>>>>>> figures
+    p.add_argument('--site', action='store_true', help='write a leaderboard there, too: site/index.html')
     p.add_argument('--also', default='', help='count these too: simulated,partial,debug [none]')
     p.add_argument('--published', metavar='FILE', help='CSV file of published scores to stand beside')
     _format(p)
@@ -55,14 +52,11 @@ def _report(argv: list[str]) -> int:
         raise RequestError(f'no results under {", ".join(folders)}; expected .../seed33.json at any depth')
     if args.out:
         summary.write(found, args.out)
-<<<<<<< HEAD
+    drawn = _figures(found.scores, args)
     if args.site:
         from jbench.report.site import build
 
         build.build(found, args.out)
-=======
-    drawn = _figures(found.scores, args)
->>>>>>> figures
     if args.format == 'json':
         print(text.as_json(summary.as_dict(found)))
     else:

@@ -20,7 +20,6 @@ from jbench.report.site.pages import Figure
 from jbench.report.summary import Report
 from jbench.results.index import LeftOut, Row
 from jbench.spec.errors import RequestError
-from jbench.version import __version__
 
 ASSETS = ('style.css', 'theme.js', 'table.js')
 STEM = re.compile(r'[A-Za-z0-9@_-][A-Za-z0-9@._-]*')  # of a figure's files
@@ -88,7 +87,7 @@ def _copy_figures(source: Path, to: Path) -> list[Figure]:
 def _foot(rows: Sequence[Row]) -> str:
     """When the newest result was made: a site of the same results is the same."""
     newest = max((row.date or '' for row in rows), default='')
-    return f'jbench {__version__}' + (f'; newest result: {newest}' if newest else '')
+    return 'Made by jbench from result files' + (f'; the newest is of {newest}' if newest else '')
 
 
 def _relative(left_out: Iterable[LeftOut]) -> list[LeftOut]:
