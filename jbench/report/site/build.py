@@ -48,7 +48,12 @@ def build(report: Report, out: str | os.PathLike[str]) -> Path:
             files.make_dir(new / folder)
         figures = _copy_figures(Path(out) / 'figures', new / 'figures')
         content = pages.Content(
-            scores, report.rows, _relative(report.left_out), figures, _addresses(scores), _foot(report.rows)
+            scores,
+            report.rows,
+            _relative(report.left_out, report.folders),
+            figures,
+            _addresses(scores),
+            _foot(report.rows),
         )
         for address, text in pages.every(content):
             (new / address).write_text(text, encoding='utf-8')
@@ -90,9 +95,10 @@ def _foot(rows: Sequence[Row]) -> str:
     return 'Made by jbench from result files' + (f'; the newest is of {newest}' if newest else '')
 
 
-def _relative(left_out: Iterable[LeftOut]) -> list[LeftOut]:
-    """Paths below the folder that all share, so that nothing tells on which machine they lay."""
+def _relative(left_out: Iterable[LeftOut], folders: Sequence[str]) -> list[LeftOut]:
+    """Paths from the name of the folder that was asked for, so that nothing tells on which machine they lay."""
+    names = {f'{folder.rstrip(os.sep)}{os.sep}': f'{os.path.basename(os.path.abspath(folder))}/' for folder in folders}
     found = list(left_out)
-    folders = [os.path.dirname(os.path.abspath(x.path)) for x in found]
-    shared = os.path.commonpath(folders) + os.sep if folders else ''
-    return [LeftOut(os.path.abspath(x.path).removeprefix(shared), x.reason.replace(shared, '')) for x in found]
+    for folder in sorted(names, key=len, reverse=True):
+        found = [LeftOut(*(text.replace(folder, names[folder]) for text in x)) for x in found]
+    return found

@@ -90,6 +90,7 @@ def scores(at: Addresses, *but: str) -> tuple[Column, ...]:
             number=True,
             up=True,
         ),
+        Column('changes', 'Changes', 'how the protocol departs from that of the task', _listed('changes')),
         Column('metric', 'Measure', 'what the score is', metric_text),
         Column('floor', 'Floor', 'what normalised scores count from', _floor, number=True),
         Column('n_seeds', 'Seeds', number=True, show=_number('n_seeds', 0)),
@@ -111,7 +112,6 @@ def scores(at: Addresses, *but: str) -> tuple[Column, ...]:
             'clean: the model has not seen this dataset; unknown: it does not say what it was pretrained on',
             only=('Clean only: not pretrained on the dataset', 'clean'),
         ),
-        Column('changes', 'Changes', 'how the protocol departs from that of the task', _listed('changes')),
     )
 
 
@@ -125,7 +125,7 @@ def standings(at: Addresses) -> tuple[Column, ...]:
         _identity(at)['model'],
         Column(
             'mean_normalised_rank',
-            'Normalised rank',
+            'Norm. rank',
             'mean over tasks of (rank - 1) / (models of the table - 1): 0 the best, 1 the last',
             _number('mean_normalised_rank', 3),
             number=True,
@@ -144,7 +144,7 @@ def standings(at: Addresses) -> tuple[Column, ...]:
         ),
         Column(
             'mean_normalised_score',
-            'Normalised score',
+            'Norm. score',
             'mean over tasks; 0: the floor, 1: perfect',
             _number('mean_normalised_score', 3),
             number=True,
@@ -178,7 +178,7 @@ def results(at: Addresses) -> tuple[Column, ...]:
         Column('hardware', 'Computed on', choose='Computed on'),
         Column('date', 'Date'),
         Column('jbench', 'jbench', 'its version'),
-        Column('path', 'File'),
+        Column('path', 'File', widest=90),
     )
 
 
@@ -193,10 +193,10 @@ def reproductions(at: Addresses) -> tuple[Column, ...]:
             'own', 'Ours', 'mean ± standard deviation over seeds', lambda r: score_text(r, 'own', 'own_sd'), number=True
         ),
         Column('low', '95 % interval', 'of ours, over test subjects', interval_text, number=True),
-        Column('difference', 'Ours less paper', show=_difference, number=True),
+        Column('difference', 'Difference', 'ours less the published mean', show=_difference, number=True),
         Column('verdict', 'Verdict', 'whether the interval of ours holds the published mean', choose='Verdict'),
         Column('metric', 'Measure', show=metric_text),
-        Column('differences', 'Declared differences', show=lambda r: '; '.join(r['differences']) or '–'),
+        Column('differences', 'Declared differences', show=lambda r: '; '.join(r['differences']) or '–', widest=80),
     )
 
 

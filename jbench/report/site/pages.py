@@ -114,11 +114,12 @@ def _left_out(content: Content) -> Files:
         'Results that do not count, each with the reason. Those of an older version or of another protocol stand among '
         'the scores, but not in the ranks over all tasks.'
     )
-    lines = [{'reason': x.reason, 'kind': x.reason.partition(':')[0], 'path': x.path} for x in content.left_out]
+    kinds = [x.reason.partition(': ') for x in content.left_out]
+    lines = [{'kind': k, 'reason': why, 'path': x.path} for (k, _, why), x in zip(kinds, content.left_out, strict=True)]
     shown = (
         Column('kind', 'Kind', choose='Kind'),
-        Column('reason', 'Reason'),
-        Column('path', 'File'),
+        Column('reason', 'Reason', widest=70),
+        Column('path', 'File', widest=70),
     )
     table = Table('left_out', 'Left out', shown, lines, search=True)
     yield from _write(Page('left_out.html', 'Left out', 'left_out.html', _lead('Left out', words), [table]), content)
@@ -160,13 +161,16 @@ def _overview(
     mine = {'tasks': 'task', 'models': 'model', 'datasets': 'dataset'}[kind]
     shown = [Column('name', title.removesuffix('s'), link=lambda r: at.get(r['name'], ''))]
     if lines:
-        shown += [Column(k, k.capitalize(), choose=k.capitalize() * (k in CHOICES)) for k in facts_of[lines[0]['name']]]
+        shown += [
+            Column(k, k.capitalize(), choose=k.capitalize() * (k in CHOICES), widest=45)
+            for k in facts_of[lines[0]['name']]
+        ]
     shown += [Column(k, f'{k.capitalize()}s', number=True) for k in ('task', 'dataset', 'model') if k != mine]
     shown.append(Column('scores', 'Scores', number=True))
     if kind != 'models':
         shown.append(Column('best', 'Best', 'first of a protocol'))
     table = Table(kind, f'All {kind}', tuple(shown), lines, search=True)
-    words = f'Those that results are of: {len(lines)}.'
+    words = f'{len(lines)} with scores.'
     yield from _write(Page(f'{kind}.html', title, f'{kind}.html', _lead(title, words), [table]), content)
 
 
@@ -254,8 +258,10 @@ def _figures(content: Content) -> Files:
 
 def _pictures(figures: Sequence[Figure], root: str = '../') -> list[str]:
     """Figures, each with the data that it shows."""
-    return [
-        f'<figure><img src="{root}figures/{f.stem}.svg" alt="{escape(f.title)}" loading="lazy"><figcaption>'
-        f'{escape(f.title)} <a href="{root}figures/{f.stem}.csv" download>CSV</a></figcaption></figure>'
+    lines = [
+        f'<figure><a href="{root}figures/{f.stem}.svg"><img src="{root}figures/{f.stem}.svg" alt="{escape(f.title)}" '
+        f'loading="lazy"></a><figcaption>{escape(f.title)} <a href="{root}figures/{f.stem}.csv" download>CSV</a>'
+        '</figcaption></figure>'
         for f in figures
     ]
+    return [tag('h2', 'Figures') * bool(root), tag('div', ''.join(lines), **{'class': 'figures'})] if lines else []

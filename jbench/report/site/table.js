@@ -65,7 +65,8 @@
     const node = make('td', column.values ? { class: 'number' } : {});
     if (text.length > column.width) node.title = text;
     if (column.ends && column.values[row] !== null) node.append(bar(column.values[row], column.ends[row]));
-    node.append(link ? make('a', { href: link }, text) : text);
+    if (column.ends) node.append(make('span', { class: 'value' }, text));
+    else node.append(link ? make('a', { href: link }, text) : text);
     return node;
   }
 

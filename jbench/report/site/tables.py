@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from jbench.report.site.markup import clean, escape, script_json, tag
 
 FIRST = 100  # rows that stand in the page itself; table.js draws those that are seen, from the data beside them
-NARROW, WIDE, PHONE = 5, 30, 18  # characters of a column
+NARROW, WIDE, PHONE = 5, 30, 14  # characters of a column
 FORMULA = ('=', '+', '-', '@', '\t', '\r')  # a spreadsheet would compute a text that begins so
 Record = Mapping[str, Any]
 Show = Callable[[Record], str]
@@ -28,6 +28,7 @@ class Column(NamedTuple):
     link: Show | None = None  # where it leads, from the folder of the site; '' nowhere
     number: bool = False
     bar: bool = False  # a number of which 0 to 1 is drawn, with the record's `<key>_low` and `<key>_high`
+    widest: int = WIDE  # characters; longer texts are cut off
     choose: str = ''  # label of a list above the table; texts with ', ' are several words
     start: str = ''  # what of that list is chosen at first
     up: bool = False  # a number of which less is better
@@ -123,13 +124,13 @@ def _drawn(column: Column, records: Sequence[Record], root: str) -> _Drawn:
     show, to = column.show or (lambda record: _plain(record[column.key])), column.link
     texts = [clean(show(record)) for record in records]
     links = [f'{root}{at}' if (at := to(record)) else '' for record in records] if to else []
-    width = min(max(NARROW, len(column.title) + 2, *map(len, texts)), WIDE) + 8 * column.bar
+    width = min(max(NARROW, len(column.title) + 2, *map(len, texts)), column.widest) + 8 * column.bar
     return _Drawn(column, texts, links, width)
 
 
 def _narrow(drawn: _Drawn) -> int:
     """The width on a phone, where long texts are cut off."""
-    return drawn.width + 2 if drawn.column.number else min(drawn.width + 2, PHONE)
+    return drawn.width + 2 if drawn.column.number else min(drawn.width + 2, PHONE * drawn.column.widest // WIDE)
 
 
 def _plain(value: Any) -> str:
