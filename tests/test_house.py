@@ -164,7 +164,7 @@ def test_suites_name_tasks_once(name):
 
 LEVELS = (  # rooms; what stands further down may import what stands above it, and itself
     {'spec', 'version'},
-    {'files', 'metrics', 'tasks', 'progress', 'events'},
+    {'files', 'metrics', 'tasks', 'progress', 'events', 'epochs'},
     {'processes', 'targets'},
     {'data'},
     {'models', 'context'},
@@ -175,7 +175,7 @@ LEVELS = (  # rooms; what stands further down may import what stands above it, a
     {'api', 'run'},
 )
 # what report may import
-READERS = {'spec', 'files', 'tasks', 'data', 'models', 'metrics', 'targets', 'results', 'plan'}
+READERS = {'spec', 'files', 'epochs', 'tasks', 'data', 'models', 'metrics', 'targets', 'results', 'plan'}
 ENTRY = ROOT / 'jbench' / 'report' / '__main__.py'  # `python -m jbench.report`: the command, and nothing else
 LONGEST = 300  # lines of a module
 HEAVY = {
