@@ -46,7 +46,11 @@ def opened(result: Mapping[str, Any], path: str) -> tuple[Cell, PreparedSet]:
     from jbench.data.prepare import build_set
 
     cell = from_json(Cell, result['config'], 'config')
-    workdir = Path(path).absolute().parents[5]  # results/task/dataset/model/key/seed33.json
+    above = Path(path).absolute().parents
+    results = next((folder for folder in above if folder.name == 'results'), None)
+    if results is None:
+        raise RequestError('the result lies in no work folder')
+    workdir = results.parent
     folder, _ = build_set.locate(cell.task, cell.dataset, None, workdir)
     if folder is None or not build_set.is_ready(folder):
         raise RequestError(f'no prepared set of it in {workdir}')
