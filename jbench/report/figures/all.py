@@ -45,6 +45,9 @@ def write(scores: Sequence[Score], folder: str | os.PathLike[str]) -> Written:
         except Absent as reason:
             left_out.append((plan.stem, str(reason)))
             continue
+        except (ValueError, KeyError, IndexError, TypeError, OSError) as error:  # a file that no run writes
+            left_out.append((plan.stem, f'damaged: {type(error).__name__}: {error}'))
+            continue
         style.save(figure, table, home / plan.stem)
         made.append(plan)
     _remove_old(home, {plan.stem for plan in made})

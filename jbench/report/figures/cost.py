@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -63,6 +64,14 @@ def on_front(model: str, means: Mapping[str, tuple[float, float]]) -> bool:
     return not any(s >= score and c <= cost and (s, c) != (score, cost) for s, c in means.values())
 
 
+def short(value: float) -> str:
+    """A round number in few letters: 0.5, 20, 5k, 2M."""
+    for unit, name in ((1e9, 'G'), (1e6, 'M'), (1e3, 'k')):
+        if value >= unit:
+            return f'{value / unit:g}{name}'
+    return f'{value:g}'
+
+
 def _means(values: Sequence[tuple[float, float]]) -> tuple[float, float]:
     scores, costs = np.array(values).T
     return float(scores.mean()), float(np.exp(np.log(costs).mean()))
@@ -91,8 +100,9 @@ def cost(table: Table, axis: Axis, *, title: str) -> Figure:
     ax.set_xlim(min(costs) / 1.6, max(costs) * 1.6)
     ax.set(xscale='log', xlabel=axis.label, ylabel='mean normalised score (0: dummy or chance)')
     ax.margins(y=0.1)
-    ax.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-    ax.xaxis.set_major_formatter(lambda value, place: f'{value:,.10g}')
+    decades = math.log10(max(costs) / min(costs)) + 0.4
+    ax.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if decades < 3 else (1,), numticks=12))
+    ax.xaxis.set_major_formatter(lambda value, place: short(value))
     ax.xaxis.set_minor_locator(NullLocator())
     ax.axhline(0, color=style.GREY, linestyle='--', linewidth=1, label='_floor')
     style.legend(figure, [*handles, line], [*(style.name(row['model']) for row in table), 'Pareto front'])

@@ -46,7 +46,11 @@ def opened(result: Mapping[str, Any], path: str) -> tuple[Cell, PreparedSet]:
     from jbench.data.prepare import build_set
 
     cell = from_json(Cell, result['config'], 'config')
-    workdir = Path(path).absolute().parents[5]  # results/task/dataset/model/key/seed33.json
+    above = Path(path).absolute().parents
+    results = next((folder for folder in above if folder.name == 'results'), None)
+    if results is None:
+        raise RequestError('the result lies in no work folder')
+    workdir = results.parent
     folder, _ = build_set.locate(cell.task, cell.dataset, None, workdir)
     if folder is None or not build_set.is_ready(folder):
         raise RequestError(f'no prepared set of it in {workdir}')
@@ -160,12 +164,15 @@ def _amplitude(figure: SubFigure, table: Sequence[Mapping[str, Any]], unit: str)
 def _heads(figure: SubFigure, found: Seen) -> None:
     names = list(dict.fromkeys(row['class'] for row in found.topography))
     most = max(abs(row['value']) for row in found.topography) or 1.0
-    axes = np.atleast_1d(figure.subplots(1, len(names)))
-    for ax, name in zip(axes, names, strict=True):
+    axes = figure.subplots(1, max(len(names), 3))
+    for ax in axes[len(names) :]:
+        ax.axis('off')
+    for ax, name in zip(axes, names, strict=False):
         mine = [row for row in found.topography if row['class'] == name]
         xy, values = np.array([(r['x'], r['y']) for r in mine]), np.array([r['value'] for r in mine])
         dots = head.draw(ax, xy, values, (-most, most), 'RdBu_r')
         ax.set_title(style.name(name), fontsize=9)
     figure.colorbar(dots, ax=list(axes), label=found.unit, shrink=0.8)
-    less = ' less the mean of all classes' * (len(found.averages[0].groups) > 1)
-    figure.suptitle(f'Mean of each class{less}, {found.at}')
+    several = len(found.averages[0].groups) > 1
+    words = 'Mean of each class less the mean of all classes' if several else 'Mean'
+    figure.suptitle(f'{words}, {found.at}')

@@ -89,10 +89,15 @@ def order(models: Iterable[str], ranks: Mapping[str, float | None]) -> list[str]
 
 def name(text: str) -> str:
     """A name as figures show it: of a line, of bounded length; one that begins with _ would be left out of legends."""
-    line = ' '.join(''.join(c if c.isprintable() else ' ' for c in text).split())
+    line = _line(text)
     if len(line) > LONGEST:
         line = f'{line[: LONGEST // 2]}…{line[-LONGEST // 2 + 1 :]}'
     return f' {line}' if line.startswith('_') else line or '?'
+
+
+def _line(text: str) -> str:
+    """A text in one line, without control characters, which an SVG file cannot hold."""
+    return ' '.join(''.join(c if c.isprintable() else ' ' for c in text).split())
 
 
 def stem(*parts: str) -> str:
@@ -145,7 +150,7 @@ def title(figure: Figure, text: str) -> None:
     import textwrap
 
     wide = int(figure.get_size_inches()[0] * 13)
-    figure.suptitle('\n'.join(textwrap.wrap(text, wide, break_long_words=True)) or ' ')
+    figure.suptitle('\n'.join(textwrap.wrap(_line(text), wide)) or ' ')
 
 
 def note(figure: Figure, text: str) -> None:

@@ -17,7 +17,8 @@ from jbench import run
 from jbench.report import published, ranks, summary
 from jbench.report.figures import all as every
 from jbench.report.figures import each_task, over_tasks, style
-from jbench.results import load_predictions
+from jbench.results import checked, load_predictions
+from jbench.results.schema import as_text
 
 
 def read(path):
@@ -150,6 +151,19 @@ def test_damage_is_told(damage, work, tmp_path):
         plans['confusion'].make()
     if damage != 'removed':
         assert plans['curves'].make()
+
+
+def test_a_result_outside_of_a_work_folder_and_one_that_no_run_writes(work, tmp_path):
+    (path,) = (work / 'results').rglob('eegnet/*/seed33.json')
+    for file in path.parent.glob('seed33.*'):
+        shutil.copy(file, tmp_path)
+    result = json.loads((tmp_path / path.name).read_text())
+    result['classes'] = ['alone']
+    (tmp_path / path.name).write_bytes(as_text({**result, 'sha256': checked.digest(result)}))
+    made = every.write(summary.collect([tmp_path], ['simulated', 'debug']).scores, tmp_path / 'out')
+    told = dict(made.left_out)
+    assert told[f'dataset-{WHERE}'] == 'the result lies in no work folder'
+    assert told[f'confusion-{WHERE}'].startswith('damaged: IndexError') and f'curves-{WHERE}' in made.figures
 
 
 def test_an_estimator_without_epochs_and_several_protocols(tmp_path):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from drawn import cut, lines, score, table, words
@@ -111,6 +113,18 @@ def test_costs_and_the_front():
     assert cost.rows([], [], cost.SECONDS) == []
     alone = [paid('a', 0.8, 1, 1, 'x'), paid('b', 0.8, 1, 1, 'y')]
     assert cost.rows(alone, ['a', 'b'], cost.SECONDS) == []  # nothing is shared
+
+
+@pytest.mark.parametrize('decades', [0, 1, 3, 6, 9])
+def test_numbers_of_an_axis_do_not_overlap(decades):
+    scores = [score('a', 0.6, seconds={'fit': 0.2}), score('b', 0.7, seconds={'fit': 0.2 * 10**decades})]
+    figure = cost.cost(cost.rows(scores, ['a', 'b'], cost.SECONDS), cost.SECONDS, title='x')
+    assert not cut(figure)
+    low, high = figure.axes[0].get_xlim()
+    ticks = [t for t in figure.axes[0].xaxis.get_major_ticks() if low <= t.get_loc() <= high]
+    boxes = [t.label1.get_window_extent() for t in ticks]
+    assert len(boxes) >= 2 and all(a.x1 < b.x0 for a, b in pairwise(boxes))
+    assert [cost.short(v) for v in (0.05, 1, 500, 2e3, 5e6, 1e9)] == ['0.05', '1', '500', '2k', '5M', '1G']
 
 
 def test_equals_are_both_on_the_front():

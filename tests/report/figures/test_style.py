@@ -6,6 +6,7 @@ import csv
 import io
 import re
 from itertools import combinations
+from xml.etree import ElementTree
 
 import matplotlib as mpl
 import pytest
@@ -118,6 +119,14 @@ def test_odd_names_are_drawn(tmp_path, recwarn):
     paths = style.save(figure, [{'model': odd} for odd in ODD], tmp_path / style.stem('bars', *ODD))
     assert sorted(p.name for p in tmp_path.iterdir()) == sorted(p.name for p in paths)
     assert not recwarn.list and b'$x_1$' in paths[1].read_bytes()
+
+
+def test_texts_stay_texts_in_svg(tmp_path):
+    figure = tasks.bars(
+        tasks.bar_rows([BASE], ['eegnet']), title='--><script>x()</script>\x00\x1b[0m', metric='bal_acc'
+    )
+    svg = style.save(figure, [], tmp_path / 'a')[1].read_bytes()
+    assert b'<script' not in svg and ElementTree.fromstring(svg).tag.endswith('svg')
 
 
 def test_other_names_make_other_files():
