@@ -73,7 +73,7 @@ def colours(figure: Figure, label: str) -> list[str]:
 
 
 def cut(figure: Figure) -> list[str]:
-    """Texts that lie beyond the edge of the figure."""
+    """Texts that lie beyond the edge of the figure; its title, where a legend lies over it."""
     canvas = FigureCanvasAgg(figure)
     canvas.draw()
     wide, high = canvas.get_width_height()
@@ -84,6 +84,10 @@ def cut(figure: Figure) -> list[str]:
             box = text.get_window_extent(canvas.get_renderer())
             if box.x0 < -1 or box.y0 < -1 or box.x1 > wide + 1 or box.y1 > high + 1:
                 found.append(text.get_text())
+    if (title := figure._suptitle) is not None:
+        box = title.get_window_extent(canvas.get_renderer())
+        legends = [legend.get_window_extent(canvas.get_renderer()) for legend in figure.legends]
+        found += ['a legend over the title'] * any(box.overlaps(legend) for legend in legends)
     return found
 
 

@@ -164,8 +164,8 @@ def legend(figure: Figure, handles: Sequence[Any], labels: Sequence[str]) -> Non
     """Beside the axes, so that it hides nothing; the figure grows with it."""
     columns = 1 + (len(labels) - 1) // ROWS
     wide, high = figure.get_size_inches()
-    figure.set_size_inches(wide + 2.6 * (columns - 1), max(high, 0.9 + 0.19 * min(len(labels), ROWS)))
-    figure.legend(handles, labels, loc='outside right upper', fontsize=8, ncols=columns)
+    figure.set_size_inches(wide + 2.6 * (columns - 1), max(high, 1.4 + 0.19 * min(len(labels), ROWS)))
+    figure.legend(handles, labels, loc='outside right center', fontsize=8, ncols=columns)
 
 
 def save(figure: Figure, table: Table, at: str | Path) -> list[Path]:
