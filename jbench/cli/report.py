@@ -75,6 +75,7 @@ def _verify(argv: list[str]) -> int:
     """What speaks against the results below some folders, one line a problem; status 1 where there is any."""
     p = _parser('verify', 'Check results that somebody hands in: schema, digests, scores from predictions, place.')
     p.add_argument('folders', nargs='+', metavar='DIR', help='folders with results')
+    p.add_argument('--without_predictions', action='store_true', help='take scores as written: no .npz lies beside')
     args = known(p, argv)
     from jbench.report.text import printable
     from jbench.results import index, result_file
@@ -84,7 +85,7 @@ def _verify(argv: list[str]) -> int:
         raise RequestError(f'no results under {", ".join(args.folders)}; expected .../seed33.json at any depth')
     n_problems = n_wrong = 0
     for path in paths:
-        problems = result_file.verify(path)
+        problems = result_file.verify(path, predictions=not args.without_predictions)
         for problem in problems:
             print(printable(problem))
         n_problems, n_wrong = n_problems + len(problems), n_wrong + bool(problems)
