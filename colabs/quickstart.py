@@ -135,9 +135,9 @@ assert command('--task=p3', '--model=eegnet', '--set=recipe.lr=0.003', *QUICK) =
 # %% [markdown]
 # ## Real recordings
 #
-# This says where the files of a dataset come from and where they belong. With them there,
-# `--task=ssvep/Kalunga2016Online --data_dir=DIR` runs on them, and the word *simulated* is gone. A dataset that you
-# name is never replaced by a simulation.
+# This says where the files of a dataset come from and where they belong.
+# `--task=ssvep/Kalunga2016Online --download` fetches them and runs, and the word *simulated* is gone. A dataset
+# that you name is never replaced by a simulation.
 
 # %%
 assert command('--info=Kalunga2016Online') == 0

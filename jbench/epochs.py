@@ -30,8 +30,8 @@ def append(path: Path, facts: Mapping[str, Any]) -> None:
     line = {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in facts.items()}
     with contextlib.suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open('a' if facts['epoch'] else 'w', encoding='utf-8') as file:
-            file.write(json.dumps({**line, 'time': time.time()}) + '\n')
+        with path.open('ab' if facts['epoch'] else 'wb') as file:
+            file.write(b'\n' * (file.tell() > 0) + json.dumps({**line, 'time': time.time()}).encode())
 
 
 def read(path: Path) -> list[dict[str, Any]]:

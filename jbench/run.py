@@ -17,14 +17,15 @@ import gc
 import io
 import os
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from jbench.cli import download
 from jbench.cli.arguments import parse, parse_cite
 from jbench.cli.environment import environment
-from jbench.plan import cell_file, request, select
+from jbench.plan import cell_file, request
 from jbench.plan.request import Plan
 from jbench.progress import say
 from jbench.spec.cell import Cell
@@ -74,15 +75,19 @@ def program() -> NoReturn:
 
 
 def results(
-    task: str, model: str = 'eegnet', *, changes: Mapping[str, Any] | None = None, **flags: Any
+    task: str | Sequence[str],
+    model: str | Sequence[str] = 'eegnet',
+    *,
+    changes: Mapping[str, Any] | None = None,
+    **flags: Any,
 ) -> list[dict[str, Any]]:
     """Run tasks with models, as the command does, and give their results, as files hold them; finished ones are read.
 
     Example: jbench.run('p3', 'eegnet,xdawn_lda', seeds=[33], workdir='work', changes={'recipe.max_epochs': 5})
 
     Args:
-        task: as --task.
-        model: as --model.
+        task: as --task, or a list of such.
+        model: as --model, or a list of such.
         changes: fields to change, as `--set` has them.
         flags: further flags by name, as `OF_PYTHON` lists them: seeds (whole numbers), data_dir, workdir, simulated and
             keep_weights (True, False), if_exists, device, config, debug and exclude_bad (True).
@@ -91,9 +96,11 @@ def results(
     """
     if strange := [name for name in flags if name not in OF_PYTHON]:
         raise unknown('argument of jbench.run', strange[0], ['task', 'model', 'changes', *OF_PYTHON])
+    if not isinstance(changes or {}, Mapping):
+        raise RequestError(f'jbench.run: changes={changes!r}: expected a dict, as {{"recipe.max_epochs": 5}}')
     given = {name: value for name, value in flags.items() if value is not None and (value or name not in SWITCHES)}
     argv = [f'--{name}' if name in SWITCHES else f'--{name}={_flag(value)}' for name, value in given.items()]
-    args = parse([f'--task={task}', f'--model={model}', '--stage=prepare,train', *argv])
+    args = parse([f'--task={_flag(task)}', f'--model={_flag(model)}', '--stage=prepare,train', *argv])
     plan = _plan(args, changes or {})
     for reason in filter(None, (plan.simulated, *(f'not run: {a}' for a in plan.absent))):
         say(reason)
@@ -115,7 +122,17 @@ def _flag(value: Any) -> str:
 class _Callable(ModuleType):
     """This module where Python calls it: a package has one name for its module `run` and its function."""
 
-    __call__ = staticmethod(results)
+    def __call__(
+        self,
+        task: str | Sequence[str],
+        model: str | Sequence[str] = 'eegnet',
+        *,
+        changes: Mapping[str, Any] | None = None,
+        **flags: Any,
+    ) -> list[dict[str, Any]]:
+        return results(task, model, changes=changes, **flags)
+
+    __call__.__doc__ = results.__doc__
 
 
 sys.modules[__name__].__class__ = _Callable
@@ -143,14 +160,19 @@ def _main(argv: list[str]) -> int:
 
 def _run(args: argparse.Namespace) -> int:
     """Download, plan, then the other stages that were asked for."""
-    fetched, go_on = _download(args) if 'download' in args.stages else (0, True)
-    if not go_on:
+    fetched, lost, alone = 0, set[download.Lost](), args.stages == ['download']
+    if 'download' in args.stages:
+        where = (args.task, args.cell, args.data_dir)
+        fetched, lost = download.fetch(*where, alone=alone, dry_run=args.dry_run)
+    if alone or (lost and fetched == 2) or ('download' in args.stages and args.dry_run):  # what would run, files tell
         return fetched
     if 'check' in args.stages:
         from jbench.report.dataset import facts as dataset_facts
 
         dataset_facts.require()
-    plan = _plan(args)
+    plan = download.without(lost, _plan(args))
+    if not plan.cells:
+        return fetched
     if plan.simulated:
         say(plan.simulated)
     for reason in plan.absent:
@@ -194,32 +216,6 @@ def _cite(paths: list[Path]) -> int:
         raise RequestError(f'cite {error.filename}: no such file; expected results, as .../seed33.json') from None
     print(bibtex.cite(found))
     return 0
-
-
-def _download(args: argparse.Namespace) -> tuple[int, bool]:
-    """Fetch the datasets that are named, and the Core ones of tasks that name none; and encoders of their stimuli.
-
-    Returns: 0 if all are there, 1 if some are, 2 if none is; and whether the stages that follow should run.
-    """
-    from jbench.data.download import fetch
-    from jbench.data.stimuli import embed
-    from jbench.progress import Progress
-
-    cell = cell_file.read(args.cell) if args.cell else None
-    asked = [(cell.task, cell.dataset)] if cell else select.select_tasks(args.task)
-    chosen = [(task, named or select.datasets()[task.datasets[0]]) for task, named in asked]
-    wanted = list(dict.fromkeys(dataset for _, dataset in chosen))
-    needed = {} if args.data_dir is None else dict.fromkeys(embed.lacking(*c, args.data_dir) for c in chosen)
-    wanted_encoders = [name for name in needed if name]
-    others = args.stages != ['download']
-    if args.dry_run:
-        print('\n'.join([*map(fetch.steps, wanted), *map(fetch.encoder_steps, wanted_encoders)]))
-        return 0, others
-    with Progress() as progress:
-        outcome = fetch.fetch_all(wanted, args.data_dir, progress.update, progress.say, wanted_encoders)
-    if outcome.failed and others:
-        say(f'not run: the other stages, which need {", ".join(outcome.failed)}')
-    return outcome.status, others and not outcome.failed
 
 
 def _plan(args: argparse.Namespace, typed: Mapping[str, Any] = {}) -> Plan:

@@ -190,14 +190,14 @@ def _known(path: Path, spec: ModelSpec, file: str | None) -> ModelSpec:
                 f'{path}: trained by {spec.name} (function, digest of the file), and {file} is {found.name}: the file '
                 f'changed or {name} is another function; give the file as it was, or {again}'
             )
-        return options.with_options(found, spec.options)
+        return options.with_options(found, dict(spec.options))
     if file is not None:
         raise RequestError(f'model={file!r}: unused, because {path} is of {spec.name}, a model of jbench')
     known = MODELS.get(spec.name)
     if known is None or known.version != spec.version:
         now = 'is not in this jbench' if known is None else f'was mended since (version {known.version})'
         raise RequestError(f'{path}: trained by {spec.name}, version {spec.version}, which {now}; {again}')
-    return options.with_options(known, spec.options)
+    return options.with_options(known, dict(spec.options))
 
 
 def _prepared(path: Path, result: dict[str, Any], cell: Cell) -> Path:

@@ -22,8 +22,11 @@ def test_a_line_that_is_cut_off_is_passed_over(tmp_path):
     path = epochs.log_file(tmp_path, 'abc', 33)
     epochs.append(path, {'epoch': 0, 'train_loss': 1.0})
     with path.open('a') as file:
-        file.write('{"epoch": 1, "trai\n[1]\n{"epoch": "x"}\n')
+        file.write('\n[1]\n{"epoch": "x"}\n{"epoch": 1, "trai')
     assert [e['epoch'] for e in epochs.read(path)] == [0]
+    epochs.append(path, {'epoch': 1})
+    epochs.append(path, {'epoch': 2})
+    assert [e['epoch'] for e in epochs.read(path)] == [0, 1, 2]
 
 
 def test_a_disk_that_refuses_stops_nothing(tmp_path):

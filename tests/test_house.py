@@ -175,7 +175,7 @@ LEVELS = (  # rooms; what stands further down may import what stands above it, a
     {'api', 'run'},
 )
 # what report may import
-READERS = {'spec', 'files', 'epochs', 'tasks', 'data', 'models', 'metrics', 'targets', 'results', 'plan'}
+READERS = {'spec', 'version', 'files', 'epochs', 'tasks', 'data', 'models', 'metrics', 'targets', 'results', 'plan'}
 ENTRY = ROOT / 'jbench' / 'report' / '__main__.py'  # `python -m jbench.report`: the command, and nothing else
 LONGEST = 300  # lines of a module
 HEAVY = {

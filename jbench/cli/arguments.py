@@ -45,12 +45,15 @@ def parser() -> argparse.ArgumentParser:
         help=f'only these of {",".join(STAGES)}; check: a page of what the data hold; report alone needs no --task '
         '[what is missing]',
     )
-    p.add_argument('--download', action='store_true', help='short for --stage=download')
+    p.add_argument(
+        '--download', action='store_true', help='fetch what is missing first; --stage=download does that alone'
+    )
     p.add_argument('--prepare', action='store_true', help='short for --stage=prepare')
     p.add_argument(
         '--data_dir',
         default=os.environ.get('JBENCH_DATA'),
-        help='recordings: DIR/<dataset>/..., read, and written by --download alone [$JBENCH_DATA]',
+        help='recordings: DIR/<dataset>/..., read, and written by --download alone [$JBENCH_DATA, else WORKDIR/data '
+        'where that is, or is made by --download]',
     )
     p.add_argument(
         '--workdir',
@@ -125,7 +128,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
     if not (args.task or args.cell or args.list or args.info or everything):
         raise RequestError('--task is missing, e.g. --task=bci; --list shows the tasks')
     args.set += ['exclude_bad=yes'] * args.exclude_bad
-    short = [s for s in ('download', 'prepare') if getattr(args, s)]
+    short = ['download'] * args.download + (['prepare'] if args.prepare else list(DEFAULT) * args.download)
     if args.stage and short:
         raise RequestError(f'--stage={args.stage} and --{short[0]} ask for different things: use one')
     stages = args.stage.split(',') if args.stage else short or list(DEFAULT)
@@ -143,8 +146,17 @@ def parse(argv: list[str]) -> argparse.Namespace:
         raise RequestError(f'--seeds={args.seeds}: expected integers, e.g. --seeds=33,34,35') from None
     if len(set(args.seeds)) < len(args.seeds) or not 0 <= min(args.seeds) <= max(args.seeds) < 2**32:
         raise RequestError(f'--seeds: expected different integers from 0 to 2^32 - 1, got {args.seeds}')
-    args.workdir, args.data_dir = Path(args.workdir), Path(args.data_dir) if args.data_dir else None
-    fetched = 'download' in stages and args.data_dir and not args.data_dir.exists()  # it is made
-    if args.data_dir and not args.data_dir.is_dir() and not fetched:
-        raise RequestError(f'--data_dir={args.data_dir}: no such folder')
+    args.workdir = Path(args.workdir)
+    args.data_dir = _data_dir(args.data_dir, args.workdir, fetched='download' in stages and not args.dry_run)
     return args
+
+
+def _data_dir(given: str | None, workdir: Path, *, fetched: bool) -> Path | None:
+    """The folder of the recordings; None for none. Where they are `fetched` it is made later."""
+    if not given:
+        own = workdir / 'data'
+        return own if fetched or own.is_dir() else None
+    folder = Path(given)
+    if not folder.is_dir() and not (fetched and not folder.exists()):
+        raise RequestError(f'--data_dir={given}: no such folder')
+    return folder

@@ -76,10 +76,8 @@ def info(name: str, form: str, data_dir: Path | None = None) -> str:
         facts = _task_facts(select.select_tasks(name)[0][0], data_dir)
     elif name.lower() in aliases:
         facts = _dataset_facts(select.find_dataset(name), data_dir)
-    elif name.lower() in MODELS:
-        facts = _model_facts(MODELS[name.lower()])
-    elif user_model.named(name):
-        facts = _model_facts(user_model.find(name))
+    elif name.partition(':')[0].lower() in MODELS or user_model.named(name):
+        facts = _model_facts(select.select_models(name)[0].spec)
     elif name in SUITES:
         facts = {'is': 'suite', **_list_suite(name)}
     elif name in _categories():
@@ -93,7 +91,8 @@ def info(name: str, form: str, data_dir: Path | None = None) -> str:
 
 def _model_facts(model: ModelSpec) -> Facts:
     """What the table says of a model, and the options that it takes with their defaults."""
-    return {'is': 'model', **to_json(model), 'options': options.defaults(model)}
+    facts = to_json(model) | {k: to_json(dict(getattr(model, k))) for k in ('published', 'overrides')}
+    return {'is': 'model', **facts, 'name': model.full_name, 'options': options.defaults(model)}
 
 
 def _holds_tasks(name: str) -> bool:

@@ -110,6 +110,7 @@ def _verify(argv: list[str]) -> int:
     """What speaks against the results below some folders, one line a problem; status 1 where there is any."""
     p = _parser('verify', 'Check results that somebody hands in: schema, digests, scores from predictions, place.')
     p.add_argument('folders', nargs='+', metavar='DIR', help='folders with results')
+    p.add_argument('--without_predictions', action='store_true', help='take scores as written: no .npz lies beside')
     args = known(p, argv)
     from jbench.report.text import printable
     from jbench.results import index, result_file
@@ -119,7 +120,7 @@ def _verify(argv: list[str]) -> int:
         raise RequestError(f'no results under {", ".join(args.folders)}; expected .../seed33.json at any depth')
     n_problems = n_wrong = 0
     for path in paths:
-        problems = result_file.verify(path)
+        problems = result_file.verify(path, predictions=not args.without_predictions)
         for problem in problems:
             print(printable(problem))
         n_problems, n_wrong = n_problems + len(problems), n_wrong + bool(problems)
@@ -154,7 +155,58 @@ def _compare(argv: list[str]) -> int:
     return 0
 
 
-COMMANDS: dict[str, Callable[[list[str]], int]] = {'published': _published, 'verify': _verify, 'compare': _compare}
+def _export(argv: list[str]) -> int:
+    """Scores in the form of another place."""
+    p = _parser('export', 'Scores for another place: a tree as of MTEB, the model-index of a model card, a table.')
+    p.add_argument('--to', required=True, choices=('mteb', 'huggingface', 'latex', 'markdown'), help='the form')
+    p.add_argument('--results', action='append', nargs='+', required=True, metavar='DIR', help='folders with results')
+    p.add_argument('--out', metavar='PATH', help='of mteb the folder; of the others a file [stdout]')
+    p.add_argument('--also', default='', help='count these too: simulated,partial,debug [none]')
+    args = known(p, argv)
+    if args.to == 'mteb' and not args.out:
+        raise RequestError('--to=mteb writes a folder of files: name it by --out=DIR')
+    from jbench import files
+    from jbench.report import exports, summary
+
+    folders = [folder for given in args.results for folder in given]
+    scores = summary.collect(folders, [word for word in args.also.split(',') if word]).scores
+    if not scores:
+        raise RequestError(f'no score that counts under {", ".join(folders)}; jbench report --results=DIR says why')
+    if args.to == 'mteb':
+        print(f'{len(exports.mteb(scores, Path(args.out)))} files under {args.out}/results')
+        return 0
+    made = {'huggingface': exports.huggingface, 'latex': exports.latex, 'markdown': exports.markdown}[args.to](scores)
+    if args.out:
+        files.write_atomic(Path(args.out), made.encode())
+    else:
+        print(made, end='')
+    return 0
+
+
+def _sync(argv: list[str]) -> int:
+    """Logs of epochs and results, replayed into a tracker."""
+    p = _parser('sync', 'Replay what was logged while networks trained, and their scores, into a tracker.')
+    p.add_argument('--to', required=True, choices=('tensorboard', 'wandb'), help='the tracker')
+    p.add_argument('--workdir', default=os.environ.get('JBENCH_WORKDIR', './jbench-work'), help='[./jbench-work]')
+    p.add_argument('--out', metavar='DIR', help='files of the tracker [WORKDIR/tracking]')
+    p.add_argument('--project', default='jbench', help='of wandb [jbench]')
+    args = known(p, argv)
+    from jbench.report import tracking
+
+    workdir = Path(args.workdir)
+    out = Path(args.out) if args.out else workdir / 'tracking'
+    names = tracking.sync(workdir, args.to, out, args.project)
+    print(f'{len(names)} runs in {out}')
+    return 0
+
+
+COMMANDS: dict[str, Callable[[list[str]], int]] = {
+    'published': _published,
+    'verify': _verify,
+    'compare': _compare,
+    'export': _export,
+    'sync': _sync,
+}
 
 
 def _parser(command: str, words: str) -> Parser:

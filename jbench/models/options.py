@@ -1,6 +1,6 @@
 """Options of a model: the parameters of its factory that have defaults, `--model=eegnet:dropout=0.5`.
 
-They are read from the syntax tree: nothing is imported, and no file of the user's runs, before a model is built.
+They are read from the syntax tree of its file, which does not run before a model is built.
 """
 
 from __future__ import annotations
@@ -8,85 +8,107 @@ from __future__ import annotations
 import ast
 import dataclasses
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from jbench.models import user_model
 from jbench.spec.errors import RequestError, unknown
 from jbench.spec.model import ModelSpec
 from jbench.spec.overrides import coerce
 
-GIVEN = ('signal', 'n_out', 'axis_name', 'data')  # parameters that jbench fills
-TYPES = {kind.__name__: kind for kind in (bool, int, float, str)}
+FILLED = ('signal', 'n_out', 'axis_name', 'data')  # parameters that jbench fills
+KINDS: dict[str, Any] = {kind.__name__: kind for kind in (bool, int, float, str)}
+KINDS |= {f'{name} | None': kind | None for name, kind in KINDS.items()}
 OPTION = re.compile(r'[A-Za-z_]\w*=')
+NOT_PLAIN = object()
+
+
+class Option(NamedTuple):
+    """A parameter that may be asked for."""
+
+    kind: str  # a name in KINDS
+    default: Any  # NOT_PLAIN: an expression
 
 
 def split(text: str) -> tuple[str, dict[str, str]]:
-    """'eegnet:dropout=0.5:width=8' as the model and its options, as texts."""
+    """'eegnet:dropout=0.5:width=8' as the model and its options, as texts. Raises: RequestError for one given twice."""
     model, *rest = text.split(':')
-    named: list[str] = []
+    given: list[str] = []
     while rest and OPTION.match(rest[-1]):
-        named.insert(0, rest.pop())
-    return ':'.join((model, *rest)), dict(item.partition('=')[::2] for item in named)
+        given.insert(0, rest.pop())
+    options = dict(item.partition('=')[::2] for item in given)
+    if len(options) < len(given):
+        raise RequestError(f'--model={text}: an option is given twice; give each once')
+    return ':'.join((model, *rest)), options
 
 
 def defaults(model: ModelSpec) -> dict[str, Any]:
-    """Every option of a model with its default: a bool, int, float or text. Raises: RequestError for Python that is
-    none."""
-    path, name = _place(model)
-    with user_model.explained(f'model {model.name}', path):
-        tree = ast.parse(path.read_bytes())
-    (function,) = (n for n in tree.body if isinstance(n, ast.FunctionDef) and n.name == name)
-    asked = function.args
+    """Every option of a model with its default. Raises: RequestError for a file that is no Python."""
+    return {name: None if o.default is NOT_PLAIN else o.default for name, o in known(model).items()}
+
+
+def known(model: ModelSpec) -> dict[str, Option]:
+    """Every option of a model: of the type that its annotation names, else its default has. Not what version 1 of a
+    task sets (`ModelSpec.published`), nor what an untrained model has no use for. Raises: as `defaults`."""
+    asked = _function(model).args
     positional = (*asked.posonlyargs, *asked.args)
     pairs = [
         *zip(positional[len(positional) - len(asked.defaults) :], asked.defaults, strict=True),
         *((a, value) for a, value in zip(asked.kwonlyargs, asked.kw_defaults, strict=True) if value is not None),
     ]
-    found = {a.arg: _plain(value) for a, value in pairs if a.arg not in GIVEN}
-    return {option: value for option, value in found.items() if type(value).__name__ in TYPES}
+    fixed = {*FILLED, *dict(model.published)}
+    found = {a.arg: _option(a, value) for a, value in pairs if a.arg not in fixed and model.trained}
+    return {name: option for name, option in found.items() if option.kind in KINDS}
 
 
-def with_options(model: ModelSpec, asked: Mapping[str, Any] | Iterable[tuple[str, Any]]) -> ModelSpec:
-    """A model with these options, of the types of their defaults; those that have their default count as not given.
+def with_options(model: ModelSpec, asked: Mapping[str, Any], where: str = '--model') -> ModelSpec:
+    """A model with these options, of their types; those that have their default count as not given.
+
+    Args:
+        asked: name and value, which may be a text.
+        where: what messages call the place of the request.
 
     Raises: RequestError for an option that the model does not have, or a value of another type.
     """
-    asked = dict(asked)
     if not asked:
         return model
-    known = defaults(model)
+    there = known(model)
     typed = {}
     for name, value in sorted(asked.items()):
-        if name not in known:
-            if not known:
-                raise RequestError(f'--model={model.name}:{name}={value}: {model.name} has no options')
-            raise unknown(f'option of {model.name}', name, known)
-        kind = type(known[name])
+        if name not in there:
+            if not there:
+                raise RequestError(f'{where}: {model.name}:{name}={value}: {model.name} has no options')
+            raise unknown(f'option of {model.name}', name, there)
+        option = there[name]
         try:
-            typed[name] = coerce(value, kind, name)
+            typed[name] = coerce(value, KINDS[option.kind], name)
         except RequestError:
-            raise RequestError(
-                f'--model={model.name}:{name}={value}: expected a value like its default, {known[name]!r} '
-                f'({kind.__name__})'
-            ) from None
-    return dataclasses.replace(model, options=tuple((n, v) for n, v in typed.items() if v != known[n]))
+            raise RequestError(f'{where}: {model.name}:{name}={value}: expected {_described(option)}') from None
+    return dataclasses.replace(model, options=tuple((n, v) for n, v in typed.items() if v != there[n].default))
 
 
-def _place(model: ModelSpec) -> tuple[Path, str]:
-    """File and name of the function that builds a model."""
+def _function(model: ModelSpec) -> ast.FunctionDef:
+    """What builds a model, as its file says it."""
     module, _, name = model.target.rpartition(':')
     if model.family == 'user':
-        return Path(module), name
+        return user_model.function(Path(module), name)
     found = find_spec(module)
     assert found is not None and found.origin is not None
-    return Path(found.origin), name
+    return user_model.function(Path(found.origin), name)
 
 
-def _plain(node: ast.expr) -> Any:
+def _option(parameter: ast.arg, value: ast.expr) -> Option:
     try:
-        return ast.literal_eval(node)
-    except ValueError:  # an expression: no option
-        return None
+        default = ast.literal_eval(value)
+    except ValueError:
+        default = NOT_PLAIN
+    kind = ast.unparse(parameter.annotation) if parameter.annotation else type(default).__name__
+    fits = kind == 'float' and type(default) is int
+    return Option(kind, float(default) if fits else default)
+
+
+def _described(option: Option) -> str:
+    kind = option.kind.replace('str', 'text')
+    return kind if option.default is NOT_PLAIN else f'{kind}, as its default, {option.default!r}'

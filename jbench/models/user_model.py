@@ -44,16 +44,27 @@ def find(text: str) -> ModelSpec:
         raise RequestError(f'--model={text}: expected a file and a function in it, as path/to/file.py:function')
     path = Path(place).expanduser().absolute()
     source = _read(path)
-    with explained(f'--model={text}', path):
-        tree = ast.parse(source)
-    functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
-    if name not in functions:
-        raise unknown(f'function of {path}', name, functions)
-    node = functions[name]
+    node = function(path, name, source)
     title = (ast.get_docstring(node) or name).splitlines()[0]
     return ModelSpec(
         name=f'{name}@{_digest(source)}', title=title, family='user', target=f'{path}:{name}', kind=_kind(node, path)
     )
+
+
+def function(path: Path, name: str, source: bytes | None = None) -> ast.FunctionDef:
+    """A function of a file, by its syntax tree: the last of that name, as Python has it.
+
+    Args:
+        source: the bytes of the file, where they are read already.
+
+    Raises: RequestError for a file that is absent or no Python, and a function that is not there.
+    """
+    with explained(f'model {path}:{name}', path):
+        tree = ast.parse(_read(path) if source is None else source)
+    functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
+    if name not in functions:
+        raise unknown(f'function of {path}', name, functions)
+    return functions[name]
 
 
 def file_of(model: ModelSpec) -> Path:

@@ -173,6 +173,7 @@ def _faults_of_rows(ask: Program, answer: Found, x: np.ndarray, strange: np.ndar
     """Rows of padding count nowhere; in evaluation no row counts for another."""
     for scale in (1, 1000):
         padded = ask(np.where(MASK[:, None, None], x, np.float32(scale) * strange))
+        yield from _faults_of_numbers(padded)
         if not _apart(answer.outputs[MASK], padded.outputs[MASK]) <= CLOSE:
             yield 'evaluation depends on rows whose mask is False', 'compute each window by itself'
         if not _same(answer, padded):

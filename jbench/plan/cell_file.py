@@ -89,12 +89,14 @@ def _model(given: ModelSpec, what: str) -> ModelSpec:
         try:
             ours = user_model.find(given.target)
         except RequestError as error:
-            raise RequestError(f'{what}: model {given.name!r} is the file at model.target: {error}') from error
+            raise RequestError(
+                f'{what}: model {given.name!r} is the file at model.target: {error}; run this where that file lies'
+            ) from error
         if ours.name != given.name:
             where = user_model.file_of(ours)
             raise RequestError(f'{what}: model {given.name!r}: {where} changed, and is {ours.name!r} now')
     _same(given, ours, ('version', 'weights', 'kind'), what)
-    return options.with_options(ours, given.options)
+    return options.with_options(ours, dict(given.options), what)
 
 
 def _same(given: Dataset | ModelSpec, ours: Dataset | ModelSpec, fields: tuple[str, ...], what: str) -> None:

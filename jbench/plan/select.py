@@ -188,6 +188,9 @@ def select_models(text: str, device: str | None = None) -> list[Pick]:
         elif item.lower() in MODELS:
             named = options.with_options(MODELS[item.lower()], wanted)
             chosen[named.full_name] = Pick(named, True)
+        elif item.partition(':')[0].lower() in MODELS:
+            there = ', '.join(options.known(MODELS[item.partition(':')[0].lower()])) or 'none'
+            raise RequestError(f'--model={asked}: options are name=value, as in eegnet:dropout=0.5; it has: {there}')
         elif user_model.named(item):
             mine = options.with_options(user_model.find(item), wanted)
             chosen[mine.full_name] = Pick(mine, True)

@@ -52,7 +52,7 @@ def _datasets(result: Mapping[str, Any]) -> Iterable[Work]:
 
 def _model(result: Mapping[str, Any]) -> Work:
     """The model of a result; a result of schema 1 has its name alone."""
-    known = MODELS.get(result['model'].partition(':')[0])
+    known = MODELS.get(result['model'])
     told = result['config'].get('model', to_json(known) if known else {})
     return Work(result['model'], 'model', told.get('citation', ''))
 
@@ -75,7 +75,8 @@ def _entry(works: Sequence[Work]) -> str:
         fields |= {'howpublished': _escaped(found['where'])} if found['where'] else {}
     fields |= {'doi': doi} if doi else {}
     named = [f'{what} {", ".join(names)}' for what, names in _by_kind(works).items()]
-    return _text(re.sub(r'[^\w.:-]+', '_', works[0].name), fields | {'note': _escaped('; '.join(named))})
+    key = re.sub(r'[^\w.-]+', '_', works[0].name.partition(':')[0])  # less the options of a model
+    return _text(key, fields | {'note': _escaped('; '.join(named))})
 
 
 def _by_kind(works: Iterable[Work]) -> dict[str, list[str]]:

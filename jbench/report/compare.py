@@ -62,7 +62,8 @@ class Comparison(NamedTuple):
 
 
 def compare(a: Sequence[Score], b: Sequence[Score], names: tuple[str, str]) -> Comparison:
-    """Compare two models where their protocols are equal.
+    """Compare two models where their protocols are equal; of a task on a dataset in the newest version that both have,
+    if possible without changes of the user's.
 
     Each task has a paired permutation test, adjusted by Holm over the tasks: it decides the verdict. Over datasets,
     Stouffer's test decides, and a random-effects meta-analysis says whether that holds for datasets like these; tasks
@@ -74,10 +75,16 @@ def compare(a: Sequence[Score], b: Sequence[Score], names: tuple[str, str]) -> C
     Raises: RequestError where they have no task in common, or no subject in any.
     """
     ours, theirs = ({s.protocol: s for s in side} for side in (a, b))
-    both = sorted(ours.keys() & theirs.keys(), key=lambda p: (ours[p].task, ours[p].dataset, p))
-    if not both:
+    shared = sorted(ours.keys() & theirs.keys(), key=lambda p: (-ours[p].version, 'custom: ' in p, p))
+    if not shared:
         raise _nothing_in_common(a, b, names)
     left_out = _one_sided(ours, theirs, names)
+    first: dict[tuple[str, str], str] = {}
+    for protocol in shared:
+        chosen = first.setdefault((ours[protocol].task, ours[protocol].dataset), protocol)
+        if chosen != protocol:
+            left_out.append((_place(ours[protocol]), f'another protocol than {chosen}: {protocol}'))
+    both = [first[place] for place in sorted(first)]
     found: list[tuple[Pair, np.ndarray]] = []
     for protocol in both:
         pair = _pair(ours[protocol], theirs[protocol])

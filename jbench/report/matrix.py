@@ -10,7 +10,8 @@ from jbench.spec.metrics import METRICS
 
 
 def text(rows: Sequence[Mapping[str, Any]], width: int) -> str:
-    """Headline means of rows of `table.rows`: a line for each task and dataset, a column for each model.
+    """Headline means of rows of `table.rows`: a line for each task and dataset, a column for each model; the other way
+    round where this alone fits.
 
     Models that do not fit into `width` characters go on below. What ran under several keys (other settings) has its
     means side by side; '-': not run, or not defined.
@@ -29,6 +30,10 @@ def text(rows: Sequence[Mapping[str, Any]], width: int) -> str:
         for model in dict.fromkeys(model for _, model in cells)
     ]
     head = ['means', *names]
+    if sum(_wide(c) + 2 for c in (head, *columns)) > width:  # lines of models, where these fit
+        turned = [list(line) for line in zip(head, *columns, strict=True)]
+        if sum(_wide(c) + 2 for c in turned) <= width:
+            head, columns = turned[0], turned[1:]
     room = max(width - max(map(len, head)), 1)
     parts: list[list[list[str]]] = [[]]
     for column in columns:

@@ -13,7 +13,8 @@ class Download:
 
     Addresses: `https://host/folder/` (a file is at url + name), `s3://bucket/prefix/`, `openneuro:ds000000`,
     `zenodo:RECORD`, `figshare:ARTICLE`, `osf:nodes/ID/files/osfstorage`, `osf:files/ID`, `hf:datasets/OWNER/NAME`,
-    `hf:models/OWNER/NAME`, `synapse:synID`, `nemar:ID/latest`; `moabb:CLASS` is fetched by MOABB.
+    `hf:models/OWNER/NAME`, `synapse:synID`, `nemar:ID/latest`; `moabb:CLASS` is fetched by MOABB. A repository of
+    GitHub is `https://raw.githubusercontent.com/OWNER/NAME/COMMIT/folder/` with a registered list.
     """
 
     url: str
@@ -21,6 +22,7 @@ class Download:
     files: str = '*'  # those of the list that are wanted; `|` stands between several patterns
     without: str = ''  # those of them that are not
     unpack: str = ''  # those of the members of zip and tar files that are unpacked beside them
+    also: tuple[Download, ...] = ()  # further places of files of the same folder; each with a registered list
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -22,7 +22,8 @@ class MissingExtraError(RequestError):
 
     def __str__(self) -> str:
         package, extra, purpose = self.args
-        return f"{purpose} needs {package}, which is not installed: pip install -e '.[{extra}]' (in jbench's folder)"
+        remedy = f"pip install 'jbench[{extra}]' (in a checkout: -e '.[{extra}]')"
+        return f'{purpose} needs {package}, which is not installed: {remedy}'
 
 
 def unknown(what: str, name: str, known: Iterable[str]) -> RequestError:

@@ -100,8 +100,8 @@ FLAGS: dict[str, tuple[tuple[str, ...], int, str]] = {  # flag -> (arguments, ex
     '--seeds': (('--task=p3', '--seeds=1,2', '--dry_run'), 0, 'seeds          1, 2'),
     '--stage': ((*BASE, '--stage=report'), 0, 'SimulatedP3 (simulated)'),
     '--download': (
-        ('--task=ssvep/kalunga2016', '--download'),
-        2,
+        ('--task=ssvep/kalunga2016', '--download', '--dry_run'),
+        0,
         'from github.com/sylvchev/dataset-ssvep-exoskeleton, licence CC0-1.0',
     ),
     '--prepare': ((*BASE, '--prepare'), 0, 'simulated: '),
@@ -199,10 +199,7 @@ WRONG = {
     'override without =': (('--task=p3', '--set=recipe.lr'), 'expected a field and a value'),
     'stage': (('--task=p3', '--stage=trian'), "unknown stage 'trian'; did you mean 'train'"),
     'two ways to name a stage': (('--task=p3', '--stage=train', '--prepare'), 'use one'),
-    'download without a folder': (
-        ('--task=mental_arithmetic', '--download'),
-        'name the folder for the files by --data_dir=DIR or JBENCH_DATA',
-    ),
+    'two stages at once': (('--task=p3', '--stage=train', '--download'), 'use one'),
     'seeds': (('--task=p3', '--seeds=one'), '--seeds=one: expected integers'),
     'no seeds': (('--task=p3', '--seeds='), '--seeds=: expected integers'),
     'the same seed twice': (('--task=p3', '--seeds=1,1'), 'expected different integers'),
@@ -485,7 +482,7 @@ def test_without_nibabel_a_task_that_needs_it_says_so_in_one_line(data_dir, tmp_
     env = {**os.environ, 'PYTHONPATH': os.pathsep.join((str(tmp_path), *sys.path)), 'PYTHONIOENCODING': 'ascii'}
     done = subprocess.run([sys.executable, '-m', 'jbench.run', *argv], capture_output=True, text=True, env=env)
     (line,) = (line for line in done.stderr.splitlines() if line.startswith('jbench: '))
-    assert done.returncode == 2 and "needs nibabel, which is not installed: pip install -e '.[fmri]'" in line
+    assert done.returncode == 2 and "needs nibabel, which is not installed: pip install 'jbench[fmri]'" in line
     assert 'Traceback' not in done.stderr
 
 

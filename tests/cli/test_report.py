@@ -174,6 +174,11 @@ def test_verify(ask, tmp_path):
     status, out, _ = ask('verify', tmp_path)
     assert status == 1 and f'{path}: expected predictions_sha256' in out
     assert out.splitlines()[-1] == '2 results, 1 with problems (1 in all)'
+    assert ask('verify', tmp_path, '--without_predictions')[:2] == (0, '2 results, 0 with problems (0 in all)\n')
+    edited = path.with_suffix('.json')
+    edited.write_text(edited.read_text().replace('"value": 0.', '"value": 0.9', 1))
+    status, out, _ = ask('verify', tmp_path, '--without_predictions')
+    assert status == 1 and f'{edited}: changed since written' in out
 
 
 def test_verify_sees_changes_that_a_result_does_not_tell(ask, tmp_path):

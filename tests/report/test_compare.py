@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from result_files import store
 from rich.console import Console
 
 from jbench.report import compare_sides, compare_table
 from jbench.report.aggregate import Score
 from jbench.report.compare import Comparison, compare, plain
 from jbench.report.statistics import datasets, paired
-from jbench.results import index
 from jbench.spec.errors import RequestError
 
 pytestmark = pytest.mark.filterwarnings('error')
@@ -83,10 +83,11 @@ def test_holm_over_tasks() -> None:
     for k in range(4):
         base = random.uniform(0.5, 0.8, 8)
         a.append(score(f't{k}', 'eegnet', base))
-        b.append(score(f't{k}', 'other', base - [0.1, 0.02, 0.03, 0.04, 0.05, 0.06, -0.01, 0.08][:8]))
+        b.append(score(f't{k}', 'other', base - [0.1, 0.02, 0.03, 0.04, 0.05, 0.06, -0.01, 0.08]))
     found = compare(a, b, NAMES)
     assert {pair.p for pair in found.pairs} == {2 * 2 / 2**8}
     assert [pair.adjusted for pair in found.pairs] == [4 * 2 * 2 / 2**8] * 4, 'four times 0.0156 is above 0.05'
+    assert {pair.verdict for pair in found.pairs} == {'cannot be told apart'}
     assert found.verdict.startswith('Of 4 tasks: 4 cannot be told apart. Over 4 datasets: eegnet is better')
 
 
@@ -152,6 +153,18 @@ def test_what_only_one_has_and_other_protocols_are_told() -> None:
     assert 'left out: sleep@1/Of_sleep: only eegnet has it' in shown(found)
 
 
+def test_a_task_counts_once_in_its_newest_version() -> None:
+    a, b = sides()
+    more = {'p3, custom: x': 1, 'p3 v2': 2, 'p3 v2, custom: x': 2}
+    for side, model in ((a, 'eegnet'), (b, 'other')):
+        side += [score('p3', model, np.linspace(0.4, 0.6, 8), protocol=p, version=v) for p, v in more.items()]
+    found = compare(a, b, NAMES)
+    assert [pair.protocol for pair in found.pairs] == ['p3 v2'] and found.over is None
+    assert len(found.left_out) == 3 and all('another protocol than p3 v2' in why for _, why in found.left_out)
+    found = compare([s for s in a if s.version == 1], b, NAMES)
+    assert [pair.protocol for pair in found.pairs] == [a[0].protocol]
+
+
 def test_nothing_in_common_is_an_error_with_what_there_is() -> None:
     a, b = sides()
     with pytest.raises(RequestError, match=r'no task in common\n  eegnet has p3@1/Of_p3\n  other has sleep'):
@@ -197,41 +210,33 @@ def test_json_holds_everything_and_no_nan() -> None:
 # ---- from files ----
 
 
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Two models, as files whose rows are made here: reading is tested where it is done."""
-    rows: dict[str, index.Row] = {}
+@pytest.fixture(scope='module')
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two models, two seeds, seven subjects; results that are simulated."""
+    work = tmp_path_factory.mktemp('work')
     for model, shift in (('eegnet', 0.1), ('other', 0.0)):
         for seed in (33, 34):
-            path = tmp_path / 'results' / model / f'seed{seed}.json'
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text('{}')
-            given: dict[str, Any] = dict.fromkeys(index.Row._fields) | {'path': str(path), 'sha256': str(path)}
-            given |= {'task': 'p3', 'version': 1, 'dataset': 'D', 'model': model, 'seed': seed, 'key': 'k', 'date': ''}
-            given |= {'metric': 'bal_acc', 'better': 'higher', 'level': 'window', 'split_hash': 's', 'value': 0.7}
-            given |= {'partial': (), 'custom': (), 'metrics': {}, 'seconds': {}, 'pretraining': ()}
-            given['per_subject'] = {f's{k}': 0.5 + 0.03 * k + shift + 0.01 * (k * seed % 3) for k in range(7)}
-            rows[str(path)] = index.Row(**given)
+            store(work, model, 0.7, seed=seed, per_subject=by_subject(seed, shift))
+        store(work / 'simulated', model, 0.7, simulated=True)
+    return work
 
-    def read(paths: Any, also: Any) -> index.Index:
-        return index.Index([rows[path] for path in paths], [])
 
-    monkeypatch.setattr(index, '_read', read)
-    return tmp_path
+def by_subject(seed: int, shift: float) -> dict[str, float]:
+    return {f'S{k:02d}': 0.5 + 0.03 * k + shift + 0.01 * (k * seed % 3) for k in range(1, 8)}
 
 
 def test_sides_are_models_files_or_folders(folder: Path) -> None:
-    named = compare_sides.compared('eegnet', 'other', [str(folder)])
+    named = compare_sides.compared('eegnet', 'other', [str(folder / 'results')])
     assert (named.a, named.b, named.pairs[0].n) == ('eegnet', 'other', 7) and named.pairs[0].difference > 0.09
-    results = folder / 'results'
-    assert compare_sides.compared(str(results / 'eegnet'), str(results / 'other'), []) == named
-    assert compare_sides.compared(str(results / 'eegnet'), 'other', [str(folder)]) == named
-    files = [str(results / model / 'seed33.json') for model in ('eegnet', 'other')]
-    one = compare_sides.compared(files[0], files[1], [])
-    assert one.pairs[0].a == pytest.approx(np.mean([0.6 + 0.03 * k + 0.01 * (k * 33 % 3) for k in range(7)]))
-    again = compare_sides.compared(files[0], str(results / 'eegnet' / 'seed34.json'), [])
-    assert again.a.endswith('seed33.json') and again.b.endswith('seed34.json')
-    assert compare_sides.compared('eegnet', 'eegnet', [str(folder)]).pairs[0].p == 1.0
+    eegnet, other = (str(next(folder.glob(f'results/*/*/{model}'))) for model in ('eegnet', 'other'))
+    assert compare_sides.compared(eegnet, other, []) == named
+    assert compare_sides.compared(eegnet, 'other', [str(folder / 'results')]) == named
+    first, second = sorted(map(str, Path(eegnet).rglob('*.json')))
+    one = compare_sides.compared(first, other, [])
+    assert one.pairs[0].a == pytest.approx(np.mean(list(by_subject(33, 0.1).values())))
+    again = compare_sides.compared(first, second, [])
+    assert (again.a, again.b) == (first, second)
+    assert compare_sides.compared('eegnet', 'eegnet', [str(folder / 'results')]).pairs[0].p == 1.0
 
 
 def test_a_wrong_side_is_told(folder: Path) -> None:
@@ -242,30 +247,30 @@ def test_a_wrong_side_is_told(folder: Path) -> None:
         f'{folder}/none.json': 'no such file',
     }.items():
         with pytest.raises(RequestError, match=words):
-            compare_sides.compared(a, 'other', [str(folder)])
+            compare_sides.compared(a, 'other', [str(folder / 'results')])
     empty = folder / 'empty'
-    empty.mkdir()
+    empty.mkdir(exist_ok=True)
     with pytest.raises(RequestError, match='no results under'):
         compare_sides.compared('eegnet', 'other', [str(empty)])
 
 
-def test_results_that_do_not_count_are_told(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def read(paths: Any, also: Any) -> index.Index:
-        return index.Index([], [index.LeftOut(path, 'simulated: the recordings were generated') for path in paths])
-
-    monkeypatch.setattr(index, '_read', read)
-    for a in ('eegnet', f'{folder}/results/eegnet', f'{folder}/results/eegnet/seed33.json'):
+def test_results_that_do_not_count_are_told(folder: Path) -> None:
+    simulated = folder / 'simulated'
+    (path,) = simulated.rglob('eegnet/*/seed33.json')
+    for a in ('eegnet', str(path.parent), str(path)):
         with pytest.raises(RequestError, match=r'counts: \d left out \(simulated\); --also=simulated'):
-            compare_sides.compared(a, 'other', [str(folder)])
+            compare_sides.compared(a, 'other', [str(simulated)])
+        found = compare_sides.compared(a, 'other', [str(simulated)], ['simulated'])
+        assert found.verdict == 'eegnet and other: equal on every subject.' and 'simulated' in found.pairs[0].protocol
 
 
 @pytest.mark.parametrize('command', [['compare'], ['report', 'compare']])
 def test_the_command(folder: Path, capsys: pytest.CaptureFixture[str], command: list[str]) -> None:
     from jbench import run
 
-    assert run.main([*command, 'eegnet', 'other', f'--results={folder}', '--format=json']) == 0
+    assert run.main([*command, 'eegnet', 'other', f'--results={folder}/results', '--format=json']) == 0
     assert json.loads(capsys.readouterr().out)['verdict'] == 'eegnet and other: eegnet is better.'
-    assert run.main([*command, 'eegnet', 'other', f'--results={folder}']) == 0
+    assert run.main([*command, 'eegnet', 'other', f'--results={folder}/results']) == 0
     assert 'eegnet is better' in capsys.readouterr().out
-    assert run.main([*command, 'egnet', 'other', f'--results={folder}']) == 2
+    assert run.main([*command, 'egnet', 'other', f'--results={folder}/results']) == 2
     assert 'did you mean' in capsys.readouterr().err

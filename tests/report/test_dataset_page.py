@@ -214,7 +214,7 @@ def test_without_matplotlib_nothing_is_done_and_the_way_to_it_is_said(few, tmp_p
     with pytest.raises(MissingExtraError):
         dataset_facts.require()
     assert run.main([*ASK, f'--workdir={tmp_path}']) == 2
-    assert "needs matplotlib, which is not installed: pip install -e '.[report]'" in capsys.readouterr().err
+    assert "needs matplotlib, which is not installed: pip install 'jbench[report]'" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
 
 

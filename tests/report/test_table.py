@@ -232,3 +232,15 @@ def test_json_holds_fractions() -> None:
     assert rows[0]['mean'] == pytest.approx(0.7234)
     assert rows[0]['scores']['33'] == 0.6123
     assert rows == json.loads(json.dumps(_many()))
+
+
+def test_a_matrix_of_many_models_on_one_task_has_a_line_a_model() -> None:
+    from jbench.report import matrix
+
+    rows = [
+        {'task': 'p3', 'task_version': 2, 'dataset': 'A', 'model': f'a_long_name_{k}', 'metric': 'acc', 'mean': k / 20}
+        for k in range(20)
+    ]
+    lines = matrix.text(rows, 60).split('\n')
+    assert lines[0].split() == ['means', 'p3@2,', 'acc', '(%)']
+    assert [line.split() for line in lines[1:]] == [[f'a_long_name_{k}', f'{5 * k:.1f}'] for k in range(20)]

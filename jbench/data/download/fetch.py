@@ -121,12 +121,13 @@ def fetch(dataset: Dataset, folder: Path, report: Report, say: Callable[[str], N
     Raises: RequestError where a file of another content is there, the disk is too small, or the host fails.
     """
     say(f'{dataset.name}: from {dataset.host}, licence {dataset.licence}; cite {dataset.citation}')
-    place = wanted_files.place_of(dataset)
-    if place.url.startswith('moabb:') and (own := fetch_of(dataset)):
+    places = wanted_files.places_of(dataset)
+    if places[0].url.startswith('moabb:') and (own := fetch_of(dataset)):
         what = f'download {dataset.name}'
         with locked(folder / LOCK, lambda: report(what, 0, 1, 'waits for another process')):
             return own(dataset, folder, partial(report, what), say)
-    _fetch(dataset.name, place, wanted_files.list_of(dataset, folder), folder, report, say)
+    for place in places:
+        _fetch(dataset.name, place, wanted_files.list_of(dataset, place, folder), folder, report, say)
 
 
 def fetch_encoder(name: str, folder: Path, report: Report, say: Callable[[str], None]) -> None:

@@ -14,7 +14,7 @@ from jbench.spec.errors import RequestError
 LOCK, KEPT, BAD = '.download.lock', '.download.json', '.bad'  # names of ours beside the files
 KINDS = {'sha256': 'SHA-256', 'md5': 'MD5', 'git': 'SHA-1 of Git', 'size': 'size'}
 DIGITS = {'sha256': 64, 'md5': 32, 'git': 40}
-_LINE = re.compile(r'([0-9a-f]{64}) [ *]?(?:(\d+) )?(\S.*)')
+_LINE = re.compile(r'([0-9a-f]{64}|[0-9a-f]{40}) [ *]?(?:(\d+) )?(\S.*)')
 
 
 class File(NamedTuple):
@@ -56,6 +56,8 @@ def check_name(name: str, where: str) -> None:
 def parse_list(text: str, url: str, where: str) -> list[File]:
     """The files of a list: lines of SHA-256, bytes (optional) and name, as `sha256sum` writes them; each at url + name.
 
+    A sum of 40 digits is that of Git: what names the content of a file in a commit, of which nothing else is known.
+
     Raises: RequestError for any other line.
     """
     files = []
@@ -64,7 +66,8 @@ def parse_list(text: str, url: str, where: str) -> list[File]:
         if not found:
             raise RequestError(f'{where}: line {number}: expected a SHA-256 and a name, found {line[:80]!r}')
         digest, size, name = found.groups()
-        files.append(File(name, url + quote(name), int(size) if size else None, 'sha256', digest))
+        kind = 'git' if len(digest) == DIGITS['git'] else 'sha256'
+        files.append(File(name, url + quote(name), int(size) if size else None, kind, digest))
     return checked(files, where)
 
 

@@ -17,12 +17,11 @@ from jbench.spec.dataset import Dataset, Download
 from jbench.spec.errors import RequestError
 
 
-def list_of(dataset: Dataset, folder: Path) -> Path:
-    """Where the list of a dataset's files is: beside its source module, or what was kept of its host's."""
-    registered = place_of(dataset).registered
-    if not registered:
+def list_of(dataset: Dataset, place: Download, folder: Path) -> Path:
+    """Where the list of a dataset's files at a place is: beside its source module, or what was kept of its host's."""
+    if not place.registered:
         return folder / KEPT
-    path = Path(source_of(dataset).__file__).with_name(registered)
+    path = Path(source_of(dataset).__file__).with_name(place.registered)
     if not path.is_file():
         raise RequestError(f'{path}: no such list of sums; put it there, or leave out `registered`')
     return path
@@ -63,7 +62,10 @@ def _wanted(place: Download, files: list[File], where: str) -> list[File]:
     return wanted
 
 
-def place_of(dataset: Dataset) -> Download:
-    """Where a dataset that can be fetched is."""
+def places_of(dataset: Dataset) -> tuple[Download, ...]:
+    """Where a dataset that can be fetched is: one place, or several. Raises RequestError for one that has no list."""
     assert dataset.download is not None, 'can_fetch'
-    return dataset.download
+    for place in dataset.download.also:
+        if not place.registered or place.also:
+            raise RequestError(f'{dataset.name}: {place.url}, a further place, needs `registered`, and none beside it')
+    return dataset.download, *dataset.download.also

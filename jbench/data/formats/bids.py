@@ -101,13 +101,15 @@ class _Names:
 
 
 def table(path: Path) -> dict[str, list[str]]:
-    """The columns of a table (.tsv, or .csv) as text; n/a is ''. Names in quotes lose them, and so do values then.
+    """The columns of a table (.tsv, or .csv) as text; n/a is ''. Names in quotes lose them, and so do values then. What
+    stands between values is a tab, or a comma; else the first line tells (some programs write semicolons).
 
     Raises: ValueError for lines of unequal length, or what is no text of a table."""
     text = _decoded(path.read_bytes())
+    marks = (',', ';', '\t') if path.suffix == '.csv' else ('\t', ';', ',')
     quoted = path.suffix == '.csv' or text.lstrip().startswith('"')
     how: Any = {
-        'delimiter': ',' if path.suffix == '.csv' else '\t',
+        'delimiter': next((mark for mark in marks if mark in text.partition('\n')[0]), marks[0]),
         'quoting': csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE,
     }
     try:

@@ -30,7 +30,7 @@ from jbench.data.recording import RecordingRef, forbidden
 from jbench.data.source import is_own, source_of
 from jbench.data.windows import index, possible
 from jbench.spec.dataset import Dataset
-from jbench.spec.errors import RequestError
+from jbench.spec.errors import RequestError, unknown
 from jbench.spec.identity import spec_hash, to_json
 from jbench.spec.overrides import override
 from jbench.spec.task import Task
@@ -102,9 +102,16 @@ def locate(
 
 def readable(task: Task, dataset: Dataset, refs: list[RecordingRef]) -> list[RecordingRef]:
     """The recordings that are read: of a dataset of one's own not those that the task excludes. A published set holds
-    all, since other tasks share it."""
-    out = {e.subject for e in task.exclude if e.dataset == dataset.name and not e.after_split}
-    return [r for r in refs if r.subject not in out] if out and is_own(dataset) else refs
+    all, since other tasks share it. Raises: RequestError where one's own data have no subject of that name."""
+    if not is_own(dataset):
+        return refs
+    mine = [e for e in task.exclude if e.dataset == dataset.name]
+    there = {r.subject for r in refs}
+    for e in mine if refs else ():
+        if e.subject not in there:
+            raise unknown(f'subject of {dataset.name} to exclude', e.subject, there)
+    out = {e.subject for e in mine if not e.after_split}
+    return [r for r in refs if r.subject not in out]
 
 
 def is_ready(folder: Path) -> bool:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from jbench.data.formats.check_file import check_file
 from jbench.data.recording import Finding, Recording, RecordingRef
-from jbench.spec.dataset import Dataset
+from jbench.spec.dataset import Dataset, Download
 
 DATASETS = (
     Dataset(
@@ -28,6 +28,18 @@ DATASETS = (
         citation='Devuyst et al. (2011), Proc. IEEE EMBC, 1713-1716',
         host='github.com/carlosloza/spindles-HMM and github.com/fronay/eeg_timeseries',
         layout='DREAMS_SleepSpindles.mat, Hypnogram_excerpt<1-8>.txt',
+        download=Download(
+            url='https://raw.githubusercontent.com/carlosloza/spindles-HMM/'
+            '37c0e2c7ad991223556151c586051b283ce5af9b/DatabaseSpindles/',
+            registered='dreams_matrix.sha256',
+            also=(
+                Download(
+                    url='https://raw.githubusercontent.com/fronay/eeg_timeseries/'
+                    '8ce77126521a85b5b48baccd9ef405321795b76a/data/',
+                    registered='dreams_stages.sha256',
+                ),
+            ),
+        ),
         aliases=('dreams',),
     ),
 )

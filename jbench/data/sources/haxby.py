@@ -12,7 +12,7 @@ from pathlib import Path
 
 from jbench.data.formats.check_file import check_file
 from jbench.data.recording import Finding, Recording, RecordingRef
-from jbench.spec.dataset import Dataset
+from jbench.spec.dataset import Dataset, Download
 from jbench.spec.errors import MissingExtraError
 
 DATASETS = (
@@ -32,6 +32,10 @@ DATASETS = (
         citation='Haxby et al. (2001), Science 293, 2425-2430',
         host='github.com/PyMVPA/PyMVPA, mvpa2/data',
         layout='bold.nii.gz, mask.nii.gz, attributes_literal.txt (label and run of each volume)',
+        download=Download(
+            url='https://raw.githubusercontent.com/PyMVPA/PyMVPA/20f0335f98bbb59a0e11bc0b7a469edf8681a9a1/mvpa2/data/',
+            registered='haxby.sha256',
+        ),
         aliases=('haxby',),
     ),
 )

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from jbench.data.formats.check_file import check_file
 from jbench.data.recording import Finding, Recording, RecordingRef
-from jbench.spec.dataset import Dataset
+from jbench.spec.dataset import Dataset, Download
 from jbench.spec.errors import RequestError
 
 DATASETS = (
@@ -28,10 +28,15 @@ DATASETS = (
         n_events=32,
         licence='CC0-1.0',
         citation='Kalunga et al. (2016), Neurocomputing 191, 55-68',
-        # no checksums are published here; zenodo.org/record/2392979 has these recordings under names that are not read
+        # zenodo.org/record/2392979 has these recordings under names that are not read
         host='github.com/sylvchev/dataset-ssvep-exoskeleton',
         layout='subject<NN>/record-[<date>]_raw.fif(.gz) with record-[<date>]-eve.fif beside it, without the five '
         'sessions that the README of the host excludes',
+        download=Download(
+            url='https://raw.githubusercontent.com/sylvchev/dataset-ssvep-exoskeleton/'
+            'faf331c1707135a62fcf08db6575d1553c56e196/',
+            registered='kalunga.sha256',
+        ),
         aliases=('kalunga2016', 'Kalunga2016'),
     ),
 )

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from jbench.data.formats.check_file import check_file
 from jbench.data.recording import Finding, Recording, RecordingRef
-from jbench.spec.dataset import Dataset
+from jbench.spec.dataset import Dataset, Download
 
 if TYPE_CHECKING:
     import mne
@@ -24,16 +24,24 @@ DATASETS = (
         name='MuseERP',
         title='P300 oddball, N170 (faces, houses) and SSVEP (20, 30 Hz) with a consumer headband, 4 electrodes',
         source=__name__,
-        n_subjects=12,
-        n_recordings=25,
+        n_subjects=13,
+        n_recordings=79,
         n_chans=4,
         sfreq=(256.0,),
         seconds=120.0,
         event_types=(),  # those of the experiment alone
         licence='BSD-3-Clause',
         citation='Barachant et al. (2018), EEG Notebooks, NeuroTechX',
-        host='github.com/NeuroTechX/eeg-notebooks_v0.1',
-        layout='{P300,N170,SSVEP}/subject<N>_session<N>_<name>.csv.gz',
+        host='github.com/NeuroTechX/eeg-notebooks_v0.1, data/visual',
+        layout='{P300,N170,SSVEP}/subject<N>/session<N>/<name>.csv, or subject<N>_session<N>_<name>.csv.gz',
+        # not on the list: three of N170 subject10 with one marker, a copy of a recording of subject3 and one of theirs
+        # with seven markers at 0.4 to 0.8 mV
+        download=Download(
+            url='https://raw.githubusercontent.com/NeuroTechX/eeg-notebooks_v0.1/'
+            '5ee39e4f91080937ead13c208a65089cbb13b7f6/data/visual/',
+            registered='muse.sha256',
+        ),
+        revision='5ee39e4',
         aliases=('muse', 'eeg-notebooks'),
     ),
 )
@@ -55,12 +63,13 @@ def recordings(dataset: Dataset, root: Path) -> list[RecordingRef]:
     """
     refs = []
     for experiment in LABELS:
-        for path in sorted(root.glob(f'{experiment}/subject*_session*_*.csv.gz')):
-            subject, session, name = path.name.removesuffix('.csv.gz').split('_', 2)
+        there = [(_parts(p), p) for p in root.glob(f'{experiment}/subject*/session*/*.csv')]
+        there += [(_parts(p), p) for p in root.glob(f'{experiment}/subject*_session*_*.csv.gz')]
+        for (subject, session, name), path in sorted(there):
             person, kind = f'{experiment}-{subject.removeprefix("subject")}', experiment.lower()
             fields = (
                 ('experiment', experiment),
-                (f'{kind}_recording', path.name.removesuffix('.csv.gz')),
+                (f'{kind}_recording', f'{subject}_{session}_{name}'),
                 (f'{kind}_subject', person),
             )
             number = session.removeprefix('session')
@@ -68,12 +77,20 @@ def recordings(dataset: Dataset, root: Path) -> list[RecordingRef]:
     return refs
 
 
+def _parts(path: Path) -> tuple[str, str, str]:
+    """Subject, session and name of a recording, as folders or parts of its file name have them."""
+    if path.name.endswith('.gz'):
+        subject, session, name = path.name.removesuffix('.csv.gz').split('_', 2)
+        return subject, session, name
+    return path.parent.parent.name, path.parent.name, path.name.removesuffix('.csv').removesuffix('.csv')
+
+
 def read(ref: RecordingRef) -> Recording | Finding:
     """Four EEG channels and AUX in volts; events of the type of the experiment, or `Artifact`, with `label`."""
     import mne
     import numpy as np
 
-    bad = check_file(ref.files[0], (b'\x1f\x8b',))
+    bad = check_file(ref.files[0], (b'\x1f\x8b',) if ref.files[0].endswith('.gz') else (b'timestamps,',))
     if bad:
         return bad
     table = np.genfromtxt(ref.files[0], delimiter=',', names=True, deletechars='', replace_space=' ')

@@ -11,6 +11,10 @@ from jbench.data.recording import Finding, Recording, RecordingRef
 from jbench.spec.dataset import Dataset, Download
 from jbench.spec.errors import RequestError
 
+COPY = (
+    'https://raw.githubusercontent.com/manel79/EEG-arithmetic-task-Manel-Mestre/'
+    '4707c0b46c96d3a3cfc71363fb3ced6dc3cbc2da/'
+)
 ZYMA = Dataset(
     name='Zyma2019Electroencephalograms',
     title='Rest and serial subtraction, 19 electrodes and A2-A1',
@@ -21,12 +25,15 @@ ZYMA = Dataset(
     sfreq=(500.0,),
     seconds=62.0,
     event_types=('Eeg',),
+    constant=1.5,  # six of the originals stand still for 1.0 to 1.1 s, just before their end
     licence='ODC-By-1.0',
     citation='Zyma et al. (2019), Data 4(1), 14',
-    host='physionet.org/files/eegmat/1.0.0/',
+    host='physionet.org/files/eegmat/1.0.0/, by its copy in github.com/manel79/EEG-arithmetic-task-Manel-Mestre',
     layout='Subject<NN>_1.edf (rest), Subject<NN>_2.edf (arithmetic), subject-info.csv (age, gender; may be absent)',
-    # sums of the 72 recordings, taken from a copy that gives the published score (docs/parity.md)
-    download=Download(url='https://physionet.org/files/eegmat/1.0.0/', registered='zyma.sha256'),
+    # this copy gives the published score (docs/parity.md); whether PhysioNet's files have its sums is not known
+    download=Download(
+        url=f'{COPY}data/', registered='zyma.sha256', also=(Download(url=COPY, registered='zyma_info.sha256'),)
+    ),
     revision='1.0.0',
     aliases=('zyma2019', 'eegmat'),
 )

@@ -153,7 +153,7 @@ def eegconformer(
         signal: n_chans >= 1 and n_times >= 99 are used.
         n_out: number of logits.
         axis_name: mapped axis over which batch statistics are shared; None on one device.
-        dropout: rate before the last layer but one, 0 to below 1.
+        dropout: rate of all but the last, 0 to below 1.
         reference_init: running statistics start where the reference's constructor leaves them.
 
     Raises: RequestError where the windows are too short for one token.

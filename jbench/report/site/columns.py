@@ -67,7 +67,7 @@ def _dataset(record: Record) -> str:
 def scores(at: Addresses, *but: str) -> tuple[Column, ...]:
     """Of `records.of_scores`; `but`: fields that a page is about, which every row would repeat."""
     identity = _identity(at)
-    of = [identity[name] for name in ('model', 'task', 'dataset') if name not in but]
+    of = [identity[name] for name in ('model', 'task') if name not in but]
     return (
         *of,
         Column('mean', 'Score', 'mean over the seeds ± standard deviation', score_text, number=True),
@@ -90,6 +90,7 @@ def scores(at: Addresses, *but: str) -> tuple[Column, ...]:
             number=True,
             up=True,
         ),
+        *([identity['dataset']] if 'dataset' not in but else []),
         Column('changes', 'Changes', 'how the protocol departs from that of the task', _listed('changes')),
         Column('metric', 'Measure', 'what the score is', metric_text),
         Column('floor', 'Floor', 'what normalised scores count from', _floor, number=True),

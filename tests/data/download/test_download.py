@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import dataclasses
 import hashlib
 import itertools
@@ -18,6 +19,7 @@ import threading
 import time
 from collections import namedtuple
 from pathlib import Path
+from urllib.parse import unquote
 
 import pytest
 from places import HELPERS, ROOT
@@ -465,10 +467,28 @@ def test_exit_statuses():
     assert [download_fetch.Outcome(*o).status for o in (([1], [], []), ([1], [1], []), ([], [], [1]))] == [0, 1, 2]
 
 
-def test_a_folder_must_be_named(capsys, monkeypatch):
-    monkeypatch.delenv('JBENCH_DATA', raising=False)
-    assert main([ZYMA.name, 'http://127.0.0.1:1/', '--task=mental_arithmetic', '--download']) == 2
-    assert 'name the folder for the files by --data_dir=DIR or JBENCH_DATA' in capsys.readouterr().err
+def test_a_folder_must_be_named():
+    with pytest.raises(RequestError, match='name the folder for the files by --data_dir=DIR or JBENCH_DATA'):
+        download_fetch.fetch_all([ZYMA], None, lambda *_: None, lambda _: None)
+
+
+def test_files_of_two_places_come_into_one_folder(served, registered, tmp_path):
+    """The second by Git's sum, of which no size is known; a wrong one is refused."""
+    blob = b'blob %d\0second' % len(b'second')
+    git, code = hashlib.sha1(blob).hexdigest(), tmp_path / 'code'
+    (code / 'other.sha256').write_text(f'{git}  {OTHER}\n')
+    (code / 'wrong.sha256').write_text(f'{git[::-1]}  {OTHER}\n')
+    with serving(served) as server:
+        first = Download(url=server.url, registered=registered)
+        for name, said in (('wrong', 'SHA-1 of Git'), ('other', '')):
+            place = dataclasses.replace(first, also=(Download(url=server.url, registered=f'{name}.sha256'),))
+            dataset = dataclasses.replace(SMALL, download=place)
+            with pytest.raises(RequestError, match=said) if said else contextlib.nullcontext():
+                download_fetch.fetch(dataset, tmp_path / 'd', lambda *_: None, lambda _: None)
+        assert names(tmp_path / 'd') == {NAME, OTHER} and server.starts(NAME) == [0]
+        listless = dataclasses.replace(SMALL, download=dataclasses.replace(first, also=(Download(url=server.url),)))
+        with pytest.raises(RequestError, match='a further place, needs `registered`'):
+            download_fetch.fetch(listless, tmp_path / 'd', lambda *_: None, lambda _: None)
 
 
 # ---- what is registered ----
@@ -479,8 +499,13 @@ REGISTERED = [d for d in select.datasets().values() if d.download and d.download
 
 @pytest.mark.parametrize('dataset', REGISTERED, ids=lambda d: d.name)
 def test_registered_lists_are_sound(dataset, tmp_path):
-    files = wanted_files.kept(wanted_files.place_of(dataset), wanted_files.list_of(dataset, tmp_path))
-    assert all(f.size and f.url == dataset.download.url + f.name for f in files) and download_fetch.can_fetch(dataset)
+    assert download_fetch.can_fetch(dataset)
+    files = []
+    for place in wanted_files.places_of(dataset):
+        found = wanted_files.kept(place, wanted_files.list_of(dataset, place, tmp_path))
+        assert all((f.size or f.kind == 'git') and unquote(f.url) == place.url + f.name for f in found)
+        files += found
+    assert len({f.name for f in files}) == len(files)
     for f in files:
         path = tmp_path / dataset.name / f.name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -533,15 +558,47 @@ def test_all_stages_from_nothing_to_a_table(slice_, tmp_path, capsys, monkeypatc
 
     monkeypatch.setattr(socket.socket, 'connect', refuse)
     assert main([ZYMA.name, server.url, *argv, '--if_exists=overwrite']) == 0
-    assert main([ZYMA.name, server.url, *argv, '--download']) == 0, 'all is there: nothing is asked for'
+    assert main([ZYMA.name, server.url, *argv, '--stage=download']) == 0, 'all is there: nothing is asked for'
+    capsys.readouterr()
+    assert main([ZYMA.name, server.url, *argv, '--download']) == 0
+    assert '"dummy"' in capsys.readouterr().out, 'the stages run too'
+
+
+def test_without_a_folder_recordings_lie_in_the_work_folder(slice_, tmp_path, capsys, monkeypatch):
+    monkeypatch.delenv('JBENCH_DATA', raising=False)
+    argv = ['--task=mental_arithmetic', f'--workdir={tmp_path / "work"}']
+    with serving(slice_) as server:
+        assert main([ZYMA.name, server.url, *argv, '--stage=download']) == 0
+    assert names(tmp_path / 'work' / 'data' / ZYMA.name) == {p.name for p in slice_.iterdir()}
+    capsys.readouterr()
+    assert main([ZYMA.name, server.url, *argv, '--model=dummy', '--dry_run']) == 0
+    assert f'mental_arithmetic@2/{ZYMA.name} dummy' in capsys.readouterr().out, 'they are found there'
+
+
+def test_a_dry_run_of_a_download_says_where_files_come_from_and_makes_nothing(tmp_path, capsys, monkeypatch):
+    monkeypatch.delenv('JBENCH_DATA', raising=False)
+    argv = ['--task=open_sets', f'--workdir={tmp_path / "work"}', '--download', '--dry_run']
+    assert main([ZYMA.name, 'http://127.0.0.1:1/', *argv]) == 0
+    out = capsys.readouterr().out
+    assert out.count('; fetched by --download') == 9 and not (tmp_path / 'work').exists()
 
 
 def test_stages_do_not_run_on_half_a_download(slice_, tmp_path, capsys):
     argv = ['--task=mental_arithmetic', '--model=dummy', f'--data_dir={tmp_path}', f'--workdir={tmp_path / "work"}']
     with serving(slice_, {'Subject02_1.edf': [Fault(status=404)]}) as server:
         assert main([ZYMA.name, server.url, *argv, '--stage=download,prepare']) == 2
-    assert f'not run: the other stages, which need {ZYMA.name}' in capsys.readouterr().err
+    assert f'not run, since {ZYMA.name} did not come: mental_arithmetic' in capsys.readouterr().err
     assert names(tmp_path / ZYMA.name) == {'Subject01_1.edf', 'Subject01_2.edf'} and not (tmp_path / 'work').exists()
+
+
+def test_what_came_whole_runs_and_the_rest_does_not(slice_, tmp_path, capsys):
+    """A task whose files did not come is neither run on half of them nor on generated recordings."""
+    argv = ['--task=p3/SimulatedP3,mental_arithmetic', '--model=dummy', f'--data_dir={tmp_path}', '--seeds=33']
+    with serving(slice_, {'Subject01_1.edf': [Fault(status=404)]}) as server:
+        assert main([ZYMA.name, server.url, *argv, f'--workdir={tmp_path / "work"}', '--download', '--debug']) == 1
+    out, err = capsys.readouterr()
+    assert 'did not come: mental_arithmetic' in err and 'SimulatedMentalArithmetic' not in out + err
+    assert [p.name for p in (tmp_path / 'work' / 'results').iterdir()] == ['p3@2']
 
 
 @pytest.mark.parametrize('number', [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
@@ -554,7 +611,7 @@ def test_stopped_at_any_moment_it_goes_on_from_there(slice_, tmp_path, number):
         part = folder / f'{path.name}.part'
         left = path.stat().st_size - http.size_of(part)  # what the next answer brings
         with serving(slice_, {path.name: [Fault(hang=rng.randrange(left // 2, left))]}) as server:
-            process = start(server.url, folder.parent, '--download')
+            process = start(server.url, folder.parent, '--stage=download')
             assert server.hanging.wait(60)
             began = time.monotonic()
             while not (part.exists() and part.stat().st_size) and time.monotonic() < began + 30:
@@ -568,7 +625,7 @@ def test_stopped_at_any_moment_it_goes_on_from_there(slice_, tmp_path, number):
         parts = {p.name[: -len('.part')]: p.stat().st_size for p in folder.glob('*.part')}
         assert names(folder) == whole | {f'{p}.part' for p in parts} and parts
     with serving(slice_) as server:
-        process = start(server.url, folder.parent, '--download')
+        process = start(server.url, folder.parent, '--stage=download')
         assert process.wait(60) == 0, process.stderr.read()
         asked = {name: start for name, start in server.asked if name != SUMS}  # the list of another address
         assert asked == {p.name: parts.get(p.name, 0) for p in files if p.name not in whole}

@@ -19,7 +19,7 @@ import host_apis
 import pytest
 from serve import Fault, Server, serving
 
-from jbench.data.download import archives, file_list, hosts, http
+from jbench.data.download import archives, file_list, hosts, http, wanted_files
 from jbench.data.download import fetch as download_fetch
 from jbench.data.sources import moabb
 from jbench.data.stimuli import embed
@@ -381,7 +381,7 @@ def test_a_damaged_archive_is_one_error(tmp_path, content):
 # ---- MOABB ----
 
 
-@pytest.mark.skipif(find_spec('moabb') is None, reason="moabb is not installed: pip install -e '.[moabb]'")
+@pytest.mark.skipif(find_spec('moabb') is None, reason="moabb is not installed: pip install 'jbench[moabb]'")
 @pytest.mark.filterwarnings('ignore')
 def test_moabb_fetches_its_sets_and_the_list_is_written(tmp_path, monkeypatch):
     from moabb.datasets import ssvep_nakanishi
@@ -406,7 +406,7 @@ def test_moabb_fetches_its_sets_and_the_list_is_written(tmp_path, monkeypatch):
 # ---- what is registered ----
 
 FORMS = {
-    'https': r'//[a-z0-9./-]+/',
+    'https': r'//[a-z0-9./-]+/|//raw\.githubusercontent\.com/[\w.-]+/[\w.-]+/[0-9a-f]{40}/[\w./]*',
     's3': r'//[a-z.-]+/[^*?]+/',
     'openneuro': r'ds\d{6}',
     'zenodo': r'\d+',
@@ -417,25 +417,17 @@ FORMS = {
     'nemar': r'nm\d{6}/latest',
     'moabb': r'\w+',
 }
-CUT = 'a small part of it, cut out and packed, lies in the folder that the tests read'
-BY_HAND = {  # open datasets that jbench does not fetch, and why
-    'DREAMS': 'two copies at GitHub: no list with sums',
-    'Homer3_GrpTap_fNIRS': 'an example inside of a program at GitHub, in another format',
-    'Haxby2001_slice': CUT,
-    'Kalunga2016Online': 'a repository of GitHub, of which a README says what is left out',
-    'UCI_EMG_LowerLimb': CUT,
-    'MuseERP': CUT,
-    'UCI_SMNI_alcoholism': CUT,
-}
 
 
-def test_every_open_set_has_a_sound_address_or_a_reason():
+def test_every_open_set_has_a_sound_address():
     sets = select.datasets().values()
     assert set(FORMS) - {'https'} == {*hosts.LISTS, 'moabb'} and set(hosts.TOKENS) <= set(hosts.HOSTS)
     for dataset in sets:
         scheme, _, rest = dataset.download.url.partition(':') if dataset.download else ('', '', '')
-        assert not scheme or re.fullmatch(FORMS[scheme], rest), dataset.name
+        for place in wanted_files.places_of(dataset) if dataset.download else ():
+            kind, _, at = place.url.partition(':')
+            assert re.fullmatch(FORMS[kind], at), dataset.name
+            assert place.registered or 'githubusercontent' not in at, f'{dataset.name}: GitHub lists no sums'
         assert dataset.access == 'open' or scheme in ('', 'synapse'), f'{dataset.name}: its host must know who asks'
         assert scheme != 'moabb' or rest in dataset.aliases, dataset.name
-    lacking = {d.name for d in sets if d.access == 'open' and d.download is None and not d.simulated}
-    assert lacking == set(BY_HAND)
+    assert not [d.name for d in sets if d.access == 'open' and d.download is None and not d.simulated]

@@ -150,6 +150,13 @@ def test_tables_of_other_programs_are_read(tmp_path, suffix, content):
     assert bids.table(path) == {'onset': ['1'], 'duration': ['8'], 'label': ['geöffnet']}
 
 
+@pytest.mark.parametrize(('name', 'mark'), [('a.csv', ';'), ('a.csv', '\t'), ('a.tsv', ','), ('a.tsv', ';')])
+def test_a_table_with_another_mark_between_values_is_read(name, mark, tmp_path):
+    path = tmp_path / name
+    path.write_text(f'onset{mark}label\n1{mark}open\n')
+    assert bids.table(path) == {'onset': ['1'], 'label': ['open']}
+
+
 def test_a_quote_inside_a_plain_table_stays(tmp_path):
     (path := tmp_path / 'x.tsv').write_text('onset\tlabel\n1\tsay "a"\n2\t"b\n')
     assert bids.table(path)['label'] == ['say "a"', '"b']
@@ -333,3 +340,13 @@ def test_who_is_excluded_is_not_expected():
         (3, 3),
         (dataset.n_recordings, dataset.n_subjects),
     )
+
+
+@pytest.mark.parametrize('after_split', [False, True])
+def test_a_subject_to_exclude_who_is_not_there_is_refused(after_split):
+    mine = replace(select.datasets()['SimulatedP3'], name='Mine', source='jbench.data.sources.folder')
+    refs = [RecordingRef('Mine', name, '', '', (), ()) for name in ('01', '02')]
+    task = replace(select.tasks()['p3'][-1], exclude=(Exclusion('Mine', 'sub-02', 'noisy', after_split),))
+    with pytest.raises(RequestError, match=r"unknown subject of Mine to exclude 'sub-02'\n  available: 01, 02"):
+        build_set.readable(task, mine, refs)
+    assert build_set.readable(task, mine, []) == []  # a finished set without its files says nothing of them

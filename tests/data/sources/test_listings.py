@@ -78,7 +78,7 @@ def test_a_reader_requires_what_its_host_lists_and_no_more(name: str, tmp_path: 
     assert [path for ref in refs for path in ref.files if not Path(path).exists()] == []
 
 
-@pytest.mark.skipif(find_spec('moabb') is None, reason="moabb is not installed: pip install -e '.[moabb]'")
+@pytest.mark.skipif(find_spec('moabb') is None, reason="moabb is not installed: pip install 'jbench[moabb]'")
 @pytest.mark.parametrize('name', STORES)
 def test_moabb_finds_all_files_of_each_subject_where_nemar_keeps_them(name: str, tmp_path: Path) -> None:
     from moabb.datasets.download import active_sourcedata_store, nemar_store

@@ -22,7 +22,9 @@ from jbench.plan import select
 from jbench.spec.dataset import Dataset
 from jbench.spec.errors import MissingExtraError, RequestError
 
-needs_moabb = pytest.mark.skipif(find_spec('moabb') is None, reason="moabb is not installed: pip install -e '.[moabb]'")
+needs_moabb = pytest.mark.skipif(
+    find_spec('moabb') is None, reason="moabb is not installed: pip install 'jbench[moabb]'"
+)
 pytestmark = pytest.mark.filterwarnings('ignore')
 
 

@@ -176,7 +176,7 @@ TARGETS = {  # paradigm: codes that MOABB calls Target, and those that it calls 
 }
 
 
-@pytest.mark.skipif(find_spec('moabb') is None, reason="moabb is not installed: pip install -e '.[moabb]'")
+@pytest.mark.skipif(find_spec('moabb') is None, reason="moabb is not installed: pip install 'jbench[moabb]'")
 @pytest.mark.parametrize('paradigm', TARGETS)
 def test_events_of_erp_core_are_those_of_its_tables(originals: Path, tmp_path: Path, paradigm: str) -> None:
     """But a sample late, and without the delay of the screen: docs/differences.md says so, version 2 allows for it."""

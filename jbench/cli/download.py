@@ -1,0 +1,56 @@
+"""The stage download of the command: what is fetched before the others run, and which of them can run then."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from jbench.plan import cell_file, select
+from jbench.plan.request import Plan
+from jbench.progress import say
+
+Lost = tuple[str, str]  # a task and the dataset of it that could not be fetched, by their names
+
+
+def fetch(
+    task: str | None, cell_path: str | None, data_dir: Path | None, *, alone: bool, dry_run: bool
+) -> tuple[int, set[Lost]]:
+    """Fetch the datasets that are named, and the Core ones of tasks that name none; and encoders of their stimuli.
+
+    Args:
+        task, cell_path: as --task and --cell, one of which is given.
+        data_dir: as --data_dir.
+        alone: no stage follows.
+        dry_run: only say where everything comes from.
+    Returns: 0 if all are there, 1 if some are, 2 if none is; and what did not come, half of which may be there.
+    """
+    from jbench.data.download import fetch as files
+    from jbench.data.stimuli import embed
+    from jbench.progress import Progress
+
+    cell = cell_file.read(cell_path) if cell_path else None
+    asked = [(cell.task, cell.dataset)] if cell else select.select_tasks(task or '')
+    chosen = [(t, named or select.datasets()[t.datasets[0]]) for t, named in asked]
+    wanted = list(dict.fromkeys(dataset for _, dataset in chosen))
+    needs = {c: embed.lacking(*c, data_dir) if data_dir else '' for c in chosen}
+    wanted_encoders = [name for name in dict.fromkeys(needs.values()) if name]
+    if dry_run:
+        print('\n'.join([*map(files.steps, wanted), *map(files.encoder_steps, wanted_encoders)]))
+        return 0, set()
+    with Progress() as progress:
+        outcome = files.fetch_all(wanted, data_dir, progress.update, progress.say, wanted_encoders)
+    failed = {name: [c for c in chosen if name in (c[1].name, needs[c])] for name in outcome.failed}
+    for name, need in () if alone else failed.items():
+        say(f'not run, since {name} did not come: {", ".join(dict.fromkeys(t.full_name for t, _ in need))}')
+    return outcome.status, {(t.full_name, d.name) for need in failed.values() for t, d in need}
+
+
+def without(lost: set[Lost], plan: Plan) -> Plan:
+    """A plan less the cells whose recordings did not come: neither half of them nor a stand-in is a result."""
+    tasks = {task for task, _ in lost}
+    cells = [
+        c
+        for c in plan.cells
+        if (c.task.full_name, c.dataset.name) not in lost and not (c.dataset.simulated and c.task.full_name in tasks)
+    ]
+    said = plan.simulated if any(c.dataset.simulated for c in cells) else ''
+    return plan._replace(cells=cells, simulated=said) if lost else plan

@@ -1,0 +1,142 @@
+"""Scores in the forms that other places read: a tree as MTEB's results repository has it, the `model-index` block of a
+model card at Hugging Face, tables in LaTeX and Markdown."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from jbench import files
+from jbench.report.aggregate import Score
+from jbench.report.scores import format_score
+from jbench.spec.metrics import METRICS
+from jbench.version import __version__
+
+HUB_METRICS = {'bal_acc': 'balanced_accuracy', 'acc': 'accuracy', 'auroc': 'roc_auc', 'f1_macro': 'f1'}
+LATEX = str.maketrans({c: f'\\{c}' for c in '&%$#_{}'} | {'~': r'\textasciitilde{}', '^': r'\textasciicircum{}'})
+
+
+def mteb(scores: Sequence[Score], out: Path) -> list[Path]:
+    """One file a score: <out>/results/<model>/<jbench version>/<task>@<version>.<dataset>.json, in MTEB's fields.
+
+    Values are fractions; `main_score` is the headline. What MTEB has no field for stands under `jbench`. Returns: the
+    files.
+    """
+    written = []
+    for s in scores:
+        test = {'main_score': s.mean, 'hf_subset': 'default', 'languages': [], **s.metrics}
+        content = {
+            'task_name': f'{s.task}@{s.version}',
+            'dataset_revision': s.dataset,
+            'mteb_version': '',
+            'scores': {'test': [test]},
+            'evaluation_time': s.seconds.get('fit', 0.0) + s.seconds.get('test', 0.0),
+            'kg_co2_emissions': None,
+            'jbench': _more(s),
+        }
+        path = out / 'results' / slug(s.model) / __version__ / f'{slug(f"{s.task}@{s.version}.{s.dataset}")}.json'
+        path.parent.mkdir(parents=True, exist_ok=True)
+        files.write_atomic(path, (json.dumps(content, indent=2, sort_keys=True) + '\n').encode())
+        written.append(path)
+    return written
+
+
+def huggingface(scores: Sequence[Score]) -> str:
+    """The `model-index` of a model card, YAML: one model a name, its datasets and their headline metrics."""
+    lines = ['model-index:']
+    for model in dict.fromkeys(s.model for s in scores):
+        lines += [f'- name: {_yaml(model)}', '  results:']
+        for s in (s for s in scores if s.model == model):
+            metric = METRICS[s.metric]
+            value = s.mean * (100 if metric.unit == 'per cent' else 1)
+            lines += [
+                '  - task:',
+                '      type: brain-decoding',
+                f'      name: {_yaml(f"{s.task}@{s.version}")}',
+                '    dataset:',
+                f'      type: {_yaml(s.dataset)}',
+                f'      name: {_yaml(s.dataset)}',
+                '    metrics:',
+                f'    - type: {_yaml(HUB_METRICS.get(s.metric, s.metric))}',
+                f'      name: {_yaml(f"{s.metric}, {s.n_seeds} seeds" + ", per cent" * (metric.unit == "per cent"))}',
+                f'      value: {value:.6g}',
+            ]
+    return '\n'.join(lines) + '\n'
+
+
+def markdown(scores: Sequence[Score]) -> str:
+    """Tasks by models, mean ± standard deviation over seeds, the best of each row in bold."""
+    head, *rows = _table(scores, '±')
+    escaped = [[c.replace('|', r'\|') for c in row] for row in (head, *rows)]
+    lines = ['| ' + ' | '.join(row) + ' |' for row in escaped]
+    return '\n'.join([lines[0], '|' + '---|' * len(head), *lines[1:]]) + '\n'
+
+
+def latex(scores: Sequence[Score]) -> str:
+    """The same as a tabular, for the package booktabs."""
+    head, *rows = _table(scores, r'$\pm$', bold=r'\textbf{%s}', escape=lambda t: t.translate(LATEX))
+    body = '\n'.join('  ' + ' & '.join(row) + r' \\' for row in rows)
+    columns = 'll' + 'r' * (len(head) - 2)
+    return (
+        f'\\begin{{tabular}}{{{columns}}}\n  \\toprule\n  {" & ".join(head)} \\\\\n  \\midrule\n{body}\n'
+        '  \\bottomrule\n\\end{tabular}\n'
+    )
+
+
+def slug(name: str) -> str:
+    """A name as one path component."""
+    return re.sub(r'[^A-Za-z0-9@._-]+', '_', name).lstrip('._') or '_'
+
+
+def _table(
+    scores: Sequence[Score], sign: str, bold: str = '**%s**', escape: Callable[[str], str] = lambda t: t
+) -> list[list[str]]:
+    """Head and rows: protocol and metric, then a column a model; scores of one row have an equal protocol."""
+    models = list(dict.fromkeys(s.model for s in scores))
+    head = ['task', 'metric', *models]
+    rows = [[escape(text) for text in head]]
+    for name in dict.fromkeys(s.protocol for s in scores):
+        here = {s.model: s for s in scores if s.protocol == name}
+        first = next(iter(here.values()))
+        best = _best(here.values())
+        unit = ' (%)' if METRICS[first.metric].unit == 'per cent' else ''
+        row = [escape(f'{first.task}@{first.version}/{first.dataset}'), escape(first.metric + unit)]
+        for model in models:
+            row.append(_cell(here[model], sign, bold if model in best else '%s') if model in here else '')
+        rows.append(row)
+    return rows
+
+
+def _best(scores: Iterable[Score]) -> set[str]:
+    found = list(scores)
+    sign = 1 if found[0].better == 'higher' else -1
+    most = max(sign * s.mean for s in found)
+    return {s.model for s in found if sign * s.mean == most and len(found) > 1}
+
+
+def _cell(score: Score, sign: str, form: str) -> str:
+    mean = form % format_score(score.mean, score.metric)
+    return mean if score.sd is None else f'{mean} {sign} {format_score(score.sd, score.metric)}'
+
+
+def _more(s: Score) -> dict[str, Any]:
+    return {
+        'metric': s.metric,
+        'better': s.better,
+        'sd': s.sd,
+        'n_seeds': s.n_seeds,
+        'interval': s.interval,
+        'n_subjects': s.n_subjects,
+        'chance': s.chance,
+        'normalised': s.normalised,
+        'origin': s.origin,
+        'protocol': s.protocol,
+    }
+
+
+def _yaml(text: str) -> str:
+    """A text as YAML: a JSON string is one."""
+    return json.dumps(text, ensure_ascii=False)

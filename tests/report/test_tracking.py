@@ -1,0 +1,99 @@
+"""Logs of epochs and results, replayed into the trackers themselves and read back from their files."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+
+from jbench import epochs, run
+from jbench.report import tracking
+from jbench.spec.errors import RequestError
+
+
+@pytest.fixture(scope='module')
+def trained(tmp_path_factory):
+    """A work folder with a finished seed and one that was stopped after an epoch, and the result of the first."""
+    workdir = tmp_path_factory.mktemp('trained')
+    asked = {'seeds': [33], 'workdir': workdir, 'simulated': 'yes', 'changes': {'recipe.max_epochs': 2}}
+    (result,) = run.results('p3', 'eegnet', **asked)
+    log = epochs.log_file(workdir, result['key'], 33)
+    other = epochs.read(log)[0] | {'seed': 34}
+    epochs.append(epochs.log_file(workdir, result['key'], 34), other)
+    epochs.log_file(workdir, result['key'], 35).write_text('cut o')
+    return workdir, result
+
+
+def test_a_run_has_its_epochs_and_once_it_is_done_its_scores(trained):
+    workdir, result = trained
+    done, stopped = tracking.runs(workdir)
+    assert done.name == 'p3@2/SimulatedP3/eegnet/seed33' and done.key == f'{result["key"]}/seed33'
+    assert [e['train_loss'] for e in done.epochs] == [e['train_loss'] for e in result['history']]
+    assert done.scores['headline'] == result['headline']['value'] and done.facts['simulated'] == 'True'
+    assert len(stopped.epochs) == 1 and stopped.scores == {}
+
+
+def test_a_folder_without_logs_is_refused(tmp_path):
+    with pytest.raises(RequestError, match='no log of epochs; --workdir=DIR names where networks'):
+        tracking.runs(tmp_path)
+
+
+def scalars(folder):
+    """(tag, step, value) of the event files of a folder, by the format that TensorBoard documents."""
+    from tensorboardX.proto.event_pb2 import Event
+
+    for path in sorted(folder.glob('events*')):
+        content, at = path.read_bytes(), 0
+        while at < len(content):
+            (size,) = struct.unpack_from('<Q', content, at)
+            event = Event.FromString(content[at + 12 : at + 12 + size])
+            at += 16 + size
+            yield from ((v.tag, event.step, v.simple_value) for v in event.summary.value if not v.HasField('tensor'))
+
+
+def test_tensorboard_gets_every_number_once_however_often_it_is_asked(trained, tmp_path):
+    workdir, result = trained
+    for _ in range(2):
+        names = tracking.sync(workdir, 'tensorboard', tmp_path)
+    assert names == ['p3@2/SimulatedP3/eegnet/seed33', 'p3@2/SimulatedP3/eegnet/seed34']
+    found = list(scalars(tmp_path / names[0] / result['key']))
+    losses = [(step, value) for tag, step, value in found if tag == 'train/train_loss']
+    expected = [(e['epoch'], e['train_loss']) for e in result['history']]
+    assert [s for s, _ in losses] == [s for s, _ in expected]
+    assert [v for _, v in losses] == pytest.approx([v for _, v in expected], rel=1e-6)
+    tests = {tag: value for tag, _, value in found if tag.startswith('test/')}
+    assert tests['test/headline'] == pytest.approx(result['headline']['value'], rel=1e-6)
+    assert not any(tag.startswith('test/') for tag, *_ in scalars(tmp_path / names[1] / result['key']))
+
+
+def records(path):
+    """The records of a .wandb file: a log of LevelDB (blocks of 32 KiB; check sum, length, type, part of a record)
+    behind 7 bytes of wandb."""
+    from wandb.proto.wandb_internal_pb2 import Record
+
+    content, at, parts = path.read_bytes(), 7, []
+    while at < len(content):
+        if (left := -at % 32768) and left < 7:
+            at += left
+            continue
+        _, size, kind = struct.unpack_from('<IHB', content, at)
+        parts.append(content[at + 7 : at + 7 + size])
+        at += 7 + size
+        if kind in (1, 4):  # whole, or the last part
+            yield Record.FromString(b''.join(parts))
+            parts = []
+
+
+@pytest.mark.slow
+def test_wandb_gets_the_epochs_and_the_scores(trained, tmp_path, monkeypatch):
+    pytest.importorskip('wandb', reason="pip install 'jbench[tracking]'")
+    workdir, result = trained
+    monkeypatch.setenv('WANDB_MODE', 'offline')
+    tracking.sync(workdir, 'wandb', tmp_path)
+    (path,) = tmp_path.glob(f'wandb/offline-run-*/run-{result["key"]}-seed33.wandb')
+    found = list(records(path))
+    rows = [{i.key or '/'.join(i.nested_key): i.value_json for i in r.history.item} for r in found if r.history.item]
+    assert [float(r['train/train_loss']) for r in rows] == [e['train_loss'] for e in result['history']]
+    summary = {i.key or '/'.join(i.nested_key): i.value_json for r in found for i in r.summary.update}
+    assert float(summary['test/headline']) == result['headline']['value']
+    assert len(list(tmp_path.glob('wandb/offline-run-*'))) == 2
