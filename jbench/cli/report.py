@@ -9,9 +9,13 @@ import argparse
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from jbench.cli.arguments import Parser, known
-from jbench.spec.errors import RequestError, unknown
+from jbench.spec.errors import MissingExtraError, RequestError, unknown
+
+if TYPE_CHECKING:
+    from jbench.report.aggregate import Score
 
 
 def main(argv: list[str]) -> int:
@@ -30,6 +34,7 @@ def _report(argv: list[str]) -> int:
     p.add_argument('folders', nargs='*', help=argparse.SUPPRESS)  # those that follow `--results=DIR`
     p.add_argument('--results', action='append', nargs='+', default=[], metavar='DIR', help='folders with results')
     p.add_argument('--out', metavar='DIR', help='write summary.json, models.csv, scores.csv, left_out.csv there')
+    p.add_argument('--figures', choices=('yes', 'no'), help='figures in DIR/figures [yes, where matplotlib is]')
     p.add_argument('--also', default='', help='count these too: simulated,partial,debug [none]')
     p.add_argument('--published', metavar='FILE', help='CSV file of published scores to stand beside')
     _format(p)
@@ -44,13 +49,36 @@ def _report(argv: list[str]) -> int:
         raise RequestError(f'no results under {", ".join(folders)}; expected .../seed33.json at any depth')
     if args.out:
         summary.write(found, args.out)
+    drawn = _figures(found.scores, args)
     if args.format == 'json':
         print(text.as_json(summary.as_dict(found)))
     else:
         from jbench.cli.console import Output
 
         summary.show(found, Output())
+        if drawn:
+            print(f'\n{drawn}')
     return 0
+
+
+def _figures(scores: list[Score], args: argparse.Namespace) -> str:
+    """Draw what some scores allow below `--out`; what is to be said of it. Raises: RequestError."""
+    if args.figures == 'yes' and not args.out:
+        raise RequestError('--figures=yes needs --out=DIR, where they are written')
+    if not args.out or args.figures == 'no':
+        return ''
+    from jbench.report.figures import all as every
+    from jbench.report.figures import style
+
+    try:
+        style.require()
+    except MissingExtraError as error:
+        if args.figures == 'yes':
+            raise
+        return f'no figures: {error}'
+    place = Path(args.out, 'figures')
+    made = every.write(scores, place)
+    return f'{len(made.figures)} figures in {place}; {len(made.left_out)} not drawn, with the reasons in left_out.csv'
 
 
 def _published(argv: list[str]) -> int:
@@ -100,6 +128,7 @@ def _compare(argv: list[str]) -> int:
     p.add_argument('b', metavar='B', help='another one')
     where = os.environ.get('JBENCH_WORKDIR', './jbench-work')
     p.add_argument('--results', action='append', metavar='DIR', help=f'folder with results, may be repeated [{where}]')
+    p.add_argument('--figures', choices=('yes', 'no'), help='figures in DIR/figures [yes, where matplotlib is]')
     p.add_argument('--also', default='', help='count these too: simulated,partial,debug [none]')
     _format(p)
     args = known(p, argv)

@@ -59,7 +59,7 @@ def lines(path):
 
 
 def test_the_files(results, ask, tmp_path):
-    status, _, err = ask(f'--results={results}', f'--out={tmp_path / "new" / "out"}')
+    status, _, err = ask(f'--results={results}', f'--out={tmp_path / "new" / "out"}', '--figures=no')
     assert (status, err) == (0, '')
     home = tmp_path / 'new' / 'out'
     assert sorted(p.name for p in home.iterdir()) == ['left_out.csv', 'models.csv', 'scores.csv', 'summary.json']
@@ -109,7 +109,7 @@ def test_folders_may_stand_in_several_ways(results, ask):
 
 
 def test_published_and_own_scores_stand_in_one_table(results, ask, tmp_path):
-    _, out, _ = ask(f'--results={results}', f'--published={PUBLISHED}', f'--out={tmp_path}')
+    _, out, _ = ask(f'--results={results}', f'--published={PUBLISHED}', f'--out={tmp_path}', '--figures=no')
     assert 'own results, core: 2 tasks' in out and 'published results, core: 36 tasks' in out
     origins = [m['origin'] for m in lines(tmp_path / 'models.csv') if m['table'] == 'core']
     assert origins == ['own'] * 2 + ['published'] * 17
