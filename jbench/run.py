@@ -125,6 +125,10 @@ def _main(argv: list[str]) -> int:
     """What was asked for. Raises RequestError."""
     if argv[:1] == ['cite']:
         return _cite(parse_cite(argv[1:]))
+    if argv[:1] in (['report'], ['compare']):
+        from jbench.cli import report
+
+        return report.main(argv[argv[0] == 'report' :])
     args = parse(argv)
     if args.list or args.info:
         from jbench.cli import catalogue
@@ -280,11 +284,7 @@ def _report(found: list[dict[str, Any]], form: str) -> None:
     if form == 'json':
         print(table.as_json(rows))
         return
-    from rich.console import Console
-
-    class Output(Console):
-        def on_broken_pipe(self) -> None:  # rich would end the process with status 1
-            raise BrokenPipeError
+    from jbench.cli.console import Output
 
     table.show(rows, Output())
 

@@ -16,7 +16,7 @@ ASKED = ('--task', '--model', '--set', '--config', '--debug', '--simulated', '--
 IF_EXISTS = ('skip', 'resume', 'overwrite', 'fail')
 
 
-class _Parser(argparse.ArgumentParser):
+class Parser(argparse.ArgumentParser):
     """argparse whose errors suggest the flag that was meant."""
 
     def error(self, message: str) -> NoReturn:
@@ -25,11 +25,12 @@ class _Parser(argparse.ArgumentParser):
 
 def parser() -> argparse.ArgumentParser:
     """The command line."""
-    p = _Parser(
+    p = Parser(
         prog='jbench',
         description='How well does a model decode brain recordings?',
         allow_abbrev=False,
-        epilog='example: python -m jbench.run --task=bci --model=eegnet; `jbench cite RESULT...`: BibTeX of results',
+        epilog='example: python -m jbench.run --task=bci --model=eegnet; `jbench cite RESULT...`: BibTeX of results; '
+        '`jbench report --help`: tables of many results',
     )
     p.add_argument('--task', help='task[@version][/dataset], category, suite, comma list, or all')
     p.add_argument(
@@ -94,20 +95,25 @@ def parser() -> argparse.ArgumentParser:
     return p
 
 
+def known(p: argparse.ArgumentParser, argv: list[str]) -> argparse.Namespace:
+    """The arguments of a parser. Raises: RequestError for an unknown one, with the flag that was meant."""
+    args, rest = p.parse_known_intermixed_args(argv)
+    if rest:
+        flags = [f for a in p._actions for f in a.option_strings]
+        raise unknown('argument', rest[0].partition('=')[0], flags)
+    return args
+
+
 def parse_cite(argv: list[str]) -> list[Path]:
     """The result files of `jbench cite RESULT...`, without the word `cite`. Raises RequestError."""
-    p = _Parser(prog='jbench cite', description='BibTeX of what results rest on, on stdout.', allow_abbrev=False)
+    p = Parser(prog='jbench cite', description='BibTeX of what results rest on, on stdout.', allow_abbrev=False)
     p.add_argument('results', nargs='+', metavar='RESULT', type=Path, help='result file, .../seed33.json')
     return p.parse_args(argv).results
 
 
 def parse(argv: list[str]) -> argparse.Namespace:
     """Arguments, with unknown flags suggested and unused ones refused. Raises RequestError."""
-    p = parser()
-    args, rest = p.parse_known_args(argv)
-    if rest:
-        flags = [f for a in p._actions for f in a.option_strings]
-        raise unknown('argument', rest[0].partition('=')[0], flags)
+    args = known(parser(), argv)
     given = [flag for flag in ASKED if flag in (a.partition('=')[0] for a in argv)]
     if args.cell and given:
         raise RequestError(f'--cell={args.cell} and {given[0]}: the cell says that already; leave one out')

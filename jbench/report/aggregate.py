@@ -39,29 +39,40 @@ class Score(NamedTuple):
     n_parameters: int | None
     suite: str | None
     protocol: str  # equal only where scores may be compared
+    changes: tuple[str, ...]  # how the protocol departs from the task's own
     metrics: dict[str, float]  # mean over the seeds
     pretraining: tuple[str, ...]
+    date: str | None  # of the newest result
     paths: tuple[str, ...]  # of the result files
 
 
 def protocol(row: Row) -> str:
     """What has to be equal before two results are compared, in one line."""
-    marks = ['simulated'] * row.simulated + ['debug'] * row.debug + ['as published'] * row.as_published
-    marks += [f'custom: {", ".join(row.custom)}'] if row.custom else []
-    marks += [f'partial: {"; ".join(row.partial)}'] if row.partial else []
     at = '' if row.level == 'window' else f' of a {row.level}'
-    return '; '.join([f'{row.task}@{row.version}/{row.dataset}, {row.metric}{at}, split {row.split_hash}', *marks])
+    name = f'{row.task}@{row.version}/{row.dataset}, {row.metric}{at}, split {row.split_hash}'
+    return '; '.join([name, *changes(row)])
+
+
+def changes(row: Row) -> tuple[str, ...]:
+    """How a result departs from the protocol of its task, in words; recordings that were generated count as that."""
+    flags = {'simulated': row.simulated, 'debug': row.debug, 'as published': row.as_published}
+    marks = [name for name, there in flags.items() if there]
+    marks += [f'custom: {", ".join(row.custom)}'] if row.custom else []
+    return (*marks, *([f'partial: {", ".join(row.partial)}'] if row.partial else []))
 
 
 def comparable(rows: Iterable[Row]) -> Index:
-    """Rows of which each counts: one file a seed, one key a model and protocol, the newest; the others are left out.
-
-    Rows keep their order.
+    """Rows of which each counts: one file a seed, and of a model in a protocol the seeds of one key on the same
+    prepared data, the newest. The others are left out; rows keep their order.
     """
     left_out: list[LeftOut] = []
-    seeds: dict[tuple[str, str, int], Row] = {}
+    seeds: dict[tuple[str, ...], Row] = {}
+    newest: dict[tuple[str, str], Row] = {}
     for row in rows:
-        name = (protocol(row), row.model + '\n' + row.key, row.seed)
+        cell = (protocol(row), row.model)
+        if cell not in newest or _age(row) > _age(newest[cell]):
+            newest[cell] = row
+        name = (*cell, row.key, row.prepared_hash, str(row.seed))
         other = seeds.get(name)
         if other is None:
             seeds[name] = row
@@ -70,19 +81,16 @@ def comparable(rows: Iterable[Row]) -> Index:
         why = 'a copy of' if old.sha256 == new.sha256 else 'the same seed, older than'
         left_out.append(LeftOut(old.path, f'repeated: {why} {new.path}'))
         seeds[name] = new
-    keys: dict[tuple[str, str], str] = {}
-    newest: dict[tuple[str, str], Row] = {}
-    for row in seeds.values():
-        cell = (protocol(row), row.model)
-        if cell not in newest or _age(row) > _age(newest[cell]):
-            newest[cell], keys[cell] = row, row.key
     kept = []
     for row in seeds.values():
-        key = keys[protocol(row), row.model]
-        if row.key == key:
-            kept.append(row)
+        last = newest[protocol(row), row.model]
+        if row.key != last.key:
+            left_out.append(LeftOut(row.path, f'older key: {row.key}; newer of {row.model} is {last.key}'))
+        elif row.prepared_hash != last.prepared_hash:
+            why = f'older data: {row.prepared_hash}; newer of {row.key} are {last.prepared_hash}'
+            left_out.append(LeftOut(row.path, why))
         else:
-            left_out.append(LeftOut(row.path, f'older key: {row.model} under {key} is newer than under {row.key}'))
+            kept.append(row)
     return Index(kept, left_out)
 
 
@@ -92,10 +100,18 @@ def _age(row: Row) -> tuple[str, str, str]:
 
 
 def scores(rows: Iterable[Row]) -> list[Score]:
-    """One score for each protocol and model, of the `comparable` rows with a value; sorted by task, dataset, protocol
-    and model."""
+    """The `averages` of the `comparable` rows."""
+    return averages(comparable(rows).rows)
+
+
+def averages(rows: Iterable[Row]) -> list[Score]:
+    """One score for each protocol and model, of rows with a value; sorted by task, dataset, protocol and model.
+
+    Args:
+        rows: of `comparable`.
+    """
     cells: dict[tuple[str, str], list[Row]] = {}
-    for row in comparable(rows).rows:
+    for row in rows:
         if row.value is not None and math.isfinite(row.value):
             cells.setdefault((protocol(row), row.model), []).append(row)
     found = [_score(sorted(cell, key=lambda row: row.seed)) for cell in cells.values()]
@@ -133,8 +149,10 @@ def _score(rows: Sequence[Row]) -> Score:
         n_parameters=first.n_parameters,
         suite=first.suite,
         protocol=protocol(first),
+        changes=changes(first),
         metrics=_means([row.metrics for row in rows]),
         pretraining=first.pretraining,
+        date=max((row.date for row in rows if row.date), default=None),
         paths=tuple(row.path for row in rows),
     )
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from jbench.metrics import uncertainty
 from jbench.report import matrix, unlearnt
 from jbench.report.scores import format_score
+from jbench.report.text import printable
 from jbench.results.learnt import ENDED_EARLY
 from jbench.spec.metrics import METRICS
 
@@ -75,7 +76,7 @@ def show(table: Sequence[Row], console: Console) -> None:
     )
     console.print(Text(legend))
     for i, note in enumerate(notes, 1):
-        console.print(Text(f'[{i}] {_printable(note)}'))
+        console.print(Text(f'[{i}] {printable(note)}'))
     if len(table) >= MANY:
         console.print('\n' + matrix.text(table, console.width), **PLAIN)
 
@@ -230,10 +231,10 @@ def _cells(row: Row, seeds: Sequence[int], notes: Sequence[str], sign: str, layo
     def text(value: float | None) -> str:
         return format_score(value, row['metric'])
 
-    task = _printable(f'{row["task"]}@{row["task_version"]}')
-    dataset = _printable(row['dataset']) + (' (simulated)' if row['simulated'] else '')
+    task = printable(f'{row["task"]}@{row["task_version"]}')
+    dataset = printable(row['dataset']) + (' (simulated)' if row['simulated'] else '')
     per_cent = METRICS[row['metric']].unit == 'per cent'
-    model, metric = _printable(row['model']), row['metric'] + ' (%)' * per_cent
+    model, metric = printable(row['model']), row['metric'] + ' (%)' * per_cent
     mean = text(row['mean']) + ('' if row['sd'] is None else f' {sign} {text(row["sd"])}')
     interval = '-' if row['interval'] is None else f'[{text(row["interval"][0])}, {text(row["interval"][1])}]'
     level = '-' if row['normalised'] is None else f'{row["normalised"]:.3f}'
@@ -261,8 +262,3 @@ def _cells(row: Row, seeds: Sequence[int], notes: Sequence[str], sign: str, layo
 
 def _width(text: str) -> int:
     return max(map(len, text.split('\n')))
-
-
-def _printable(text: str) -> str:
-    """Text from a file without control characters (a terminal would obey them)."""
-    return ''.join(c if c.isprintable() else '?' for c in text)

@@ -57,6 +57,11 @@ def as_json(value: Any) -> str:
     return json.dumps(value, indent=1, allow_nan=False)
 
 
+def printable(text: str) -> str:
+    """Text from a file without control characters (a terminal would obey them)."""
+    return ''.join(c if c.isprintable() else '?' for c in text)
+
+
 def _fold(text: str, width: int, head: str) -> list[str]:
     """Lines of `text` behind `head`, at most `width` wide unless a word is longer."""
     wrapped = textwrap.wrap(

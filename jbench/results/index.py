@@ -71,7 +71,9 @@ class Row(NamedTuple):
     machine: str
     hardware: str  # what computed, as jax calls it
     jbench: str  # its version
+    n_train: int  # windows
     n_windows: int  # tested
+    n_classes: int  # 0: not of classes
     n_chans: int | None
 
 
@@ -90,8 +92,7 @@ class Index(NamedTuple):
 
 
 def scan(folders: Iterable[str | os.PathLike[str]], also: Collection[str] = ()) -> Index:
-    """Every seed<k>.json below some folders, at any depth. Folders that begin with a dot, and the folds of a
-    cross-validation (which are parts of another result), are not entered; links to folders neither.
+    """The results below some folders, as `result_paths` finds them.
 
     Args:
         folders: work folders, folders of results, a results repository.
@@ -102,8 +103,7 @@ def scan(folders: Iterable[str | os.PathLike[str]], also: Collection[str] = ()) 
     for word in also:
         if word not in MARKS:
             raise unknown('kind of result', word, MARKS)
-    paths = sorted({str(path) for folder in folders for path in _results(folder)})
-    wanted = tuple(sorted(also))
+    paths, wanted = result_paths(folders), tuple(sorted(also))
     if len(paths) < MANY:
         return _read(paths, wanted)
     found = Index([], [])
@@ -116,6 +116,17 @@ def scan(folders: Iterable[str | os.PathLike[str]], also: Collection[str] = ()) 
             found.rows.extend(part.rows)
             found.left_out.extend(part.left_out)
     return found
+
+
+def result_paths(folders: Iterable[str | os.PathLike[str]]) -> list[str]:
+    """Every seed<k>.json below some folders, at any depth, once and sorted.
+
+    Folders that begin with a dot, and the folds of a cross-validation (which are parts of another result), are not
+    entered; links to folders neither.
+
+    Raises: RequestError for a folder that is not there.
+    """
+    return sorted({os.path.abspath(path): path for folder in folders for path in _results(folder)}.values())
 
 
 def _results(folder: str | os.PathLike[str]) -> Iterator[str]:
@@ -231,7 +242,9 @@ def _row(path: str, result: Mapping[str, Any]) -> Row:
         machine=_word(machine.get('processor') or machine.get('architecture') or ''),
         hardware=_word(result['devices']['kind']),
         jbench=_word(result['versions'].get('jbench', '')),
+        n_train=result['n_records']['train'],
         n_windows=result['n_records']['evaluated'],
+        n_classes=len(result['classes']),
         n_chans=(result.get('signal') or {}).get('n_chans'),
     )
 

@@ -20,7 +20,7 @@ from places import ROOT
 from jbench import files
 from jbench.results import attachment_folder, attachments, origin, result_file
 from jbench.results.predictions import arrange
-from jbench.results.schema import mismatches, schema
+from jbench.results.schema import fits, mismatches, schema
 from jbench.results.versions import versions
 from jbench.spec.cell import Cell
 from jbench.spec.dataset import Dataset
@@ -376,6 +376,7 @@ def test_own_check_agrees_with_jsonschema(tmp_path: Path) -> None:
     verdicts = []
     for name, mutant in mutants:
         theirs, ours = validator.is_valid(mutant), not list(mismatches(mutant, schema()))
+        assert fits()(mutant) == ours
         assert theirs == ours, name
         verdicts.append(ours)
     assert len(mutants) > 800

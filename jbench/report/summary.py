@@ -1,0 +1,198 @@
+"""What results say about models over tasks: as a dict, as files, as a table on the console."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from jbench import files
+from jbench.report import aggregate, matrix, published, ranks
+from jbench.report.aggregate import Score
+from jbench.report.text import printable
+from jbench.results import index
+from jbench.results.index import LeftOut
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+RULES = (
+    'rank: over the models of one protocol, 1 the best, ties get the better rank; a dataset of one model ranks nobody',
+    'a model without a score on a dataset has no rank there: its means are over what it has, and the others are ranked '
+    'among themselves; beside them the means over the datasets that all models have (complete)',
+    'normalised rank: (rank - 1) / (models of the table - 1); 0 best, 1 last',
+    'normalised score: 0 at the floor (the dummy, else chance), 1 perfect',
+    'core: the first dataset of each task; full: all its datasets, averaged inside the task first',
+)
+WIDE = ('per_subject', 'seconds', 'metrics', 'pretraining', 'paths', 'changes', 'interval')  # no columns of scores.csv
+PLAIN: dict[str, Any] = {'highlight': False, 'markup': False, 'soft_wrap': True}
+MANY = 100  # datasets, whose scores are too many to print
+EXAMPLES = 3  # of a kind of what is left out, on the console
+
+
+class Report(NamedTuple):
+    """What a report is made of."""
+
+    folders: tuple[str, ...]
+    n_files: int  # that were found
+    scores: list[Score]  # one protocol for each dataset of a task
+    left_out: list[LeftOut]
+
+
+def collect(
+    folders: Sequence[str | os.PathLike[str]], also: Collection[str] = (), publication: str | None = None
+) -> Report:
+    """The scores of all results below some folders, and what of them does not count.
+
+    Args:
+        folders: as of `index.scan`; so is `also`.
+        publication: CSV file of published scores that stand beside them.
+
+    Raises: RequestError, as `index.scan` and `published.read`.
+    """
+    others = published.read(publication) if publication else []
+    found = index.scan(folders, also)
+    rows = aggregate.comparable(found.rows)
+    scores, left_out = ranks.one_protocol([*aggregate.averages(rows.rows), *others])
+    told = sorted([*found.left_out, *rows.left_out, *left_out])
+    return Report(tuple(map(str, folders)), len(found.rows) + len(found.left_out), scores, told)
+
+
+def as_dict(report: Report) -> dict[str, Any]:
+    """All that the report says, as plain values: the content of summary.json."""
+    tables = [_table(scores, suite) for scores in _by_origin(report) for suite in ('core', 'full')]
+    return {
+        'folders': list(report.folders),
+        'n_files': report.n_files,
+        'n_scores': len(report.scores),
+        'n_left_out': dict(_kinds(report.left_out)),
+        'rules': list(RULES),
+        'tables': tables,
+        'core_against_full': [
+            {'origin': scores[0].origin, **ranks.core_against_full(scores)} for scores in _by_origin(report)
+        ],
+        'variability': ranks.variability(report.scores),
+        'best': [
+            {k: getattr(s, k) for k in ('origin', 'task', 'dataset', 'model', 'metric', 'mean', 'normalised')}
+            for s in ranks.best(report.scores)
+        ],
+    }
+
+
+def write(report: Report, folder: str | os.PathLike[str]) -> list[Path]:
+    """Write summary.json, models.csv, scores.csv and left_out.csv, each whole or absent. Raises: RequestError."""
+    home = files.make_dir(folder)
+    said, place = as_dict(report), ranks.ranks(report.scores)
+    models = [{'origin': t['origin'], 'table': t['table'], **line} for t in said['tables'] for line in t['models']]
+    scores = []
+    for s in report.scores:
+        low, high = s.interval or (None, None)
+        plain = {k: v for k, v in s._asdict().items() if k not in WIDE} | {'low': low, 'high': high}
+        fit = {f'seconds_{stage}': s.seconds.get(stage) for stage in ('fit', 'test')}
+        rank = place.get((s.origin, s.task, s.dataset), {}).get(s.model)
+        scores.append({**plain, 'rank': rank, **fit, 'changes': '; '.join(s.changes)})
+    texts = {
+        'models.csv': as_csv(models, ['origin', 'table', *ranks.Standing._fields]),
+        'scores.csv': as_csv(scores, list(scores[0]) if scores else [*Score._fields]),
+        'left_out.csv': as_csv([x._asdict() for x in report.left_out], list(LeftOut._fields)),
+        'summary.json': json.dumps(said, indent=1, allow_nan=False) + '\n',
+    }
+    return [files.write_atomic(home / name, text.encode()) for name, text in texts.items()]
+
+
+def as_csv(lines: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> str:
+    """Lines as CSV with a head; None is empty."""
+    out = io.StringIO()
+    writer = csv.DictWriter(out, list(dict.fromkeys(columns)), lineterminator='\n')
+    writer.writeheader()
+    writer.writerows(lines)
+    return out.getvalue()
+
+
+def show(report: Report, console: Console) -> None:
+    """Print the models of each table, the means by task (of up to MANY datasets), and what was left out."""
+    for scores in _by_origin(report):
+        several = any(not s.core for s in scores)
+        for suite in ('core', 'full') if several else ('core',):
+            table = _table(scores, suite)
+            if table['models']:
+                counted = f'{table["n_tasks"]} tasks, {table["n_datasets"]} datasets'
+                console.print(f'{scores[0].origin} results, {suite}: {counted}', highlight=False)
+                console.print(grid(table['models']))
+        if len({(s.task, s.dataset) for s in scores}) > MANY:
+            continue  # scores.csv has them
+        rows = [{**s._asdict(), 'task_version': s.version} for s in scores]
+        console.print('\n' + '\n'.join(map(printable, matrix.text(rows, console.width).split('\n'))) + '\n', **PLAIN)
+    if not report.scores:
+        console.print('no result counts')
+    else:
+        console.print('\n'.join(RULES), **PLAIN)
+    show_left_out(report, console)
+
+
+def show_left_out(report: Report, console: Console) -> None:
+    """Print how many results were left out and why, with examples of each kind."""
+    if not report.left_out:
+        console.print(f'{report.n_files} result files, none left out', **PLAIN)
+        return
+    console.print(f'\n{report.n_files} result files, {len(report.left_out)} left out:', **PLAIN)
+    for kind, n in _kinds(report.left_out):
+        console.print(f'{kind}: {n}', **PLAIN)
+        same = [x for x in report.left_out if x.reason.partition(':')[0] == kind]
+        for x in same[:EXAMPLES]:
+            console.print(printable(f'  {x.path}: {x.reason.partition(": ")[2]}'), **PLAIN)
+        if n > EXAMPLES:
+            console.print(f'  and {n - EXAMPLES} more', **PLAIN)
+
+
+def _by_origin(report: Report) -> list[list[Score]]:
+    origins = sorted({s.origin for s in report.scores})
+    return [[s for s in report.scores if s.origin == origin] for origin in origins]
+
+
+def _kinds(left_out: Sequence[LeftOut]) -> list[tuple[str, int]]:
+    """The first words of reasons, and how often each is given; the most frequent first."""
+    return Counter(x.reason.partition(':')[0] for x in left_out).most_common()
+
+
+def _table(scores: Sequence[Score], suite: str) -> dict[str, Any]:
+    """The models of one origin over its Core datasets, or all."""
+    full = suite == 'full'
+    mine = [s for s in scores if full or s.core]
+    return {
+        'origin': scores[0].origin,
+        'table': suite,
+        'n_tasks': len({s.task for s in mine}),
+        'n_datasets': len({(s.task, s.dataset) for s in mine}),
+        'models': [line._asdict() for line in ranks.standings(mine, full=full)],
+        'by_category': ranks.by_category(mine, full=full),
+        'families': [gap._asdict() for gap in ranks.gaps(mine, full=full)],
+    }
+
+
+def grid(models: Sequence[Mapping[str, Any]]) -> Table:
+    """Standings, as dictionaries, as a table of rich."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    view = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
+    heads = ('model', 'family', 'mean\nrank', 'norm.\nrank', 'norm.\nscore', 'wins', 'tasks', 'rank,\ncomplete', 'of')
+    for k, head in enumerate(heads):
+        view.add_column(head, justify='right' if k > 1 else 'left', no_wrap=k > 1, overflow='fold')
+    for m in models:
+        cells = [printable(m['title']), printable(m['family']), _text(m['mean_rank'], 2)]
+        cells += [_text(m[k], 3) for k in ('mean_normalised_rank', 'mean_normalised_score')]
+        cells += [str(m['wins']), str(m['n_tasks']), _text(m['mean_rank_complete'], 2), str(m['n_complete'])]
+        view.add_row(*map(Text, cells))
+    return view
+
+
+def _text(value: float | None, digits: int) -> str:
+    return '-' if value is None else f'{value:.{digits}f}'
