@@ -178,9 +178,7 @@ def select_models(text: str, device: str | None = None) -> list[Pick]:
         item, wanted = options.split(asked)
         if item in GROUPS or item == 'all':
             if wanted:
-                raise RequestError(
-                    f'--model={asked}: options belong to one model, {item} is a group'
-                )
+                raise RequestError(f'--model={asked}: options belong to one model, {item} is a group')
             group = [m for m in MODELS.values() if item in ('all', m.family)]
             if not group:
                 raise RequestError(f'--model={item}: no model of this family is in this version of jbench')

@@ -7,6 +7,7 @@ where the answers with and without the part are exchanged at random, window by w
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
@@ -21,6 +22,7 @@ BANDS = 32  # of frequencies
 BAND = 2.0  # Hz, the least width of one where there are many
 DRAWS = 200  # exchanges, and shufflings
 LEVEL = 0.95
+SHORT = 8  # samples: windows with fewer have no bands
 LEAST_POWER = 1e-4  # of all power: bands with less are not there
 
 
@@ -109,16 +111,21 @@ class _Parts(NamedTuple):
 def channels(case: Case, network: Network, predict: Predict) -> Ablation:
     """Without each channel (of many: each group of neighbours in the list)."""
     names, n = case.signal.ch_names, network.x.shape[1]
-    cuts = np.unique(np.linspace(0, n, min(n, GROUPS) + 1).round().astype(int))
-    parts = [_named(names, a, b) for a, b in zip(cuts[:-1], cuts[1:], strict=True)]
+    edges = _cut(n, GROUPS)
+    parts = [_named(names, *e) for e in edges]
 
     def without(a: int, b: int) -> np.ndarray:
         x = network.x.copy()
         x[:, a:b] = network.usual[a:b, None]
         return x
 
-    edges = [(int(a), int(b)) for a, b in zip(cuts[:-1], cuts[1:], strict=True)]
     return _family(case, network, predict, _Parts('channel', parts, list(edges), (without(a, b) for a, b in edges)))
+
+
+def _cut(n: int, most: int) -> list[tuple[int, int]]:
+    """0..n cut into at most so many equal pieces [first, last)."""
+    cuts = np.unique(np.linspace(0, n, min(n, most) + 1).round().astype(int)).tolist()
+    return list(itertools.pairwise(cuts))
 
 
 def _named(names: tuple[str, ...], a: int, b: int) -> str:
@@ -129,8 +136,7 @@ def _named(names: tuple[str, ...], a: int, b: int) -> str:
 def stretches(case: Case, network: Network, predict: Predict) -> Ablation:
     """Without each stretch of time."""
     n, sfreq = network.x.shape[2], case.signal.sfreq
-    cuts = np.unique(np.linspace(0, n, min(n, STRETCHES) + 1).round().astype(int))
-    samples = [(int(a), int(b)) for a, b in zip(cuts[:-1], cuts[1:], strict=True)]
+    samples = _cut(n, STRETCHES)
     edges = [(case.start + a / sfreq, case.start + b / sfreq) for a, b in samples]
     parts = [f'{a:.3g} to {b:.3g} s' for a, b in edges]
 
@@ -159,14 +165,15 @@ def bands(case: Case, network: Network, predict: Predict) -> Ablation | None:
 
 
 def band_edges(x: np.ndarray, sfreq: float) -> list[tuple[float, float]]:
-    """Bands of equal width from 0 Hz on that hold a share of the power of windows x [N, C, T]."""
-    n, top = x.shape[2], sfreq / 2
-    if n < 8:
+    """Bands of equal width, a round number, that hold a share of the power of windows x [N, C, T]."""
+    n = x.shape[2]
+    hz, power = np.fft.rfftfreq(n, 1 / sfreq), (np.abs(np.fft.rfft(x)) ** 2).sum((0, 1))
+    if n < SHORT or not power.any():
         return []
+    top = hz[np.searchsorted(power.cumsum(), (1 - LEAST_POWER) * power.sum())]
     width = max(BAND if top > 4 * BAND else 0.0, sfreq / n, top / BANDS)
     digits = 10.0 ** np.floor(np.log10(width))
-    width = float(np.ceil(width / digits - 1e-9) * digits)  # a round number
-    hz, power = np.fft.rfftfreq(n, 1 / sfreq), (np.abs(np.fft.rfft(x)) ** 2).sum((0, 1))
+    width = float(np.ceil(width / digits - 1e-9) * digits)
     found = [(float(k * width), float((k + 1) * width)) for k in range(int(np.ceil(top / width + 1e-9)))]
     return [e for e in found if power[(hz >= e[0]) & (hz < e[1])].sum() > LEAST_POWER * power.sum()]
 

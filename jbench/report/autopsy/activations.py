@@ -39,7 +39,7 @@ class Layer(NamedTuple):
 
 
 def layers(network: Network, signal: Signal) -> list[Layer]:
-    """Every feature of a network over its windows, in the order in which it computes them; [] where it names none."""
+    """Every feature of a network over its windows; [] where it names none."""
     compute, variables = features(network.model), network.variables
     sums: dict[str, list[np.ndarray]] = {}
     axes = time_axes(compute, variables, network.x[:PROBES], signal)

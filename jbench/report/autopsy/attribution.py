@@ -7,6 +7,8 @@ the mean (completeness); what is missing of it is computed and told.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -55,7 +57,7 @@ def integrated(
         return (outputs * weights).sum(tuple(range(1, outputs.ndim)))
 
     @jax.jit
-    def slope(x: jax.Array, start: jax.Array, weights: jax.Array, at: jax.Array) -> jax.Array:
+    def slope(at: jax.Array, x: jax.Array, start: jax.Array, weights: jax.Array) -> jax.Array:
         """Mean gradient over the points `at` [S] of the way."""
 
         def step(total: jax.Array, share: jax.Array) -> tuple[jax.Array, None]:
@@ -70,7 +72,7 @@ def integrated(
     steps = STEPS
     while True:
         at = np.float32((np.arange(steps) + 0.5) / steps)
-        gradient = _batched(lambda x, s, w, at=at: slope(x, s, w, at), x, start, weights)
+        gradient = _batched(partial(slope, at), x, start, weights)
         samples = gradient * apart
         missing = _missing(samples.sum((1, 2)), difference)
         if missing <= ENOUGH or steps >= MOST_STEPS:
@@ -80,7 +82,7 @@ def integrated(
     return Attribution(samples, frequencies, hz, difference, missing, steps)
 
 
-def _batched(function: jax.stages.Wrapped, *arrays: np.ndarray) -> np.ndarray:
+def _batched(function: Callable[..., jax.Array], *arrays: np.ndarray) -> np.ndarray:
     """A function of rows, for some at a time: batches of one size."""
     parts = []
     for first in range(0, len(arrays[0]), TOGETHER):

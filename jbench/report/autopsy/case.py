@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -14,11 +13,13 @@ from jbench import targets
 from jbench.metrics import keystrokes
 from jbench.models.model import Model
 from jbench.models.torch_weights import Variables
+from jbench.spec.errors import RequestError
 from jbench.spec.metrics import METRICS
 from jbench.spec.model import Signal
 from jbench.targets import score
 
 BATCH = 32  # windows that a network answers at a time
+LEAST_HEAD = 4  # channels that a head is drawn of
 
 Arrays = Mapping[str, np.ndarray]
 Predict = Callable[[np.ndarray], np.ndarray]  # windows f32 [N, C, T] -> outputs as a result stores them
@@ -88,7 +89,10 @@ def given(model_signal: Signal, x: Any) -> dict[str, Any]:
 
 def predictor(case: Case, network: Network) -> Predict:
     """What gives the outputs of a network for windows as its result stores them; batches are of one size."""
-    run = _compiled(network.model, case.signal)
+
+    @jax.jit
+    def run(variables: Variables, x: jax.Array) -> jax.Array:
+        return network.model.apply(variables, given(case.signal, x), train=False, key=None).outputs
 
     def predict(x: np.ndarray) -> np.ndarray:
         parts = []
@@ -104,11 +108,6 @@ def predictor(case: Case, network: Network) -> Predict:
         return out.astype(np.float32)
 
     return predict
-
-
-@functools.lru_cache(4)
-def _compiled(model: Model, signal: Signal) -> Callable[..., jax.Array]:
-    return jax.jit(lambda variables, x: model.apply(variables, given(signal, x), train=False, key=None).outputs)
 
 
 def towards(case: Case, outputs: np.ndarray, answers: Arrays) -> np.ndarray:
@@ -134,6 +133,28 @@ def towards(case: Case, outputs: np.ndarray, answers: Arrays) -> np.ndarray:
     if case.classes:
         return ((2 * (y > 0) - 1) / width).astype(np.float32)
     return np.full(outputs.shape, 1 / width, np.float32)
+
+
+def head(ch_names: Sequence[str]) -> Any:
+    """Where channels lie on the head, as mne.Info of those whose place is known; None of fewer than four."""
+    import mne
+
+    from jbench.data.electrodes import positions
+
+    try:
+        places = dict(zip(ch_names, positions(ch_names), strict=True))
+    except RequestError:  # none is an electrode
+        return None
+    known: dict[str, Any] = {}
+    for name, place in places.items():
+        if place is not None and place not in known.values():  # of two channels in one place the first
+            known[name] = place
+    if len(known) < LEAST_HEAD:
+        return None
+    info = mne.create_info(list(known), 100.0, 'eeg')
+    with mne.use_log_level('ERROR'):
+        info.set_montage(mne.channels.make_dig_montage({k: np.array(v) for k, v in known.items()}, coord_frame='head'))
+    return info
 
 
 def some(n: int, most: int) -> np.ndarray:

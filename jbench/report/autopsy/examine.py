@@ -60,9 +60,7 @@ def _explained(case: Case, network: Network, parts: Parts) -> Parts:
     if of(case.kind).frames:  # of which a result keeps the path alone
         outputs = _raw(network, x, case)
     weights = towards(case, outputs, answers)
-    found = attribution.integrated(
-        network.model, network.variables, x, network.usual, weights, signal=case.signal
-    )
+    found = attribution.integrated(network.model, network.variables, x, network.usual, weights, signal=case.signal)
     axes = activations.time_axes(
         features(network.model), network.variables, network.x[: activations.PROBES], case.signal
     )

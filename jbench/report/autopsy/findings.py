@@ -79,16 +79,16 @@ def _answers(case: Case, parts: Parts) -> Iterator[Finding]:
             f'The commonest mistake: {names[0]} is called {names[1]} in {wrong[true, said]} of {total} windows.',
             float(wrong[true, said] / total),
         )
-    names = np.unique(case.answers['subject'])
-    if len(names) > 1:
-        cost = np.array([found.cost[case.answers['subject'] == s].mean() for s in names])
+    subjects = np.unique(case.answers['subject'])
+    if len(subjects) > 1:
+        cost = np.array([found.cost[case.answers['subject'] == s].mean() for s in subjects])
         worst = int(cost.argmax())
         yield Finding(
             'answers',
-            f'Subject {names[worst]} is answered worst: {found.cost_name} {cost[worst]:.3g}, median of {len(names)} '
-            f'subjects {np.median(cost):.3g}.',
+            f'Subject {subjects[worst]} is answered worst: {found.cost_name} {cost[worst]:.3g}, median of '
+            f'{len(subjects)} subjects {np.median(cost):.3g}.',
             float(cost[worst]),
-            (str(names[worst]),),
+            (str(subjects[worst]),),
         )
 
 

@@ -11,6 +11,7 @@ the rest of the network reads it.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import jax
@@ -83,7 +84,7 @@ def _source(jaxpr: Any, var: Any) -> tuple[Any, list[Callable[[jax.Array], jax.A
     came_from = 0
     while var in made and len(_readers(jaxpr, var)) <= came_from and made[var].primitive.name in LAYOUT:
         eqn = made[var]
-        chain.insert(0, lambda value, eqn=eqn: eqn.primitive.bind(value, **eqn.params))
+        chain.insert(0, partial(eqn.primitive.bind, **eqn.params))
         var, came_from = eqn.invars[0], 1
     return (var if var in made else None), chain
 
@@ -101,7 +102,8 @@ def _run(closed: Any, x: jax.Array, source: Any, more: jax.Array | None) -> list
         return var.val if isinstance(var, core.Literal) else known[var]
 
     for eqn in jaxpr.eqns:
-        functions, params = eqn.primitive.get_bind_params(eqn.params)
+        bound = eqn.primitive.get_bind_params(eqn.params)
+        functions, params = bound if isinstance(bound, tuple) else ((), bound)  # older and newer jax
         values = eqn.primitive.bind(*functions, *map(read, eqn.invars), **params)
         values = values if eqn.primitive.multiple_results else [values]
         for var, value in zip(eqn.outvars, values, strict=True):

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 MAP, SIGNED = 'viridis', 'RdBu_r'
 PLAIN, OUT, LINE = '0.65', 'tab:blue', 'firebrick'  # of bars, of those that stand out, of floors
 MOMENTS = 6  # heads over time
+LABELLED = 4  # channels on a head
 SHOWN = 40  # tensors, units of a layer, classes: names on an axis at most
 Pictures = dict[str, tuple[str, str, Callable[['Figure'], None]]]  # file -> section, caption, what draws it
 
@@ -76,7 +77,9 @@ def _of_attribution(case: Case, parts: Parts) -> Pictures:
         'times': ('time', f'Attribution over time, sum over channels ({of}).', partial(_times, case=case, parts=parts)),
     }
     if case.head is not None:
-        caption = f'Left: attribution of each channel over the whole window; the others: over time ({of}).'
+        caption = (
+            f'Left: attribution of each channel over the whole window, the largest named; the others: over time ({of}).'
+        )
         found['heads'] = 'channel', caption, partial(_heads, case=case, parts=parts)
     else:
         caption = f'Attribution of each channel ({of}).'
@@ -183,18 +186,26 @@ def _heads(figure: Figure, case: Case, parts: Parts) -> None:
     pieces = np.array_split(np.arange(mean.shape[1]), min(MOMENTS, mean.shape[1]))
     maps = [mean.sum(1), *(mean[:, p].sum(1) for p in pieces)]
     titles = ['whole window', *(_span(case, p) for p in pieces)]
-    figure.set_size_inches(10, 2.4)
-    axes = figure.subplots(1, len(maps))
+    figure.set_size_inches(11, 2.6)
+    axes = figure.subplots(1, len(maps), width_ratios=[1.6, *[1] * len(pieces)])
     rest = max((float(np.abs(m).max()) for m in maps[1:]), default=0.0)
-    shown = dict(enumerate(case.head.ch_names)) if len(picks) <= 32 else {}
+    best = set(np.argsort(-maps[0])[:LABELLED].tolist())
+    labels = [name if k in best else '' for k, name in enumerate(case.head.ch_names)]
     for k, (ax, values, title) in enumerate(zip(axes, maps, titles, strict=True)):
         limit = (float(np.abs(values).max()) if k == 0 else rest) or 1.0
-        labels = list(shown.values()) if k == 0 and shown else None
         mne.viz.plot_topomap(
-            values, case.head, axes=ax, show=False, cmap=SIGNED, vlim=(-limit, limit), contours=0, names=labels
+            values,
+            case.head,
+            axes=ax,
+            show=False,
+            cmap=SIGNED,
+            vlim=(-limit, limit),
+            contours=0,
+            image_interp='linear',  # others overshoot between electrodes
+            extrapolate='local',
+            border=0.0,
+            names=labels if k == 0 else None,
         )
-        for text in ax.texts:
-            text.set_fontsize(5)
         ax.set_title(title, fontsize=8)
 
 

@@ -98,9 +98,7 @@ def _compared(case: Case, name: str, value: float | None, outputs: np.ndarray) -
 def _bad(case: Case, row: int, cost: float) -> Bad:
     found, (recording, onset) = case.answers, case.places[row] if case.places else ('', None)
     output, y = found['outputs'][row], found['y'][row]
-    return Bad(
-        int(found['id'][row]), str(found['subject'][row]), recording, onset, *_said(case, output, y, row), cost
-    )
+    return Bad(int(found['id'][row]), str(found['subject'][row]), recording, onset, *_said(case, output, y, row), cost)
 
 
 def _said(case: Case, output: np.ndarray, y: np.ndarray, row: int) -> tuple[str, str]:
@@ -117,7 +115,7 @@ def _said(case: Case, output: np.ndarray, y: np.ndarray, row: int) -> tuple[str,
         said = int(output.argmax())
         return _name(case, int(y)), f'{_name(case, said)} (p {p[said]:.2f}; true class {p[int(y)]:.2f})'
     if case.classes:
-        true, said_labels = (np.flatnonzero(v > 0) for v in (y, output))
+        true, said_labels = (np.flatnonzero(v > 0).tolist() for v in (y, output))
         return ', '.join(_name(case, k) for k in true) or '-', ', '.join(_name(case, k) for k in said_labels) or '-'
     return ', '.join(f'{v:.4g}' for v in np.atleast_1d(y)), ', '.join(f'{v:.4g}' for v in output)
 
