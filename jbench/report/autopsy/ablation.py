@@ -23,6 +23,7 @@ BAND = 2.0  # Hz, the least width of one where there are many
 DRAWS = 200  # exchanges, and shufflings
 LEVEL = 0.95
 SHORT = 8  # samples: windows with fewer have no bands
+MOST_POWER = 0.99  # below the frequency by which the width of bands is chosen
 LEAST_POWER = 1e-4  # of all power: bands with less are not there
 
 
@@ -170,7 +171,7 @@ def band_edges(x: np.ndarray, sfreq: float) -> list[tuple[float, float]]:
     hz, power = np.fft.rfftfreq(n, 1 / sfreq), (np.abs(np.fft.rfft(x)) ** 2).sum((0, 1))
     if n < SHORT or not power.any():
         return []
-    top = hz[np.searchsorted(power.cumsum(), (1 - LEAST_POWER) * power.sum())]
+    top = hz[np.searchsorted(power.cumsum(), MOST_POWER * power.sum())]
     width = max(BAND if top > 4 * BAND else 0.0, sfreq / n, top / BANDS)
     digits = 10.0 ** np.floor(np.log10(width))
     width = float(np.ceil(width / digits - 1e-9) * digits)

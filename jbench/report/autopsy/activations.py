@@ -1,7 +1,7 @@
 """What the layers of a network answer: the features that it names, their spread, units that never change.
 
 The axis of time of a feature is not said by the network. It is found: the two halves of windows are disturbed, one
-after the other, and time is the axis along which the feature changes in other places.
+after the other, and time is the axis along which the change of the feature moves on.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from jbench.spec.model import Signal
 
 DEAD = 1e-6  # of the largest spread of a unit of the layer
 PROBES = 4  # windows that are disturbed
-APART = 0.2  # from which total variation of the changes on an axis is time
+APART = 0.1  # of an axis, by which the centre of the change moves on where it is time (0.5 at most)
 
 
 class Layer(NamedTuple):
@@ -81,14 +81,17 @@ def time_axes(
 
 
 def _time_axis(a: np.ndarray, early: np.ndarray, late: np.ndarray) -> int | None:
-    apart = []
+    apart: list[float] = []
+    if a.ndim < 3:  # one axis alone holds units
+        return None
     for axis in range(1, a.ndim):
         rest = tuple(k for k in range(a.ndim) if k != axis)
         first, second = (m.sum(rest) for m in (early, late))
         if a.shape[axis] < 2 or not first.sum() or not second.sum():
             apart.append(0.0)
             continue
-        apart.append(float(np.abs(first / first.sum() - second / second.sum()).sum() / 2))
+        place = np.arange(a.shape[axis]) / (a.shape[axis] - 1)
+        apart.append(float(place @ second / second.sum() - place @ first / first.sum()))
     return int(np.argmax(apart)) if apart and max(apart) >= APART else None
 
 

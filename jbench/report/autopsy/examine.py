@@ -9,7 +9,7 @@ import numpy as np
 
 from jbench.models.model import features
 from jbench.report.autopsy import ablation, activations, attribution, gradcam, gradients, predictions
-from jbench.report.autopsy.case import Case, Network, chosen, predictor, some, towards
+from jbench.report.autopsy.case import Case, Network, chosen, given, predictor, some, towards
 from jbench.targets import of
 
 EXPLAINED = 64  # windows with attributions
@@ -60,12 +60,15 @@ def _explained(case: Case, network: Network, parts: Parts) -> Parts:
     if of(case.kind).frames:  # of which a result keeps the path alone
         outputs = _raw(network, x, case)
     weights = towards(case, outputs, answers)
-    found = attribution.integrated(network.model, network.variables, x, network.usual, weights, signal=case.signal)
+    found = attribution.integrated(
+        network.model, network.variables, x, usual=network.usual, weights=weights, signal=case.signal
+    )
     axes = activations.time_axes(
         features(network.model), network.variables, network.x[: activations.PROBES], case.signal
     )
+    layers = gradcam.gradients(network.model, network.variables, x, weights=weights, signal=case.signal)
     cams, aside = {}, []
-    for name, (a, g) in gradcam.gradients(network.model, network.variables, x, weights, signal=case.signal).items():
+    for name, (a, g) in layers.items():
         time = axes[name]
         if not g.any():
             aside.append(name)
@@ -76,7 +79,5 @@ def _explained(case: Case, network: Network, parts: Parts) -> Parts:
 
 def _raw(network: Network, x: np.ndarray, case: Case) -> np.ndarray:
     """Outputs of a network for windows, as it gives them."""
-    from jbench.report.autopsy.case import given
-
     answer = network.model.apply(network.variables, given(case.signal, x), train=False, key=None)
     return np.asarray(answer.outputs)

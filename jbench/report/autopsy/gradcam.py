@@ -35,7 +35,7 @@ def cam(feature: np.ndarray, gradient: np.ndarray, time: int) -> np.ndarray:
 
 
 def gradients(
-    model: Model, variables: Variables, x: np.ndarray, weights: np.ndarray, *, signal: Signal
+    model: Model, variables: Variables, x: np.ndarray, *, weights: np.ndarray, signal: Signal
 ) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     """Every feature [N, ...] of windows x [N, C, T], and the gradient of sum(outputs * weights) to it.
 
