@@ -5,17 +5,23 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
+from autopsies import of_table
 from once import once
 from test_learning import shuffled
 
 from jbench import run, stages
 from jbench.cli import autopsy
+from jbench.models import MODELS, factory
 from jbench.results import result_file
 from jbench.spec.errors import RequestError
+from jbench.train.losses import AXIS
 
 FLAGS = ['--task=p3', '--seeds=33', '--simulated=yes', '--debug', '--model=eegnet,dummy', '--format=json']
 KALUNGA = ['--task=kalunga_ssvep', '--model=eegnet', '--seeds=33']
@@ -98,6 +104,25 @@ def test_what_cannot_be_looked_at_says_why(workdir, tmp_path, capsys):
     path.with_suffix('.safetensors').unlink()
     assert run.main(['report', 'autopsy', str(path)]) == 2
     assert 'cannot read the weights' in capsys.readouterr().err
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize('name', [m.name for m in MODELS.values() if m.kind == 'network' and m.family == 'classic'])
+def test_the_loss_that_was_trained_has_a_gradient_for_every_network(name):
+    """As in training: batch statistics of the batch, dropout, losses that compare the rows of a batch."""
+    _, variables, x, signal = of_table(name)
+    spec, n = MODELS[name], 3
+    keys = 'keystrokes' in spec.targets
+    kind = 'ctc' if keys else 'clip' if 'embedding' in spec.targets else 'cross_entropy'
+    y = {'ctc': np.array([[0, 1], [1, -1], [0, 0]], np.int32), 'clip': np.eye(3, dtype=np.float32)}
+    recipe = SimpleNamespace(loss=kind, class_weights=False, label_smoothing=0.1, loss_scale=1.0)
+    trained = SimpleNamespace(model=factory(spec)(signal, n, axis_name=AXIS), variables=variables)
+    trained.cell = SimpleNamespace(task=SimpleNamespace(recipe=recipe))
+    data = SimpleNamespace(y=np.arange(3), rows=lambda part: np.arange(3), kind='classes', n_out=n)
+    batch = {'x': jnp.asarray(x), 'mask': jnp.ones(3, bool), 'y': jnp.asarray(y.get(kind, np.arange(3)))}
+    grads = jax.jit(jax.grad(autopsy.loss(trained, data)))(variables['params'], batch)
+    norms = [float(jnp.linalg.norm(g)) for g in jax.tree.leaves(grads)]
+    assert np.isfinite(norms).all() and max(norms) > 0
 
 
 # ---- what is known of the recordings ----
