@@ -21,12 +21,13 @@ from urllib.parse import unquote, urlsplit
 
 ROOT = Path(__file__).resolve().parents[1]
 ADD = ('add_a_task', 'add_a_dataset', 'add_a_model')  # the other pages of docs/ tell how it works
-FIRST = ('architecture', 'datasets', 'statistics')
+FIRST = ('architecture', 'datasets', 'statistics', 'report')
 FACES = {  # modules that a user imports from, and what for
     'jbench.run': 'The command; `jbench.run(task, model, ...)` gives its results',
     'jbench.api': 'Tasks and their data; `jbench.task` and `jbench.load`',
     'jbench.trained': 'Trained networks; `jbench.load_model`',
     'jbench.results': 'Result files',
+    'jbench.report': 'Tables of many results; `jbench.report.frame`',
     'jbench.spec': 'What tasks, datasets and models of your own are made of',
     'jbench.spec.task': 'Tasks, their windows, targets, splits and recipes',
     'jbench.spec.dataset': 'Datasets',

@@ -164,7 +164,7 @@ def test_suites_name_tasks_once(name):
 
 LEVELS = (  # rooms; what stands further down may import what stands above it, and itself
     {'spec', 'version'},
-    {'files', 'metrics', 'tasks', 'progress', 'events'},
+    {'files', 'metrics', 'tasks', 'progress', 'events', 'epochs'},
     {'processes', 'targets'},
     {'data'},
     {'models', 'context'},
@@ -175,7 +175,7 @@ LEVELS = (  # rooms; what stands further down may import what stands above it, a
     {'api', 'run'},
 )
 # what report may import
-READERS = {'spec', 'files', 'events', 'tasks', 'data', 'models', 'metrics', 'targets', 'results', 'plan'}
+READERS = {'spec', 'files', 'events', 'epochs', 'tasks', 'data', 'models', 'metrics', 'targets', 'results', 'plan'}
 ENTRY = ROOT / 'jbench' / 'report' / '__main__.py'  # `python -m jbench.report`: the command, and nothing else
 LONGEST = 300  # lines of a module
 HEAVY = {
@@ -303,6 +303,7 @@ NAMED = {  # beside spec, tasks and targets, modules that say the name of a kind
     'models.baselines.classical': 'of several labels, each gets an estimator of its own',
     'data.stimuli.embed': 'makes the vectors of stimuli, of which an embedding consists',
     'data.simulation.stimuli': 'a stream of random numbers is called so',
+    'results.index': 'a field of a result is called so',
     'results.record': 'a field of a result is called so',
     'trained': 'a field of a result is called so',
 }

@@ -57,12 +57,13 @@ def _lines(path: str | os.PathLike[str]) -> list[tuple[str, dict[str, str | None
     try:
         with open(path, newline='', encoding='utf-8') as file:
             reader = csv.DictReader(file)
+            columns = reader.fieldnames or ()
             lines = [(f'{path}: line {reader.line_num}', line) for line in reader]
     except OSError as error:
         raise RequestError(f'cannot read {path}: {error.strerror}') from error
     except (UnicodeDecodeError, csv.Error) as error:
         raise RequestError(f'{path}: not a CSV file in UTF-8: {error}') from error
-    absent = [name for name in COLUMNS if name not in (reader.fieldnames or ())]
+    absent = [name for name in COLUMNS if name not in columns]
     if absent:
         raise RequestError(f'{path}: lacks the column {absent[0]!r}; expected {", ".join(COLUMNS)}')
     return lines

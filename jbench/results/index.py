@@ -15,7 +15,9 @@ from jbench.data.prepare.workers import sheltered, workers
 from jbench.models import MODELS
 from jbench.results import checked
 from jbench.spec.errors import RequestError, unknown
+from jbench.spec.identity import from_json
 from jbench.spec.metrics import METRICS
+from jbench.spec.model import ModelSpec
 from jbench.spec.task import full_name
 
 MARKS = ('simulated', 'partial', 'debug')  # what does not count unless it is asked for
@@ -193,7 +195,7 @@ def _row(path: str, result: Mapping[str, Any]) -> Row:
     task, model = config['task'], config.get('model', {})  # which schema 1 lacks
     said = (result['task'], result['task_version'], result['dataset'], result['model'], head['name'])
     name = full_name(task['device'], task['name'])
-    asked = (name, task['version'], config['dataset']['name'], model.get('name', result['model']), task['metric'])
+    asked = (name, task['version'], config['dataset']['name'], _model(result), task['metric'])
     if said != asked:
         raise ValueError(f'the result says {said}, its config {asked}')
     if METRICS[head['name']].better != head['better']:
@@ -247,6 +249,14 @@ def _row(path: str, result: Mapping[str, Any]) -> Row:
         n_classes=len(result['classes']),
         n_chans=(result.get('signal') or {}).get('n_chans'),
     )
+
+
+def _model(result: Mapping[str, Any]) -> str:
+    """The model that the config of a result names, with its options; schema 1 names none."""
+    model = result['config'].get('model', {})
+    if model.get('options'):
+        return from_json(ModelSpec, model, 'config.model').full_name
+    return str(model.get('name', result['model']))
 
 
 def _word(text: str) -> str:

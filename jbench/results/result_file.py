@@ -155,7 +155,7 @@ def verify(path: str | Path) -> list[str]:
             'simulated': dataset['simulated'],
             'model': result['model'] if old else from_json(ModelSpec, cell['model'], 'config.model').full_name,
             'pretraining': [] if old else cell['model']['pretraining'],
-            'protocol': result['protocol'] if old else {**result['protocol'], 'debug': cell['debug']},
+            'protocol': result['protocol'] if old else {**result['protocol'], **_asked(cell)},
             'key': older.key(result) if old else from_json(Cell, cell, 'config').key,
             'weights': result['weights'] and {**result['weights'], 'sha256': _digest_of_weights(path, result)},
             'n_records': {**result['n_records'], 'test': len(arrays['id']), 'evaluated': len(arrays['id'])},
@@ -169,6 +169,11 @@ def verify(path: str | Path) -> list[str]:
     place = Path(*names, result['key'], f'seed{result["seed"]}.json')
     wrong = [f'{path}: {k}: written {result[k]}, expected {v}' for k, v in true.items() if result[k] != v]
     return wrong + ([] if path.parts[-5:] == place.parts else [f'{path}: belongs at .../{place}'])
+
+
+def _asked(cell: Mapping[str, Any]) -> dict[str, Any]:
+    """What of a protocol follows from a config."""
+    return {'debug': cell['debug'], 'custom': [f'{path}={value}' for path, value in cell['overrides']]}
 
 
 def _digest_of_weights(path: Path, result: Mapping[str, Any]) -> str:

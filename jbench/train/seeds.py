@@ -11,7 +11,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from jbench import processes, targets
+from jbench import epochs, processes, targets
 from jbench.context import Context
 from jbench.data.load import loader, prepared_set, sampling
 from jbench.models import factory
@@ -120,10 +120,15 @@ def _while_compiling(name: str, context: Context) -> Callable[[], None]:
 
 
 def _watch(cell: Cell, data: prepared_set.PreparedSet, seed: int, n_epochs: int, context: Context) -> fit.Watch:
-    """Progress, stop signal and checkpoints of one seed."""
+    """Progress, log of epochs, stop signal and checkpoints of one seed."""
     metric = fit.monitor_of(cell.task)
+    log = epochs.log_file(context.workdir, cell.key, seed)
+    who = {'task': cell.task.full_name, 'task_version': cell.task.version, 'dataset': cell.dataset.name}
+    who |= {'model': cell.model.full_name, 'key': cell.key, 'seed': seed, 'metric': metric}
 
     def progress(facts: dict[str, Any]) -> None:
+        if processes.first():
+            epochs.append(log, who | facts)
         context.progress.update(
             f'{cell.title} seed {seed}',
             int(facts['epoch']) + 1,

@@ -111,6 +111,15 @@ def test_the_quick_digest_is_taken(monkeypatch, tmp_path):
     checked.read(path)
 
 
+def test_options_of_a_model_are_part_of_its_name(tmp_path):
+    options = {'config': {'model': {'name': 'eegnet', 'options': [['dropout', 0.5]]}}}
+    store(tmp_path, 'eegnet:dropout=0.5', **options)
+    wrong = store(tmp_path, 'eegnet:dropout=0.7', **options)
+    rows, left_out = index.scan([tmp_path])
+    assert [(r.model, r.family) for r in rows] == [('eegnet:dropout=0.5', 'classic')]
+    assert [x.path for x in left_out] == [str(wrong)]
+
+
 def test_predictions_are_not_touched(tmp_path):
     shutil.copytree(HISTORIC / 'v3', tmp_path / 'v3')
     for path in tmp_path.rglob('*.npz'):

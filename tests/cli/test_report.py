@@ -1,0 +1,226 @@
+"""`python -m jbench.report`: tables of many results, published ones, and the check of what is handed in."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import shutil
+import subprocess
+import sys
+
+import pytest
+from places import FIXTURES, ROOT
+from result_files import HISTORIC, store
+
+from jbench import run
+from jbench.report import summary
+from jbench.results import checked
+from jbench.results.index import LeftOut
+from jbench.results.schema import as_text
+
+PUBLISHED = str(FIXTURES / 'neuralbench_results.csv')
+
+
+@pytest.fixture(scope='module')
+def results(tmp_path_factory):
+    """Two models on two datasets of one task and one of another; one result that is simulated, one that was edited."""
+    work = tmp_path_factory.mktemp('work')
+    for seed in (1, 2):
+        for model, value in (('eegnet', 0.8), ('dummy', 0.5)):
+            store(work, model, value + seed / 100, seed=seed)
+            store(work, model, 1 - value, seed=seed, dataset='Other', config={'task': {'datasets': ['Real', 'Other']}})
+    store(work, 'eegnet', 0.6, task='age')
+    store(work, 'eegnet', 0.6, task='age', seed=34, simulated=True)
+    edited = store(work, 'eegnet', 0.6, task='age', seed=35)
+    edited.write_text(edited.read_text().replace('0.6', '0.9'))
+    return work
+
+
+@pytest.fixture
+def ask(capsys, monkeypatch):
+    """Run `jbench report` here: status, stdout, stderr."""
+    monkeypatch.setenv('COLUMNS', '100')
+
+    def run_it(*argv):
+        capsys.readouterr()
+        try:
+            status = run.main(['report', *map(str, argv)])
+        except SystemExit as leave:
+            status = leave.code
+        return status, *capsys.readouterr()
+
+    return run_it
+
+
+def lines(path):
+    with open(path, newline='', encoding='utf-8') as file:
+        return list(csv.DictReader(file))
+
+
+def test_the_files(results, ask, tmp_path):
+    status, _, err = ask(f'--results={results}', f'--out={tmp_path / "new" / "out"}')
+    assert (status, err) == (0, '')
+    home = tmp_path / 'new' / 'out'
+    assert sorted(p.name for p in home.iterdir()) == ['left_out.csv', 'models.csv', 'scores.csv', 'summary.json']
+    said = json.loads((home / 'summary.json').read_text())
+    core, full = said['tables']
+    assert (core['table'], core['n_tasks'], core['n_datasets']) == ('core', 2, 2)
+    assert (full['table'], full['n_tasks'], full['n_datasets']) == ('full', 2, 3)
+    assert [(m['model'], m['mean_rank']) for m in core['models']] == [('eegnet', 1.0), ('dummy', 2.0)]
+    assert [(m['model'], m['mean_rank']) for m in full['models']] == [('dummy', 1.5), ('eegnet', 1.5)]
+    assert said['n_files'] == 11 and said['n_left_out'] == {'simulated': 1, 'damaged': 1}
+    assert said['rules'] == list(summary.RULES) and said['folders'] == [str(results)]
+    assert [b['model'] for b in said['best']] == ['eegnet', 'dummy', 'eegnet']
+    models = lines(home / 'models.csv')
+    assert [(m['table'], m['model'], float(m['mean_rank'])) for m in models] == [
+        (t['table'], m['model'], m['mean_rank']) for t in said['tables'] for m in t['models']
+    ]
+    scores = {(s['task'], s['dataset'], s['model']): s for s in lines(home / 'scores.csv')}
+    assert float(scores['p3', 'Real', 'eegnet']['mean']) == pytest.approx(0.815)
+    assert scores['p3', 'Real', 'eegnet']['rank'] == '1' and scores['age', 'Real', 'eegnet']['rank'] == ''
+    left_out = lines(home / 'left_out.csv')
+    assert [x['reason'].partition(':')[0] for x in left_out] == ['simulated', 'damaged']
+    assert left_out[1]['path'].endswith('seed35.json') and 'changed since written' in left_out[1]['reason']
+
+
+def test_what_is_shown(results, ask):
+    status, out, _ = ask('--results', results)
+    assert status == 0
+    for words in (
+        'own results, core: 2 tasks, 2 datasets',
+        'own results, full: 2 tasks, 3 datasets',
+        *summary.RULES,
+        '11 result files, 2 left out:',
+        'simulated: 1',
+        'seed35.json: changed since written',
+    ):
+        assert words in out, words
+    assert 'eegnet classic 1.00 0.000' in ' '.join(out.split())
+
+
+def test_folders_may_stand_in_several_ways(results, ask):
+    age, p3 = results / 'results' / 'age@2', results / 'results' / 'p3@2'
+    first = ask(f'--results={age}', f'--results={p3}', '--format=json')
+    said = json.loads(first[1])
+    assert said['n_files'] == 11
+    for argv in ([f'--results={age}', p3], ['--results', age, p3], [age, p3]):
+        assert ask(*argv, '--format=json') == first
+
+
+def test_published_and_own_scores_stand_in_one_table(results, ask, tmp_path):
+    _, out, _ = ask(f'--results={results}', f'--published={PUBLISHED}', f'--out={tmp_path}')
+    assert 'own results, core: 2 tasks' in out and 'published results, core: 36 tasks' in out
+    origins = [m['origin'] for m in lines(tmp_path / 'models.csv') if m['table'] == 'core']
+    assert origins == ['own'] * 2 + ['published'] * 17
+    scores = lines(tmp_path / 'scores.csv')
+    ranks = {(s['origin'], s['task'], s['dataset'], s['model']): s['rank'] for s in scores}
+    assert ranks['own', 'p3', 'Real', 'dummy'] == '2'  # among our own
+    assert ranks['published', 'p3', 'Schreuder2010New', 'eegnet'] == '6'
+
+
+def test_simulated_results_count_where_asked(ask):
+    status, out, _ = ask(f'--results={HISTORIC}')
+    assert status == 0 and 'no result counts' in out and 'simulated: 6' in out
+    status, out, _ = ask(f'--results={HISTORIC}', '--also=simulated,debug')
+    assert status == 0 and 'own results, core: 1 tasks' in out and 'older version: 2' in out
+
+
+def test_text_of_results_commands_no_terminal(ask, tmp_path):
+    store(tmp_path, '\x1b[31mred', 0.9, family='\x1b]0;x')
+    store(tmp_path, '[bold]b', 0.7)
+    _, out, _ = ask(f'--results={tmp_path}')
+    assert '\x1b' not in out
+    assert out.count('?[31mred') == out.count('[bold]b') == 2  # in the table of models and in that of tasks
+
+
+def test_published(ask):
+    status, out, err = ask('published', PUBLISHED, '--format=json')
+    said = json.loads(out)
+    assert (status, err) == (0, '')
+    assert [(m['model'], round(m['mean_normalised_rank'], 2)) for m in said['models'][:4]] == [
+        ('reve', 0.20),
+        ('labram', 0.21),
+        ('luna', 0.30),
+        ('ctnet', 0.32),
+    ]
+    status, out, _ = ask('published', PUBLISHED)
+    assert status == 0 and 'ranks: 603 of 607 as published' in out
+    assert 'age/eegconformer: 6, published 7; the rounded mean ties with simpleconv_time_agg' in out
+
+
+def test_as_a_module_from_any_folder(tmp_path):
+    (tmp_path / 'numpy.py').write_text('raise SystemExit(9)')
+    command = [sys.executable, '-m', 'jbench.report', 'published', PUBLISHED, '--format=json']
+    env = {**os.environ, 'PYTHONPATH': str(ROOT)}
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env=env)
+    assert done.returncode == 0 and len(json.loads(done.stdout)['models']) == 17, done.stderr
+
+
+def test_a_report_needs_no_jax(results):
+    code = (
+        'import sys; from jbench import run; from jbench.results import index; import jbench.report\n'
+        f'index.scan([{str(results)!r}]); assert "jax" not in sys.modules\n'
+        f'assert run.main(["report", {str(results)!r}]) == 0; assert "jax" not in sys.modules'
+    )
+    subprocess.run([sys.executable, '-c', code], check=True, capture_output=True, cwd=ROOT)
+
+
+def test_verify(ask, tmp_path):
+    assert ask('verify', HISTORIC) == (0, '6 results, 0 with problems (0 in all)\n', '')
+    shutil.copytree(HISTORIC / 'v3', tmp_path / 'v3')
+    path = next(tmp_path.rglob('eegnet/*/seed33.npz'))
+    path.unlink()
+    status, out, _ = ask('verify', tmp_path)
+    assert status == 1 and f'{path}: expected predictions_sha256' in out
+    assert out.splitlines()[-1] == '2 results, 1 with problems (1 in all)'
+
+
+def test_verify_sees_changes_that_a_result_does_not_tell(ask, tmp_path):
+    shutil.copytree(HISTORIC / 'v3', tmp_path / 'v3')
+    path = next(tmp_path.rglob('eegnet/*/seed33.json'))
+    result = json.loads(path.read_text())
+    result['config']['overrides'] = [['recipe.lr', 0.01]]
+    path.write_bytes(as_text({**result, 'sha256': checked.digest(result)}))
+    status, out, _ = ask('verify', tmp_path)
+    assert status == 1 and "'custom': ['recipe.lr=0.01']" in out and out.count('\n') == 2
+
+
+@pytest.mark.parametrize(
+    ('argv', 'words'),
+    [
+        ([], '--results is missing'),
+        (['--results=none'], 'none: no such folder'),
+        (['--results={tmp}'], 'no results under'),
+        (['verify', '{tmp}'], 'no results under'),
+        (['verify'], 'required: DIR'),
+        (['verifi', '{tmp}'], "unknown command of jbench report 'verifi'; did you mean 'verify'?"),
+        (['--result={tmp}'], "unknown argument '--result'; did you mean '--results' or"),
+        (['{work}', '--also=tiny'], "unknown kind of result 'tiny'"),
+        (['{work}', '--published=none.csv'], 'cannot read none.csv'),
+        (['published', 'none.csv'], 'cannot read none.csv'),
+        (['published', 'none.csv', '--fromat=json'], "unknown argument '--fromat'; did you mean '--format'?"),
+        (['{work}', '--out={tmp}/file'], 'cannot write'),
+        (['{work}', '--format=xml'], "invalid choice: 'xml'"),
+    ],
+)
+def test_wrong_requests_are_one_line_and_status_2(argv, words, results, ask, tmp_path):
+    (tmp_path / 'file').write_text('')
+    status, out, err = ask(*(a.format(tmp=tmp_path, work=results) for a in argv))
+    assert (status, out) == (2, '') and words in err and err.startswith('jbench: ')
+
+
+@pytest.mark.parametrize('argv', [['--help'], ['published', '--help'], ['verify', '--help']])
+def test_help(argv, ask):
+    status, out, _ = ask(*argv)
+    assert status == 0 and 'usage: jbench report' in out
+
+
+def test_nothing_is_left_of_a_file_that_cannot_be_written(results, tmp_path, monkeypatch):
+    found = summary.collect([results])
+    summary.write(found, tmp_path)
+    before = {p.name: p.read_bytes() for p in tmp_path.iterdir()}
+    monkeypatch.setattr(os, 'replace', lambda *a: (_ for _ in ()).throw(OSError(28, 'No space left on device')))
+    with pytest.raises(Exception, match='free space'):
+        summary.write(found._replace(left_out=[LeftOut('x', 'y')]), tmp_path)
+    assert {p.name: p.read_bytes() for p in tmp_path.iterdir()} == before
