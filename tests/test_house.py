@@ -306,6 +306,7 @@ NAMED = {  # beside spec, tasks and targets, modules that say the name of a kind
     'results.index': 'a field of a result is called so',
     'results.record': 'a field of a result is called so',
     'trained': 'a field of a result is called so',
+    'cli.autopsy': 'a field of a result is called so',
 }
 
 
