@@ -103,7 +103,7 @@ def _compared(parts: Parts) -> Iterator[Finding]:
                 f'{one.only_other} there alone'
             )
         side = 'better' if one.better > 0 else 'worse'
-        text = f'{abs(one.better):.3f} {side} than {one.name} ({one.value:.3f}){more}.'
+        text = f'This run is {abs(one.better):.3f} {side} than {one.name} ({one.value:.3f}){more}.'
         yield Finding('answers', text, one.better, (one.name,))
 
 

@@ -12,7 +12,7 @@ from jbench.report.autopsy import attribution
 from jbench.report.autopsy.ablation import Ablation
 from jbench.report.autopsy.case import Case
 from jbench.report.autopsy.examine import Parts
-from jbench.report.autopsy.findings import groups
+from jbench.report.autopsy.findings import answers_something, groups
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -21,12 +21,14 @@ MAP, SIGNED = 'viridis', 'RdBu_r'
 PLAIN, OUT, LINE = '0.65', 'tab:blue', 'firebrick'  # of bars, of those that stand out, of floors
 MOMENTS = 6  # heads over time
 LABELLED = 4  # channels on a head
+NOISE = 'this run answers no better than with shuffled targets, so nothing stands out'
 SHOWN = 40  # tensors, units of a layer, classes: names on an axis at most
 Pictures = dict[str, tuple[str, str, Callable[['Figure'], None]]]  # file -> section, caption, what draws it
 
 
 def pictures(case: Case, parts: Parts) -> Pictures:
     """Every picture that the parts allow."""
+    sure = answers_something(parts.base)
     found: Pictures = {
         'shuffled': (
             'answers',
@@ -41,10 +43,10 @@ def pictures(case: Case, parts: Parts) -> Pictures:
         found['scatter'] = 'answers', 'Answer against target; line: equal.', partial(_scatter, case=case)
     for one in parts.ablations:
         caption = (
-            f'Fall of {case.metric} without each part ({one.family}); blue: above the floor (dashed), the largest '
-            'fall that chance gives.'
+            f'Fall of {case.metric} without each part ({one.family}); dashed: the largest fall that chance gives; '
         )
-        found[f'without_{one.family}'] = one.family, caption, partial(_falls, one=one)
+        caption += 'blue: above it.' if sure else NOISE
+        found[f'without_{one.family}'] = one.family, caption, partial(_falls, one=one, sure=sure)
     if parts.attribution is not None:
         found |= _of_attribution(case, parts)
     if parts.cams:
@@ -68,6 +70,7 @@ def pictures(case: Case, parts: Parts) -> Pictures:
 def _of_attribution(case: Case, parts: Parts) -> Pictures:
     n = len(parts.explained) if parts.explained is not None else 0
     of = f'integrated gradients, mean over {n} test windows; positive: speaks for the right answer'
+    of += '' if answers_something(parts.base) else f'; {NOISE}'
     found: Pictures = {
         'frequencies': (
             'frequency',
@@ -128,10 +131,10 @@ def _scatter(figure: Figure, case: Case) -> None:
     ax.set(xlabel='target', ylabel='answer')
 
 
-def _falls(figure: Figure, one: Ablation) -> None:
+def _falls(figure: Figure, one: Ablation, sure: bool) -> None:
     figure.set_size_inches(9, 3.2)
     ax, n = figure.subplots(), len(one.parts)
-    colours = [OUT if fall > one.floor else PLAIN for fall in one.falls]
+    colours = [OUT if sure and fall > one.floor else PLAIN for fall in one.falls]
     if one.family == 'channel':
         ax.bar(range(n), one.falls, color=colours)
         ax.set_xticks(range(n), one.parts, rotation=90 if n > 12 else 0, fontsize=8 if n <= SHOWN else 5)
@@ -189,7 +192,7 @@ def _heads(figure: Figure, case: Case, parts: Parts) -> None:
     figure.set_size_inches(11, 2.6)
     axes = figure.subplots(1, len(maps), width_ratios=[1.6, *[1] * len(pieces)])
     rest = max((float(np.abs(m).max()) for m in maps[1:]), default=0.0)
-    best = set(np.argsort(-maps[0])[:LABELLED].tolist())
+    best = set(np.argsort(-maps[0])[:LABELLED].tolist()) if answers_something(parts.base) else set()
     labels = [name if k in best else '' for k, name in enumerate(case.head.ch_names)]
     for k, (ax, values, title) in enumerate(zip(axes, maps, titles, strict=True)):
         limit = (float(np.abs(values).max()) if k == 0 else rest) or 1.0

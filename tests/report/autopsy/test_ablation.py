@@ -6,11 +6,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from autopsies import C, N, T, case_of, planted, written
+from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
 
 from jbench.report.autopsy import ablation
 from jbench.report.autopsy.case import predictor
 from jbench.report.autopsy.examine import examine
 from jbench.report.autopsy.findings import answers_something, findings
+from jbench.report.autopsy.pictures import NOISE, PLAIN, pictures
 
 
 @pytest.fixture(scope='module')
@@ -87,10 +90,16 @@ def test_a_run_by_chance_points_at_nothing():
     rng = np.random.default_rng(3)
     case = planted()
     case = case._replace(answers={**case.answers, 'y': rng.permutation(case.answers['y'])})
-    said = findings(case, examine(case))
+    parts = examine(case)
+    said = findings(case, parts)
     assert not any(f.about in ('channel', 'time', 'frequency', 'attribution') for f in said)
     (nothing,) = (f for f in said if f.text.startswith('Nothing stands out'))
     assert nothing.number is not None and nothing.names == ()
+    drawn = pictures(case, parts)
+    assert all(NOISE in drawn[f'without_{family}'][1] for family in ('channel', 'time', 'frequency'))
+    figure = Figure()
+    drawn['without_channel'][2](figure)
+    assert {bar.get_facecolor()[:3] for bar in figure.axes[0].patches} == {to_rgb(PLAIN)}
 
 
 def test_the_floor_holds_for_a_family(monkeypatch):
