@@ -42,9 +42,7 @@ def pictures(case: Case, parts: Parts) -> Pictures:
     elif not case.classes and case.answers['y'].ndim == 2 and case.answers['outputs'].ndim == 2:
         found['scatter'] = 'answers', 'Answer against target; line: equal.', partial(_scatter, case=case)
     for one in parts.ablations:
-        caption = (
-            f'Fall of {case.metric} without each part ({one.family}); dashed: the largest fall that chance gives; '
-        )
+        caption = f'Fall of {case.metric} without each part ({one.family}); dashed: the largest that chance gives; '
         caption += 'blue: above it.' if sure else NOISE
         found[f'without_{one.family}'] = one.family, caption, partial(_falls, one=one, sure=sure)
     if parts.attribution is not None:

@@ -84,6 +84,23 @@ def test_gradcam_equals_a_computation_by_hand():
     np.testing.assert_allclose(gradcam.cam(*swapped, time=0), by_hand, rtol=1e-3, atol=1e-5)
 
 
+def test_what_passes_a_layer_by_is_not_of_its_gradient():
+    """As around a residual block: the rest reads the layer in one layout, and what it came from in another."""
+
+    def apply(p, x):
+        h = x.swapaxes(1, 2)
+        return jnp.stack([(3 * h).sum((1, 2)), (5 * x).sum((1, 2))], 1), {'layer': h.swapaxes(1, 2)}
+
+    def doubled(p, x):
+        return apply(p, 2 * x)
+
+    x, both = np.ones((2, C, T), np.float32), np.ones((2, 2), np.float32)
+    model = written(doubled, {})
+    (value, gradient) = gradcam.gradients(model, model.init(None), x, weights=both, signal=SIGNAL)['layer']
+    np.testing.assert_allclose(value, 2)
+    np.testing.assert_allclose(gradient, 3)
+
+
 def test_chance_alone_rarely_reaches_the_floor():
     rng = np.random.default_rng(0)
     above = [v.mean(0).max() > attribution.floor(v) for v in rng.normal(0, 1, (100, 24, 10))]
