@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -135,7 +136,6 @@ def _compare(argv: list[str]) -> int:
     p.add_argument('b', metavar='B', help='another one')
     where = os.environ.get('JBENCH_WORKDIR', './jbench-work')
     p.add_argument('--results', action='append', metavar='DIR', help=f'folder with results, may be repeated [{where}]')
-    p.add_argument('--figures', choices=('yes', 'no'), help='figures in DIR/figures [yes, where matplotlib is]')
     p.add_argument('--also', default='', help='count these too: simulated,partial,debug [none]')
     _format(p)
     args = known(p, argv)
@@ -200,8 +200,36 @@ def _sync(argv: list[str]) -> int:
     return 0
 
 
+def _autopsy(argv: list[str]) -> int:
+    """The page of one run, and its findings on stdout."""
+    p = _parser('autopsy', 'What the answers of one run rest on: a page with findings in words.')
+    p.add_argument('result', metavar='RESULT', help='seed33.json in a work folder')
+    p.add_argument('--out', metavar='DIR', help='where the page goes [WORKDIR/autopsy]')
+    p.add_argument('--model', metavar='FILE:FUNCTION', help='the file of a network of your own')
+    _format(p)
+    args = known(p, argv)
+    from jbench.cli import autopsy
+    from jbench.report import text
+
+    def say(what: str) -> None:
+        print(f'autopsy: {what} ...', file=sys.stderr)
+
+    try:
+        page, found = autopsy.write(Path(args.result), args.out and Path(args.out), args.model, say)
+    except FileNotFoundError as error:
+        raise RequestError(f'{args.result}: no such result; expected the path of a seed33.json') from error
+    if args.format == 'json':
+        print(text.as_json({'page': str(page), 'findings': [one._asdict() for one in found]}))
+    else:
+        for one in found:
+            print(f'- {text.printable(one.text)}')
+        print(f'page: {page}')
+    return 0
+
+
 COMMANDS: dict[str, Callable[[list[str]], int]] = {
     'published': _published,
+    'autopsy': _autopsy,
     'verify': _verify,
     'compare': _compare,
     'export': _export,
