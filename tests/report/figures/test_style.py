@@ -78,7 +78,7 @@ def test_a_model_has_one_colour_in_all_figures():
     box = ranks.box([{'model': m, 'task': 'p3', 'dataset': 'd', 'rank': k} for k, m in enumerate(models, 1)], title='t')
     assert colours(box, '_ranks') == wanted
     line = ranks.difference(
-        ranks.difference_rows(models, [1, 2, 3], [(0, 1)]), test='Friedman', alpha=0.05, n=3, title='t'
+        ranks.difference_rows(models, [1, 2, 3], [(0, 1)]), test='Friedman', alpha=0.05, n=3, n_models=3, title='t'
     )
     assert colours(line, '_rank') == wanted
     full = ranks.core_full([{'model': m, 'core': k, 'full': k} for k, m in enumerate(models)], agreement='', title='t')
