@@ -161,7 +161,5 @@ def test_without_matplotlib_the_command_is_named(monkeypatch):
         drawn()
 
 
-def test_titles_say_what_departs():
-    assert style.titled('a', ()) == 'a'
-    assert style.titled('a', ('simulated', 'custom: lr=1')) == 'a (simulated, custom)'
+def test_the_line_of_chance():
     assert lines(drawn(), '_chance')[0][0][0] == 50
