@@ -11,6 +11,7 @@ from typing import Any
 from jbench import files
 from jbench.report import marks
 from jbench.report.aggregate import Score
+from jbench.report.figures.style import stem
 from jbench.report.scores import format_score
 from jbench.spec.metrics import METRICS
 from jbench.version import __version__
@@ -40,13 +41,7 @@ def mteb(scores: Sequence[Score], out: Path) -> list[Path]:
             'kg_co2_emissions': None,
             'jbench': _more(s),
         }
-        path = (
-            out
-            / 'results'
-            / files.slug(s.model)
-            / __version__
-            / f'{files.slug(f"{s.task}@{s.version}.{s.dataset}")}.json'
-        )
+        path = out / 'results' / stem(s.model) / __version__ / f'{stem(f"{s.task}@{s.version}.{s.dataset}")}.json'
         files.write_atomic(path, (json.dumps(content, indent=2, sort_keys=True) + '\n').encode())
         written.append(path)
     return written

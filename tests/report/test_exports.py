@@ -93,3 +93,10 @@ def test_what_is_no_measurement_says_so_everywhere(tmp_path):
 
 def test_latex_has_no_command_of_a_name():
     assert r'\textbackslash{}input\{x\} &' in exports.latex([score(dataset=r'A\input{x}')])
+
+
+def test_names_that_differ_in_odd_characters_alone_keep_their_own_files(tmp_path):
+    two = [score('a|b', 0.1), score('a b', 0.2), score('../..', 0.3), score('..', 0.4)]
+    paths = exports.mteb(two, tmp_path)
+    assert [json.loads(p.read_text())['scores']['test'][0]['main_score'] for p in paths] == [0.1, 0.2, 0.3, 0.4]
+    assert all(len(p.relative_to(tmp_path).parts) == 4 and '..' not in p.parts for p in paths)
