@@ -131,7 +131,7 @@ def difference(table: Table, *, test: str, alpha: float, n: int, n_models: int, 
     ax.set_yticks([])
     told = 'Dots on a bar: models that cannot be told apart' if groups else 'All models are told apart'
     said = [words for words in (f'alpha = {alpha:g}', f'n = {n}') if words not in test]
-    few = f' {m} of {n_models} models; the others lack half of the datasets.' * (m < n_models)
+    few = f' {m} of {n_models} models; the others have fewer than half of the datasets.' * (m < n_models)
     style.note(figure, f'{told}. {", ".join([test, *said])} (datasets of tasks).{few}')
     style.title(figure, title)
     return figure
