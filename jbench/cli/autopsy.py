@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -48,19 +49,27 @@ def write(
 
     Returns: the path of the page, and the findings.
     Raises: FileNotFoundError; RequestError for a damaged result or one without predictions, for a network whose
-        weights or prepared set are not there, and without matplotlib.
+        weights or prepared set are not there, without matplotlib, and, before anything is computed, for a folder that
+        cannot be written.
     """
     require('jbench report autopsy')
     path = Path(path).absolute()
     case = load(path, model)
+    home = _workdir(path) / 'autopsy' if out is None else out
+    _try_to_write(home)
     parts = examine(case, say)
     found = findings(case, parts)
     key = path.parent.name
     name = f'{path.parent.parent.name}-{key}-{path.stem}'
-    home = _workdir(path) / 'autopsy' if out is None else out
     told = {'result': str(path), 'facts': case.facts, 'findings': [one._asdict() for one in found]}
     files.write_atomic(home / f'{name}.json', as_json(told).encode())
     return files.write_atomic(home / f'{name}.html', page(case, parts).encode()), found
+
+
+def _try_to_write(home: Path) -> None:
+    """Minutes of computing are not lost to a folder that refuses them. Raises: RequestError."""
+    with files.explained(files.make_dir(home), 0), tempfile.TemporaryFile(dir=home):
+        pass
 
 
 def load(path: Path, model: str | None = None) -> Case:

@@ -34,26 +34,30 @@ def _report(argv: list[str]) -> int:
     p.epilog = f'commands instead of folders: {", ".join(COMMANDS)}; jbench report COMMAND --help'
     p.add_argument('folders', nargs='*', help=argparse.SUPPRESS)  # those that follow `--results=DIR`
     p.add_argument('--results', action='append', nargs='+', default=[], metavar='DIR', help='folders with results')
-    p.add_argument('--out', metavar='DIR', help='write summary.json, models.csv, scores.csv, left_out.csv there')
-    p.add_argument('--figures', choices=('yes', 'no'), help='figures in DIR/figures [yes, where matplotlib is]')
+    p.add_argument('--out', metavar='DIR', help='write summary.json and tables as CSV there')
+    p.add_argument(
+        '--figures', choices=('yes', 'no'), help='figures in DIR/figures [yes, where matplotlib is]; no: old ones go'
+    )
     p.add_argument('--site', action='store_true', help='write a leaderboard there, too: site/index.html')
-    p.add_argument('--also', default='', help='count these too: simulated,partial,debug [none]')
+    _also(p)
     p.add_argument('--published', metavar='FILE', help='CSV file of published scores to stand beside')
     _format(p)
     args = known(p, argv)
-    folders = [*(f for given in args.results for f in given), *args.folders]
+    folders = [*_flat(args.results), *args.folders]
     if not folders:
         raise RequestError('--results is missing, e.g. --results=jbench-work; a work folder or any folder of results')
     if args.site and not args.out:
         raise RequestError('--site writes a folder of pages: name it, e.g. --out=report')
-    from jbench.report import summary, text
+    from jbench.report import calibrations, summary, text
 
-    found = summary.collect(folders, [word for word in args.also.split(',') if word], args.published)
+    found = summary.collect(folders, args.also, args.published)
     if not found.n_files:
         raise RequestError(f'no results under {", ".join(folders)}; expected .../seed33.json at any depth')
+    told = ''
     if args.out:
         summary.write(found, args.out)
-    drawn = _figures(found.scores, args)
+        told = calibrations.write(found.scores, args.out) + '\n'
+    told += _figures(found.scores, args)
     if args.site:
         from jbench.report.site import build
 
@@ -64,8 +68,8 @@ def _report(argv: list[str]) -> int:
         from jbench.cli.console import Output
 
         summary.show(found, Output())
-        if drawn:
-            print(f'\n{drawn}')
+        if told:
+            print(f'\n{told.strip()}')
     return 0
 
 
@@ -73,20 +77,27 @@ def _figures(scores: list[Score], args: argparse.Namespace) -> str:
     """Draw what some scores allow below `--out`; what is to be said of it. Raises: RequestError."""
     if args.figures == 'yes' and not args.out:
         raise RequestError('--figures=yes needs --out=DIR, where they are written')
-    if not args.out or args.figures == 'no':
+    if not args.out:
         return ''
     from jbench.report.figures import all as every
     from jbench.report.figures import style
 
+    place = Path(args.out, 'figures')
+    if args.figures == 'no':
+        return _removed(every.remove(place), place)
     try:
         style.require()
     except MissingExtraError as error:
         if args.figures == 'yes':
             raise
-        return f'no figures: {error}'
-    place = Path(args.out, 'figures')
+        return f'no figures: {error}. {_removed(every.remove(place), place)}'
     made = every.write(scores, place)
     return f'{len(made.figures)} figures in {place}; {len(made.left_out)} not drawn, with the reasons in left_out.csv'
+
+
+def _removed(n: int, place: Path) -> str:
+    """What is said of figures that were of other tables."""
+    return f'{n} figures of an earlier report removed from {place}' if n else ''
 
 
 def _published(argv: list[str]) -> int:
@@ -161,15 +172,15 @@ def _export(argv: list[str]) -> int:
     p.add_argument('--to', required=True, choices=('mteb', 'huggingface', 'latex', 'markdown'), help='the form')
     p.add_argument('--results', action='append', nargs='+', required=True, metavar='DIR', help='folders with results')
     p.add_argument('--out', metavar='PATH', help='of mteb the folder; of the others a file [stdout]')
-    p.add_argument('--also', default='', help='count these too: simulated,partial,debug [none]')
+    _also(p)
     args = known(p, argv)
     if args.to == 'mteb' and not args.out:
         raise RequestError('--to=mteb writes a folder of files: name it by --out=DIR')
     from jbench import files
     from jbench.report import exports, summary
 
-    folders = [folder for given in args.results for folder in given]
-    scores = summary.collect(folders, [word for word in args.also.split(',') if word]).scores
+    folders = _flat(args.results)
+    scores = summary.collect(folders, args.also).scores
     if not scores:
         raise RequestError(f'no score that counts under {", ".join(folders)}; jbench report --results=DIR says why')
     if args.to == 'mteb':
@@ -191,11 +202,15 @@ def _sync(argv: list[str]) -> int:
     p.add_argument('--out', metavar='DIR', help='files of the tracker [WORKDIR/tracking]')
     p.add_argument('--project', default='jbench', help='of wandb [jbench]')
     args = known(p, argv)
-    from jbench.report import tracking
+    from jbench.report import text, tracking
 
     workdir = Path(args.workdir)
     out = Path(args.out) if args.out else workdir / 'tracking'
-    names = tracking.sync(workdir, args.to, out, args.project)
+
+    def say(what: str) -> None:
+        print(f'jbench: {text.printable(what)}', file=sys.stderr)
+
+    names = tracking.sync(workdir, args.to, out, project=args.project, say=say)
     print(f'{len(names)} runs in {out}')
     return 0
 
@@ -240,6 +255,17 @@ COMMANDS: dict[str, Callable[[list[str]], int]] = {
 def _parser(command: str, words: str) -> Parser:
     """The parser of a command; all of them suggest the flag that was meant."""
     return Parser(prog=f'jbench report {command}'.strip(), description=words, allow_abbrev=False)
+
+
+def _also(p: argparse.ArgumentParser) -> None:
+    """`--also=simulated,debug`, as a list of words."""
+    said = 'count these too: simulated,partial,debug [none]'
+    p.add_argument('--also', default=[], type=lambda text: [word for word in text.split(',') if word], help=said)
+
+
+def _flat(given: list[list[str]]) -> list[str]:
+    """The folders of an option that takes several and may be repeated."""
+    return [folder for some in given for folder in some]
 
 
 def _format(p: argparse.ArgumentParser) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
@@ -58,6 +60,15 @@ def table(heads: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
 def as_json(value: Any) -> str:
     """JSON text for other programs."""
     return json.dumps(value, indent=1, allow_nan=False)
+
+
+def as_csv(lines: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> str:
+    """Lines as CSV with a head, numbers to the last digit; None is empty."""
+    out = io.StringIO()
+    writer = csv.DictWriter(out, list(dict.fromkeys(columns)), lineterminator='\n')
+    writer.writeheader()
+    writer.writerows(lines)
+    return out.getvalue()
 
 
 def printable(text: str) -> str:

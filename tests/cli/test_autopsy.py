@@ -106,6 +106,16 @@ def test_what_cannot_be_looked_at_says_why(workdir, tmp_path, capsys):
     assert 'cannot read the weights' in capsys.readouterr().err
 
 
+@pytest.mark.parametrize('out', ['/proc', '/proc/x', '{tmp}/file'])
+def test_a_folder_that_cannot_be_written_is_refused_before_anything_is_computed(
+    out, workdir, tmp_path, capsys, monkeypatch
+):
+    (tmp_path / 'file').write_text('')
+    monkeypatch.setattr(autopsy, 'examine', lambda *a: pytest.fail('computed'))
+    assert run.main(['report', 'autopsy', str(result_of(workdir, 'dummy')), f'--out={out.format(tmp=tmp_path)}']) == 2
+    assert 'cannot write' in capsys.readouterr().err
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize('name', [m.name for m in MODELS.values() if m.kind == 'network' and m.family == 'classic'])
 def test_the_loss_that_was_trained_has_a_gradient_for_every_network(name):

@@ -15,6 +15,7 @@ from jbench.report.autopsy.examine import Parts
 
 ALPHA = 0.05  # from which chance explains the answers
 NAMED = 5  # parts, in a sentence
+UNTRAINED = 'chance'  # the model of that name, which is no chance level
 OF_PART = {'channel': 'channel', 'time': 'stretch of time', 'frequency': 'band of frequencies'}
 
 
@@ -103,21 +104,22 @@ def _compared(parts: Parts) -> Iterator[Finding]:
                 f'{one.only_other} there alone'
             )
         side = 'better' if one.better > 0 else 'worse'
-        text = f'This run is {abs(one.better):.3f} {side} than {one.name} ({one.value:.3f}){more}.'
+        name = f'the untrained network {one.name}' if one.name.partition(' ')[0] == UNTRAINED else one.name
+        text = f'This run is {abs(one.better):.3f} {side} than {name} ({one.value:.3f}){more}.'
         yield Finding('answers', text, one.better, (one.name,))
 
 
 def _fell(case: Case, one: Ablation) -> Finding:
     """What a run needs of one family."""
     what, out = OF_PART[one.family], one.out
-    floor = f'(floor: {one.floor:.3g}, the largest fall that chance gives over {len(one.parts)})'
+    floor = f'{one.floor:.3g}, the largest fall that chance gives over {len(one.parts)}'
     if not out:
-        first = int(one.order[0])
-        text = f'No single {what} stands out: the largest fall of {case.metric} is {one.falls[first]:.3g}, without '
-        return Finding(one.family, f'{text}{one.parts[first]} {floor}.', float(one.falls[first]))
+        fall = float(one.falls[int(one.order[0])])
+        text = f'No single {what} stands out: the largest fall of {case.metric}, {fall:.3g}, is not above the floor'
+        return Finding(one.family, f'{text} ({floor}).', fall)
     named = [f'{one.parts[k]} ({one.falls[k]:.3g})' for k in out[:NAMED]]
     rest = f' and {len(out) - NAMED} more' if len(out) > NAMED else ''
-    text = f'{case.metric} falls most without {joined(named)}{rest} {floor}.'
+    text = f'{case.metric} falls most without {joined(named)}{rest} (floor: {floor}).'
     return Finding(one.family, text, float(one.falls[out[0]]), tuple(one.parts[k] for k in out))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import os
 from collections.abc import Sequence
@@ -12,7 +13,7 @@ from jbench import files
 from jbench.report.aggregate import Score
 from jbench.report.figures import each_task, over_tasks, style
 from jbench.report.figures.plan import Absent, Plan
-from jbench.report.summary import as_csv
+from jbench.report.text import as_csv
 
 INDEX, LEFT_OUT = 'index.csv', 'left_out.csv'
 ENDINGS = ('png', 'svg', 'csv')
@@ -59,14 +60,32 @@ def write(scores: Sequence[Score], folder: str | os.PathLike[str]) -> Written:
     return Written([plan.stem for plan in made], left_out)
 
 
-def _remove_old(home: Path, stems: set[str]) -> None:
-    """Remove the figures of an earlier report that this one has not."""
+def remove(folder: str | os.PathLike[str]) -> int:
+    """Remove the figures that an earlier `write` left in a folder, and its lists of them. Returns: how many figures."""
+    home = Path(folder)
+    n = _remove_old(home, set())
+    if n is None:
+        return 0
+    for name in (INDEX, LEFT_OUT):
+        (home / name).unlink(missing_ok=True)
+    with contextlib.suppress(OSError):  # somebody's own files are there
+        home.rmdir()
+    return n
+
+
+def _remove_old(home: Path, stems: set[str]) -> int | None:
+    """Remove the figures of an earlier report that this one has not. Returns: how many; None where none made any."""
     try:
         text = (home / INDEX).read_text(encoding='utf-8')
     except (OSError, UnicodeDecodeError):
-        return
-    old = {row.get('stem') or '' for row in csv.DictReader(text.splitlines())} - stems
+        return None
+    named = csv.DictReader(text.splitlines())
+    if 'stem' not in (named.fieldnames or ()):
+        return None
+    old = {row.get('stem') or '' for row in named} - stems
+    old = {stem for stem in old if stem and style.stem(stem) == stem}  # a name that `write` gives
     for stem in old:
-        if stem and style.stem(stem) == stem:  # a name that `write` gives
-            for ending in ENDINGS:
+        for ending in ENDINGS:
+            with files.explained(home / f'{stem}.{ending}', 0):
                 (home / f'{stem}.{ending}').unlink(missing_ok=True)
+    return len(old)

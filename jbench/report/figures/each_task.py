@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jbench import results, targets
+from jbench.report import marks
 from jbench.report.aggregate import Score
 from jbench.report.figures import answers, curves, dataset, style, tasks
 from jbench.report.figures.plan import Absent, Plan, there
@@ -58,7 +59,7 @@ def plans(scores: Sequence[Score], models: Sequence[str]) -> Iterator[Plan]:
         ):
             if origin != 'own' and kind != 'bars':
                 continue  # it has means alone
-            title = style.titled(words, first.changes)
+            title = marks.titled(words, first.changes)
             stem = style.stem(kind, task, data, *([origin] if origin != 'own' else []))
             yield Plan(stem, kind, origin, task, data, title, partial(make, title))
 

@@ -6,20 +6,16 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-import numpy as np
-
+from jbench.report import alike, marks
 from jbench.report import ranks as ranking_rules
 from jbench.report.aggregate import Score
 from jbench.report.figures import cost, ranks, style, tasks
 from jbench.report.figures.plan import Absent, Plan, there
-from jbench.report.statistics import many
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from jbench.report.figures.style import Table
-
-LEAST = 0.5  # of the datasets: a model with fewer is not in the critical-difference diagram, which needs complete rows
 
 
 def order(scores: Sequence[Score]) -> list[str]:
@@ -38,8 +34,6 @@ def plans(scores: Sequence[Score], models: Sequence[str]) -> Iterator[Plan]:
     for origin in sorted({s.origin for s in scores}):
         mine = [s for s in scores if s.origin == origin]
         core = [s for s in mine if s.core]
-        changes = sorted({change.partition(':')[0] for s in mine for change in s.changes})
-        marks = [f'{"" if all(_has(s, mark) for s in mine) else "some "}{mark}' for mark in changes]
         about = ', published scores' if origin == 'published' else ''
         for kind, words, make in (
             ('heatmap', 'Normalised scores of models on tasks', partial(_heatmap, mine)),
@@ -49,7 +43,7 @@ def plans(scores: Sequence[Score], models: Sequence[str]) -> Iterator[Plan]:
             ('parameters', 'Score against parameters', partial(_cost, core, cost.PARAMETERS)),
             ('seconds', 'Score against training time', partial(_cost, core, cost.SECONDS)),
         ):
-            title = style.titled(words + about, marks)
+            title = marks.titled(words + about, marks.of_many(mine))
             stem = style.stem(kind, *([origin] if origin != 'own' else []))
             yield Plan(stem, kind, origin, '', '', title, partial(make, models, title))
 
@@ -65,18 +59,13 @@ def _box(scores: Sequence[Score], models: Sequence[str], title: str) -> tuple[Fi
 
 
 def _difference(scores: Sequence[Score], models: Sequence[str], title: str) -> tuple[Figure, Table]:
-    cells = sorted({(s.task, s.dataset) for s in scores})
-    grades = {(s.model, s.task, s.dataset): s.normalised for s in scores if s.normalised is not None}
-    counted = {m: sum((m, *cell) in grades for cell in cells) for m in models}
-    shown = [m for m in models if counted[m] and counted[m] >= LEAST * len(cells)]
-    grid = np.array([[grades.get((m, *cell), np.nan) for m in shown] for cell in cells], float)
-    grid = grid.reshape(len(cells), len(shown))
-    n_whole = int(np.isfinite(grid).all(1).sum())
-    if len(shown) < 2 or n_whole < 2:
-        raise Absent(f'needs two models and two datasets of tasks that all have; there are {len(shown)} and {n_whole}')
-    found = many.ranking(grid)
-    table = ranks.difference_rows([shown[k] for k in found.order], found.mean_ranks, found.groups)
-    return ranks.difference(table, test=found.test, alpha=found.alpha, n=found.n, title=title), table
+    found = alike.alike(scores, models)
+    if found.reason:
+        raise Absent(found.reason)
+    table = ranks.difference_rows(found.models, found.mean_ranks, found.groups)
+    return ranks.difference(
+        table, test=found.test, alpha=found.alpha, n=found.n, n_models=found.n_models, title=title
+    ), table
 
 
 def _core_full(scores: Sequence[Score], models: Sequence[str], title: str) -> tuple[Figure, Table]:
@@ -94,7 +83,3 @@ def _cost(scores: Sequence[Score], axis: cost.Axis, models: Sequence[str], title
     why = f'no two models have normalised scores and {axis.column} on the same datasets'
     table = there(cost.rows(scores, models, axis), 2, why)
     return cost.cost(table, axis, title=title), table
-
-
-def _has(score: Score, mark: str) -> bool:
-    return any(change.partition(':')[0] == mark for change in score.changes)

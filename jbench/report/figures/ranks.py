@@ -86,13 +86,14 @@ def difference_rows(models: Sequence[str], mean_ranks: Sequence[float], groups: 
 
 
 @style.styled
-def difference(table: Table, *, test: str, alpha: float, n: int, title: str) -> Figure:
+def difference(table: Table, *, test: str, alpha: float, n: int, n_models: int, title: str) -> Figure:
     """Critical-difference diagram (Demsar 2006): mean ranks on a line; models that share a bar, with a dot on it,
     cannot be told apart.
 
     Args:
         table: of `difference_rows`.
         test, alpha, n: how groups were found, over how many datasets of tasks.
+        n_models: how many there are, those without enough datasets too.
     """
     from matplotlib.ticker import MaxNLocator
 
@@ -130,7 +131,8 @@ def difference(table: Table, *, test: str, alpha: float, n: int, title: str) -> 
     ax.set_yticks([])
     told = 'Dots on a bar: models that cannot be told apart' if groups else 'All models are told apart'
     said = [words for words in (f'alpha = {alpha:g}', f'n = {n}') if words not in test]
-    style.note(figure, f'{told}. {", ".join([test, *said])} (datasets of tasks).')
+    few = f' {m} of {n_models} models; the others have fewer than half of the datasets.' * (m < n_models)
+    style.note(figure, f'{told}. {", ".join([test, *said])} (datasets of tasks).{few}')
     style.title(figure, title)
     return figure
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import csv
 import functools
 import io
 import math
-import re
 import warnings
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -15,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec
 
 from jbench import files
+from jbench.report.text import as_csv
 from jbench.spec.errors import MissingExtraError
 from jbench.spec.metrics import METRICS
 
@@ -103,8 +102,8 @@ def _line(text: str) -> str:
 def stem(*parts: str) -> str:
     """A safe name of a file; where characters had to go, a digest keeps names apart."""
     text = '-'.join(parts).replace('/', '.')
-    safe = re.sub(r'[^A-Za-z0-9@._-]+', '_', text).lstrip('._') or '_'
-    return safe if safe == text and len(safe) <= 120 else f'{safe[:110]}-{zlib.crc32(text.encode()):08x}'
+    safe = files.slug(text)
+    return safe if safe == text else f'{safe[:110]}-{zlib.crc32(text.encode()):08x}'
 
 
 def factor(metric: str) -> float:
@@ -116,12 +115,6 @@ def score_axis(metric: str) -> str:
     """The label of an axis of scores: 'bal_acc (%)', 'mae, lower is better'."""
     row = METRICS[metric]
     return metric + ' (%)' * (row.unit == 'per cent') + ', lower is better' * (row.better == 'lower')
-
-
-def titled(title: str, changes: Iterable[str]) -> str:
-    """A title that says so where recordings were generated, and how else a protocol departs from its task's own."""
-    marks = ', '.join(dict.fromkeys(change.partition(':')[0] for change in changes))
-    return f'{title} ({marks})' if marks else title
 
 
 def styled(draw: Callable[Asked, Figure]) -> Callable[Asked, Figure]:
@@ -184,13 +177,5 @@ def save(figure: Figure, table: Table, at: str | Path) -> list[Path]:
             out = io.BytesIO()
             figure.savefig(out, format=form, metadata=metadata)
             written.append(files.write_atomic(f'{at}.{form}', out.getvalue()))
-    return [*written, files.write_atomic(f'{at}.csv', as_csv(table))]
-
-
-def as_csv(table: Table) -> bytes:
-    """A table as CSV: numbers to the last digit, nothing for None."""
-    out = io.StringIO()
-    writer = csv.DictWriter(out, list(table[0]) if table else [], lineterminator='\n')
-    writer.writeheader()
-    writer.writerows(table)
-    return out.getvalue().encode()
+    columns = list(table[0]) if table else []
+    return [*written, files.write_atomic(f'{at}.csv', as_csv(table, columns).encode())]

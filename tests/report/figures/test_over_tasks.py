@@ -34,21 +34,25 @@ def test_critical_differences():
     models, means, groups = ['a', 'b', 'c', 'd'], [1.2, 2.0, 2.8, 4.0], [(0, 1), (1, 2)]
     rows = ranks.difference_rows(models, means, groups)
     assert [row['groups'] for row in rows] == ['1', '1 2', '2', '']
-    figure = ranks.difference(rows, test='Friedman, Nemenyi', alpha=0.05, n=12, title='all')
+    figure = ranks.difference(rows, test='Friedman, Nemenyi', alpha=0.05, n=12, n_models=9, title='all')
     assert [dots[0][0] for dots in lines(figure, '_rank')] == [row['mean_rank'] for row in rows]
     bars = [[x for x, _ in bar] for bar in lines(figure, '_bar')]
     assert bars == [[r['mean_rank'] for r in rows if g in r['groups'].split()] for g in '12']
     told = words(figure).replace('\n', ' ')
+    assert ' 4 of 9 models;' in told
     assert 'Friedman, Nemenyi' in told and 'alpha = 0.05' in told and 'n = 12' in told
     assert all(f'{m}  {r:.2f}' in told or f'{r:.2f}  {m}' in told for m, r in zip(models, means, strict=True))
-    apart = ranks.difference(ranks.difference_rows(['a', 'b'], [1, 2], []), test='t', alpha=0.1, n=3, title='x')
+    apart = ranks.difference(
+        ranks.difference_rows(['a', 'b'], [1, 2], []), test='t', alpha=0.1, n=3, n_models=2, title='x'
+    )
+    assert 'of 2 models' not in words(apart)
     assert 'All models are told apart' in words(apart) and not lines(apart, '_bar')
 
 
 def test_the_test_is_named_once():
     found = many.ranking(np.random.default_rng(0).random((6, 3)))
     rows = ranks.difference_rows([str(k) for k in found.order], found.mean_ranks, found.groups)
-    told = words(ranks.difference(rows, test=found.test, alpha=found.alpha, n=found.n, title='x'))
+    told = words(ranks.difference(rows, test=found.test, alpha=found.alpha, n=found.n, n_models=3, title='x'))
     assert told.count('alpha') == told.count('n = 6') == 1
 
 
@@ -138,7 +142,7 @@ def test_nothing_is_cut(n):
     cells = {('own', f't{k}', 'd'): {m: float(j + 1) for j, m in enumerate(models)} for k in range(3)}
     assert not cut(ranks.box(ranks.box_rows(cells, models), title=title))
     rows = ranks.difference_rows(models, range(1, n + 1), [(k, k + 1) for k in range(n - 1)])
-    assert not cut(ranks.difference(rows, test='a test ' * 20, alpha=0.05, n=3, title=title))
+    assert not cut(ranks.difference(rows, test='a test ' * 20, alpha=0.05, n=3, n_models=5, title=title))
     both = dict(zip(models, range(1, n + 1), strict=True))
     assert not cut(ranks.core_full(ranks.core_rows(both, both, models), agreement='tau', title=title))
     scores = [score(m, 0.5 + k / 100, seconds={'fit': 10.0**k}) for k, m in enumerate(models)]

@@ -78,7 +78,7 @@ def test_a_model_has_one_colour_in_all_figures():
     box = ranks.box([{'model': m, 'task': 'p3', 'dataset': 'd', 'rank': k} for k, m in enumerate(models, 1)], title='t')
     assert colours(box, '_ranks') == wanted
     line = ranks.difference(
-        ranks.difference_rows(models, [1, 2, 3], [(0, 1)]), test='Friedman', alpha=0.05, n=3, title='t'
+        ranks.difference_rows(models, [1, 2, 3], [(0, 1)]), test='Friedman', alpha=0.05, n=3, n_models=3, title='t'
     )
     assert colours(line, '_rank') == wanted
     full = ranks.core_full([{'model': m, 'core': k, 'full': k} for k, m in enumerate(models)], agreement='', title='t')
@@ -161,7 +161,5 @@ def test_without_matplotlib_the_command_is_named(monkeypatch):
         drawn()
 
 
-def test_titles_say_what_departs():
-    assert style.titled('a', ()) == 'a'
-    assert style.titled('a', ('simulated', 'custom: lr=1')) == 'a (simulated, custom)'
+def test_the_line_of_chance():
     assert lines(drawn(), '_chance')[0][0][0] == 50
