@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from jbench.report.scores import format_score
 from jbench.report.site.markup import Addresses
-from jbench.report.site.records import ALL
+from jbench.report.site.records import ALL, ON
 from jbench.report.site.tables import Column, Record, Show
 from jbench.spec.metrics import METRICS
 
@@ -161,6 +161,7 @@ def standings(at: Addresses) -> tuple[Column, ...]:
             up=True,
         ),
         Column('over', 'Over', 'the tasks that the ranks are over', choose='Over', start=ALL),
+        Column('on', 'With scores on', 'of few a mean says little', choose='With scores on', start=ON[False]),
         Column('origin', 'Origin', 'own and published models are ranked apart', choose='Origin', start='own'),
         Column('family', 'Family', choose='Family'),
     )

@@ -7,7 +7,7 @@ from pathlib import PurePath
 from typing import Any
 
 from jbench.plan import select
-from jbench.report import ranks
+from jbench.report import ranks, summary
 from jbench.report.aggregate import Score, normalised
 from jbench.report.overlap import overlap
 from jbench.results.index import Row
@@ -16,6 +16,7 @@ from jbench.tasks.suites import SUITES
 Record = dict[str, Any]
 APART = ('simulated', 'debug', 'custom', 'partial')  # changes with which a score is in no suite
 ALL = 'all tasks (Core datasets)'  # what ranks are over at first
+ON = {False: 'half of the datasets or more', True: 'fewer than half of the datasets'}  # what a model has scores on
 PLACE = 5  # parts of a path that say what a result is of: <task>@<version>/<dataset>/<model>/<key>/seed<k>.json
 
 
@@ -67,7 +68,8 @@ def _normal(value: float | None, s: Score) -> float:
 
 
 def of_standings(scores: Sequence[Score]) -> list[Record]:
-    """A record a model, origin and set of tasks: all of them, each suite, device and category."""
+    """A record a model, origin and set of tasks: all of them, each suite, device and category; models with scores on
+    fewer than half of the datasets come last."""
     sets: dict[str, tuple[bool, Callable[[Score], bool]]] = {
         ALL: (False, lambda s: True),
         'all tasks (all datasets)': (True, lambda s: True),
@@ -80,7 +82,9 @@ def of_standings(scores: Sequence[Score]) -> list[Record]:
     found = []
     for over, (full, wanted) in sets.items():
         table = ranks.one_protocol([s for s in scores if wanted(s)])[0]
-        found += [{'over': over, **line._asdict()} for line in ranks.standings(table, full=full)]
+        for origin in dict.fromkeys(s.origin for s in table):
+            lines = summary.standings([s for s in table if s.origin == origin], full=full)
+            found += [{'over': over, 'on': ON[line['few']], **line} for line in lines]
     return found
 
 
