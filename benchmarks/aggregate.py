@@ -1,4 +1,4 @@
-"""How long a report of many result files takes, from the files to ranks and tables, and how much memory.
+"""How long a report of many result files takes, from the files to ranks, tables and a site, and how much memory.
 
 The files are generated: copies of the one in tests/historic_results with other names, scores, subjects and learning
 curves, all marked simulated, so that no table takes them for results. Each is about 15 kB.
@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from jbench.report import summary
+from jbench.report.site import build
 from jbench.results import checked
 from jbench.results.schema import as_text
 
@@ -75,7 +76,7 @@ def peak() -> float:
 
 
 def measure(folder: Path, out: Path) -> None:
-    """Print how long it takes to index and average, to rank and to write the files of a report, and the memory."""
+    """Print how long it takes to index and average, to write the files and the site of a report, and the memory."""
     began = time.perf_counter()
     report = summary.collect([folder], also=('simulated',))
     collected = time.perf_counter()
@@ -86,6 +87,8 @@ def measure(folder: Path, out: Path) -> None:
         f'{len(report.scores)} scores: {collected - began:.1f} s'
     )
     print(f'ranks, and all files of the report: {written - collected:.1f} s; together {written - began:.1f} s')
+    build.build(report, out)
+    print(f'site: {time.perf_counter() - written:.1f} s')
     print(f'peak memory: {peak():.0f} MiB in this process and {CORES} workers')
 
 

@@ -13,6 +13,7 @@ import io
 import json
 import math
 import os
+import re
 import secrets
 import shutil
 import time
@@ -30,6 +31,7 @@ _ANEW = 'remove it and run the same command again'
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS)
 _NO_LINK = (errno.EXDEV, errno.EPERM, errno.EMLINK, errno.ENOTSUP, errno.EACCES, errno.ENOSYS)
+LONGEST = 120  # characters of a folder's name
 TEMP_SUFFIX = '.part'  # a file with this ending is never read
 
 
@@ -239,6 +241,11 @@ def explained(path: str | os.PathLike[str], n_bytes: int) -> Iterator[None]:
         if number is None:
             raise
         raise _write_error(Path(path), n_bytes, OSError(number, os.strerror(number))) from error
+
+
+def slug(name: str) -> str:
+    """A name as one safe path component, of at most LONGEST characters."""
+    return re.sub(r'[^A-Za-z0-9@._-]+', '_', name).lstrip('._')[:LONGEST] or '_'
 
 
 def make_dir(path: str | os.PathLike[str]) -> Path:

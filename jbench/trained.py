@@ -111,7 +111,7 @@ class TrainedModel:
 
     def _test_windows(self) -> Loader:
         """The test windows of the prepared set that the result was made from."""
-        data = prepared_set.open_set(_prepared(self.path, self.result, self.cell), self.cell.task)
+        data = prepared_set.open_set(prepared_folder(self.path, self.result, self.cell), self.cell.task)
         masked = 'channel_mask' in self.spec.asks
         loader = Loader(
             few_windows(data) if self.cell.debug else data,
@@ -200,7 +200,7 @@ def _known(path: Path, spec: ModelSpec, file: str | None) -> ModelSpec:
     return options.with_options(known, dict(spec.options))
 
 
-def _prepared(path: Path, result: dict[str, Any], cell: Cell) -> Path:
+def prepared_folder(path: Path, result: dict[str, Any], cell: Cell) -> Path:
     """The prepared set that a result was made from. Raises RequestError where it is not in the work folder."""
     workdir = path.parents[5] if len(path.parents) > 5 else path.parent
     folders = sorted((workdir / 'prepared' / cell.dataset.name).glob('*/manifest.json'))

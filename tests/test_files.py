@@ -275,3 +275,10 @@ def test_fs_imports_nothing_heavy() -> None:
     process = _python("import sys, jbench.files; print(sorted({'numpy', 'jax', 'mne'} & set(sys.modules)))")
     out, err = process.communicate(timeout=60)
     assert out.strip() == '[]', err
+
+
+@pytest.mark.parametrize('name', ['..', '../..', '/etc', '', '.', 'a/../b', '\x00', 'x' * 400, '.hidden'])
+def test_a_slug_is_one_component_that_leads_nowhere(name):
+    slug = files.slug(name)
+    assert '/' not in slug and slug[0] not in '.\0' and len(slug) <= files.LONGEST
+    assert files.slug(slug) == slug and files.slug('p3@2') == 'p3@2'

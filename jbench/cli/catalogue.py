@@ -14,7 +14,7 @@ from typing import Any
 from jbench.data.discover import find_recordings
 from jbench.models import MODELS, options, user_model
 from jbench.plan import select
-from jbench.report.text import as_json, folded, listed, table
+from jbench.report.text import as_json, folded, listed, table, windows
 from jbench.spec.dataset import Dataset
 from jbench.spec.errors import RequestError, unknown
 from jbench.spec.identity import to_json
@@ -177,20 +177,6 @@ def _state(name: str, data_dir: Path | None, known: Mapping[str, Dataset] | None
     return f'{n} of {dataset.n_recordings} recordings here' if n else 'readable, no recordings here'
 
 
-def _windows(task: Task) -> str:
-    """Where windows lie relative to their events, in words."""
-    cut, low_high = task.window, task.signal.baseline
-    last = '' if cut.last is None else f' for the last {cut.last:g} s of it'
-    every = '' if cut.stride is None else f', and one every {cut.stride:g} s as long as it lasts'
-    mean = (
-        ''
-        if low_high is None
-        else (f'; the mean from {cut.start + low_high[0]:g} to {cut.start + low_high[1]:g} s is subtracted')
-    )
-    where = f'{cut.start:g} to {cut.start + cut.duration:g} s after the onset of an event of type {cut.trigger}'
-    return f'{where}{every}{last}{mean}'
-
-
 def _suits(model: ModelSpec, task: Task) -> bool:
     """Whether a group that holds a model runs it on a task."""
     enough = round(task.window.duration * task.signal.sfreq) >= model.least_times
@@ -211,7 +197,7 @@ def _task_facts(task: Task, data_dir: Path | None, own: Mapping[str, Dataset] | 
             facts[head] = getattr(task, head).kind
         facts[path] = to_json(attrgetter(path)(task))
     facts['supersedes'] = _superseded('version', task.supersedes)
-    facts['windows'] = _windows(task)
+    facts['windows'] = windows(task)
     facts['baselines'] = [m.name for m in MODELS.values() if m.family == 'baselines' and _suits(m, task)]
     facts['datasets'] = {n: roles.get(n, '') + _state(n, data_dir, known) for n in _served(task)}
     facts['overrides'] = {d: {p: to_json(v) for p, v in pairs} for d, pairs in task.overrides}

@@ -7,11 +7,16 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from jbench.cli.arguments import Parser, known
-from jbench.spec.errors import RequestError, unknown
+from jbench.spec.errors import MissingExtraError, RequestError, unknown
+
+if TYPE_CHECKING:
+    from jbench.report.aggregate import Score
 
 
 def main(argv: list[str]) -> int:
@@ -29,28 +34,70 @@ def _report(argv: list[str]) -> int:
     p.epilog = f'commands instead of folders: {", ".join(COMMANDS)}; jbench report COMMAND --help'
     p.add_argument('folders', nargs='*', help=argparse.SUPPRESS)  # those that follow `--results=DIR`
     p.add_argument('--results', action='append', nargs='+', default=[], metavar='DIR', help='folders with results')
-    p.add_argument('--out', metavar='DIR', help='write summary.json, models.csv, scores.csv, left_out.csv there')
-    p.add_argument('--also', default='', help='count these too: simulated,partial,debug [none]')
+    p.add_argument('--out', metavar='DIR', help='write summary.json and tables as CSV there')
+    p.add_argument(
+        '--figures', choices=('yes', 'no'), help='figures in DIR/figures [yes, where matplotlib is]; no: old ones go'
+    )
+    p.add_argument('--site', action='store_true', help='write a leaderboard there, too: site/index.html')
+    _also(p)
     p.add_argument('--published', metavar='FILE', help='CSV file of published scores to stand beside')
     _format(p)
     args = known(p, argv)
-    folders = [*(f for given in args.results for f in given), *args.folders]
+    folders = [*_flat(args.results), *args.folders]
     if not folders:
         raise RequestError('--results is missing, e.g. --results=jbench-work; a work folder or any folder of results')
-    from jbench.report import summary, text
+    if args.site and not args.out:
+        raise RequestError('--site writes a folder of pages: name it, e.g. --out=report')
+    from jbench.report import calibrations, summary, text
 
-    found = summary.collect(folders, [word for word in args.also.split(',') if word], args.published)
+    found = summary.collect(folders, args.also, args.published)
     if not found.n_files:
         raise RequestError(f'no results under {", ".join(folders)}; expected .../seed33.json at any depth')
+    told = ''
     if args.out:
         summary.write(found, args.out)
+        told = calibrations.write(found.scores, args.out) + '\n'
+    told += _figures(found.scores, args)
+    if args.site:
+        from jbench.report.site import build
+
+        build.build(found, args.out)
     if args.format == 'json':
         print(text.as_json(summary.as_dict(found)))
     else:
         from jbench.cli.console import Output
 
         summary.show(found, Output())
+        if told:
+            print(f'\n{told.strip()}')
     return 0
+
+
+def _figures(scores: list[Score], args: argparse.Namespace) -> str:
+    """Draw what some scores allow below `--out`; what is to be said of it. Raises: RequestError."""
+    if args.figures == 'yes' and not args.out:
+        raise RequestError('--figures=yes needs --out=DIR, where they are written')
+    if not args.out:
+        return ''
+    from jbench.report.figures import all as every
+    from jbench.report.figures import style
+
+    place = Path(args.out, 'figures')
+    if args.figures == 'no':
+        return _removed(every.remove(place), place)
+    try:
+        style.require()
+    except MissingExtraError as error:
+        if args.figures == 'yes':
+            raise
+        return f'no figures: {error}. {_removed(every.remove(place), place)}'
+    made = every.write(scores, place)
+    return f'{len(made.figures)} figures in {place}; {len(made.left_out)} not drawn, with the reasons in left_out.csv'
+
+
+def _removed(n: int, place: Path) -> str:
+    """What is said of figures that were of other tables."""
+    return f'{n} figures of an earlier report removed from {place}' if n else ''
 
 
 def _published(argv: list[str]) -> int:
@@ -75,6 +122,7 @@ def _verify(argv: list[str]) -> int:
     """What speaks against the results below some folders, one line a problem; status 1 where there is any."""
     p = _parser('verify', 'Check results that somebody hands in: schema, digests, scores from predictions, place.')
     p.add_argument('folders', nargs='+', metavar='DIR', help='folders with results')
+    p.add_argument('--without_predictions', action='store_true', help='take scores as written: no .npz lies beside')
     args = known(p, argv)
     from jbench.report.text import printable
     from jbench.results import index, result_file
@@ -84,7 +132,7 @@ def _verify(argv: list[str]) -> int:
         raise RequestError(f'no results under {", ".join(args.folders)}; expected .../seed33.json at any depth')
     n_problems = n_wrong = 0
     for path in paths:
-        problems = result_file.verify(path)
+        problems = result_file.verify(path, predictions=not args.without_predictions)
         for problem in problems:
             print(printable(problem))
         n_problems, n_wrong = n_problems + len(problems), n_wrong + bool(problems)
@@ -124,15 +172,15 @@ def _export(argv: list[str]) -> int:
     p.add_argument('--to', required=True, choices=('mteb', 'huggingface', 'latex', 'markdown'), help='the form')
     p.add_argument('--results', action='append', nargs='+', required=True, metavar='DIR', help='folders with results')
     p.add_argument('--out', metavar='PATH', help='of mteb the folder; of the others a file [stdout]')
-    p.add_argument('--also', default='', help='count these too: simulated,partial,debug [none]')
+    _also(p)
     args = known(p, argv)
     if args.to == 'mteb' and not args.out:
         raise RequestError('--to=mteb writes a folder of files: name it by --out=DIR')
     from jbench import files
     from jbench.report import exports, summary
 
-    folders = [folder for given in args.results for folder in given]
-    scores = summary.collect(folders, [word for word in args.also.split(',') if word]).scores
+    folders = _flat(args.results)
+    scores = summary.collect(folders, args.also).scores
     if not scores:
         raise RequestError(f'no score that counts under {", ".join(folders)}; jbench report --results=DIR says why')
     if args.to == 'mteb':
@@ -154,17 +202,49 @@ def _sync(argv: list[str]) -> int:
     p.add_argument('--out', metavar='DIR', help='files of the tracker [WORKDIR/tracking]')
     p.add_argument('--project', default='jbench', help='of wandb [jbench]')
     args = known(p, argv)
-    from jbench.report import tracking
+    from jbench.report import text, tracking
 
     workdir = Path(args.workdir)
     out = Path(args.out) if args.out else workdir / 'tracking'
-    names = tracking.sync(workdir, args.to, out, args.project)
+
+    def say(what: str) -> None:
+        print(f'jbench: {text.printable(what)}', file=sys.stderr)
+
+    names = tracking.sync(workdir, args.to, out, project=args.project, say=say)
     print(f'{len(names)} runs in {out}')
+    return 0
+
+
+def _autopsy(argv: list[str]) -> int:
+    """The page of one run, and its findings on stdout."""
+    p = _parser('autopsy', 'What the answers of one run rest on: a page with findings in words.')
+    p.add_argument('result', metavar='RESULT', help='seed33.json in a work folder')
+    p.add_argument('--out', metavar='DIR', help='where the page goes [WORKDIR/autopsy]')
+    p.add_argument('--model', metavar='FILE:FUNCTION', help='the file of a network of your own')
+    _format(p)
+    args = known(p, argv)
+    from jbench.cli import autopsy
+    from jbench.report import text
+
+    def say(what: str) -> None:
+        print(f'autopsy: {what} ...', file=sys.stderr)
+
+    try:
+        page, found = autopsy.write(Path(args.result), args.out and Path(args.out), args.model, say)
+    except FileNotFoundError as error:
+        raise RequestError(f'{args.result}: no such result; expected the path of a seed33.json') from error
+    if args.format == 'json':
+        print(text.as_json({'page': str(page), 'findings': [one._asdict() for one in found]}))
+    else:
+        for one in found:
+            print(f'- {text.printable(one.text)}')
+        print(f'page: {page}')
     return 0
 
 
 COMMANDS: dict[str, Callable[[list[str]], int]] = {
     'published': _published,
+    'autopsy': _autopsy,
     'verify': _verify,
     'compare': _compare,
     'export': _export,
@@ -175,6 +255,17 @@ COMMANDS: dict[str, Callable[[list[str]], int]] = {
 def _parser(command: str, words: str) -> Parser:
     """The parser of a command; all of them suggest the flag that was meant."""
     return Parser(prog=f'jbench report {command}'.strip(), description=words, allow_abbrev=False)
+
+
+def _also(p: argparse.ArgumentParser) -> None:
+    """`--also=simulated,debug`, as a list of words."""
+    said = 'count these too: simulated,partial,debug [none]'
+    p.add_argument('--also', default=[], type=lambda text: [word for word in text.split(',') if word], help=said)
+
+
+def _flat(given: list[list[str]]) -> list[str]:
+    """The folders of an option that takes several and may be repeated."""
+    return [folder for some in given for folder in some]
 
 
 def _format(p: argparse.ArgumentParser) -> None:

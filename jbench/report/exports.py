@@ -4,32 +4,36 @@ model card at Hugging Face, tables in LaTeX and Markdown."""
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from jbench import files
+from jbench.report import marks
 from jbench.report.aggregate import Score
+from jbench.report.figures.style import stem
 from jbench.report.scores import format_score
 from jbench.spec.metrics import METRICS
 from jbench.version import __version__
 
 HUB_METRICS = {'bal_acc': 'balanced_accuracy', 'acc': 'accuracy', 'auroc': 'roc_auc', 'f1_macro': 'f1'}
-LATEX = str.maketrans({c: f'\\{c}' for c in '&%$#_{}'} | {'~': r'\textasciitilde{}', '^': r'\textasciicircum{}'})
+LATEX = str.maketrans(
+    {c: f'\\{c}' for c in '&%$#_{}'}
+    | {'\\': r'\textbackslash{}', '~': r'\textasciitilde{}', '^': r'\textasciicircum{}'}
+)
 
 
 def mteb(scores: Sequence[Score], out: Path) -> list[Path]:
     """One file a score: <out>/results/<model>/<jbench version>/<task>@<version>.<dataset>.json, in MTEB's fields.
 
-    Values are fractions; `main_score` is the headline. What MTEB has no field for stands under `jbench`. Returns: the
-    files.
+    Values are fractions; `main_score` is the headline. What MTEB has no field for stands under `jbench`; `task_name`
+    says what is simulated, debug, partial or custom. Returns: the files.
     """
     written = []
     for s in scores:
         test = {'main_score': s.mean, 'hf_subset': 'default', 'languages': [], **s.metrics}
         content = {
-            'task_name': f'{s.task}@{s.version}',
+            'task_name': marks.titled(f'{s.task}@{s.version}', s.changes),
             'dataset_revision': s.dataset,
             'mteb_version': '',
             'scores': {'test': [test]},
@@ -37,8 +41,7 @@ def mteb(scores: Sequence[Score], out: Path) -> list[Path]:
             'kg_co2_emissions': None,
             'jbench': _more(s),
         }
-        path = out / 'results' / slug(s.model) / __version__ / f'{slug(f"{s.task}@{s.version}.{s.dataset}")}.json'
-        path.parent.mkdir(parents=True, exist_ok=True)
+        path = out / 'results' / stem(s.model) / __version__ / f'{stem(f"{s.task}@{s.version}.{s.dataset}")}.json'
         files.write_atomic(path, (json.dumps(content, indent=2, sort_keys=True) + '\n').encode())
         written.append(path)
     return written
@@ -55,10 +58,10 @@ def huggingface(scores: Sequence[Score]) -> str:
             lines += [
                 '  - task:',
                 '      type: brain-decoding',
-                f'      name: {_yaml(f"{s.task}@{s.version}")}',
+                f'      name: {_yaml(marks.titled(f"{s.task}@{s.version}", s.changes))}',
                 '    dataset:',
                 f'      type: {_yaml(s.dataset)}',
-                f'      name: {_yaml(s.dataset)}',
+                f'      name: {_yaml(marks.titled(s.dataset, s.changes))}',
                 '    metrics:',
                 f'    - type: {_yaml(HUB_METRICS.get(s.metric, s.metric))}',
                 f'      name: {_yaml(f"{s.metric}, {s.n_seeds} seeds" + ", per cent" * (metric.unit == "per cent"))}',
@@ -86,11 +89,6 @@ def latex(scores: Sequence[Score]) -> str:
     )
 
 
-def slug(name: str) -> str:
-    """A name as one path component."""
-    return re.sub(r'[^A-Za-z0-9@._-]+', '_', name).lstrip('._') or '_'
-
-
 def _table(
     scores: Sequence[Score], sign: str, bold: str = '**%s**', escape: Callable[[str], str] = lambda t: t
 ) -> list[list[str]]:
@@ -103,7 +101,10 @@ def _table(
         first = next(iter(here.values()))
         best = _best(here.values())
         unit = ' (%)' if METRICS[first.metric].unit == 'per cent' else ''
-        row = [escape(f'{first.task}@{first.version}/{first.dataset}'), escape(first.metric + unit)]
+        row = [
+            escape(marks.titled(f'{first.task}@{first.version}/{first.dataset}', first.changes)),
+            escape(first.metric + unit),
+        ]
         for model in models:
             row.append(_cell(here[model], sign, bold if model in best else '%s') if model in here else '')
         rows.append(row)
@@ -134,6 +135,7 @@ def _more(s: Score) -> dict[str, Any]:
         'normalised': s.normalised,
         'origin': s.origin,
         'protocol': s.protocol,
+        'changes': s.changes,
     }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from jbench.report import marks
 from jbench.report.scores import format_score
 from jbench.spec.metrics import METRICS
 
@@ -14,7 +15,7 @@ def text(rows: Sequence[Mapping[str, Any]], width: int) -> str:
     round where this alone fits.
 
     Models that do not fit into `width` characters go on below. What ran under several keys (other settings) has its
-    means side by side; '-': not run, or not defined.
+    means side by side; '-': not run, or not defined. The `changes` of a row, if it has them, stand behind its task.
     """
     cells: dict[tuple[str, str], list[str]] = {}
     datasets: dict[str, set[str]] = {}
@@ -22,6 +23,7 @@ def text(rows: Sequence[Mapping[str, Any]], width: int) -> str:
         datasets.setdefault(_task(row), set()).add(row['dataset'])
     for row in rows:
         name = _task(row) + (f' {row["dataset"]}' if len(datasets[_task(row)]) > 1 else '')
+        name = marks.titled(name, row.get('changes', ()))
         name += f', {row["metric"]}' + ' (%)' * (METRICS[row['metric']].unit == 'per cent')
         cells.setdefault((name, row['model']), []).append(format_score(row['mean'], row['metric']))
     names = list(dict.fromkeys(name for name, _ in cells))

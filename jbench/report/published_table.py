@@ -24,7 +24,7 @@ def as_dict(path: str | os.PathLike[str]) -> dict[str, Any]:
     Raises: RequestError, as `published.read`.
     """
     scores, given = published.read(path), published.given_ranks(path)
-    models = [line._asdict() for line in ranks.standings(scores, full=True)]
+    models = summary.standings(scores, full=True)
     if given:
         said = {line.model: line for line in ranks.standings(scores, full=True, given=given)}
         for line in models:

@@ -163,14 +163,21 @@ def core_against_full(scores: Sequence[Score]) -> dict[str, Any]:
     Args:
         scores: of one origin.
 
-    Returns: `kendall_tau`, `spearman_rho` (None for fewer than two models, or where all are alike), `n_models`.
+    Returns: `kendall_tau`, `spearman_rho`, `n_models`, and `reason`: why the first two are None, else None.
     """
     core, full = (
         {x.model: x.mean_rank for x in standings(scores, full=f) if x.mean_rank is not None} for f in (False, True)
     )
     x, y = ([side[m] for m in core if m in full] for side in (core, full))
-    found: dict[str, Any] = {'kendall_tau': None, 'spearman_rho': None, 'n_models': len(x)}
-    if len({*x}) > 1 and len({*y}) > 1:
+    reason = None
+    if len(x) < 2:
+        reason = 'fewer than two models have both mean ranks'
+    elif all(s.core for s in scores):
+        reason = 'every dataset is a Core one'
+    elif len({*x}) < 2 or len({*y}) < 2:
+        reason = 'all models have the same mean rank'
+    found: dict[str, Any] = {'kendall_tau': None, 'spearman_rho': None, 'n_models': len(x), 'reason': reason}
+    if reason is None:
         from scipy import stats
 
         found['kendall_tau'] = float(stats.kendalltau(x, y).statistic)

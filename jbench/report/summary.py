@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import os
 from collections import Counter
@@ -12,11 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jbench import files
-from jbench.report import aggregate, matrix, published, ranks
+from jbench.report import aggregate, alike, marks, matrix, published, ranks
 from jbench.report.aggregate import Score
-from jbench.report.text import printable
+from jbench.report.text import as_csv, printable
 from jbench.results import index
-from jbench.results.index import LeftOut
+from jbench.results.index import LeftOut, Row
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -28,11 +26,17 @@ RULES = (
     'among themselves; beside them the means over the datasets that all models have (complete)',
     'normalised rank: (rank - 1) / (models of the table - 1); 0 best, 1 last',
     'normalised score: 0 at the floor (the dummy, else chance), 1 perfect',
+    'a model with scores on fewer than half of the datasets of a table stands below the others, whatever its mean rank',
     'core: the first dataset of each task; full: all its datasets, averaged inside the task first',
 )
 WIDE = ('per_subject', 'seconds', 'metrics', 'pretraining', 'paths', 'changes', 'interval')  # no columns of scores.csv
+COLUMNS = (  # of scores.csv
+    *(name for name in Score._fields if name not in WIDE),
+    *('low', 'high', 'rank', 'seconds_fit', 'seconds_test', 'changes'),
+)
 PLAIN: dict[str, Any] = {'highlight': False, 'markup': False, 'soft_wrap': True}
 MANY = 100  # datasets, whose scores are too many to print
+FAMILIES = 6  # pairs of them, on the console
 EXAMPLES = 3  # of a kind of what is left out, on the console
 
 
@@ -41,6 +45,7 @@ class Report(NamedTuple):
 
     folders: tuple[str, ...]
     n_files: int  # that were found
+    rows: list[Row]  # that count, of all protocols
     scores: list[Score]  # one protocol for each dataset of a task
     left_out: list[LeftOut]
 
@@ -61,7 +66,7 @@ def collect(
     rows = aggregate.comparable(found.rows)
     scores, left_out = ranks.one_protocol([*aggregate.averages(rows.rows), *others])
     told = sorted([*found.left_out, *rows.left_out, *left_out])
-    return Report(tuple(map(str, folders)), len(found.rows) + len(found.left_out), scores, told)
+    return Report(tuple(map(str, folders)), len(found.rows) + len(found.left_out), rows.rows, scores, told)
 
 
 def as_dict(report: Report) -> dict[str, Any]:
@@ -89,7 +94,7 @@ def write(report: Report, folder: str | os.PathLike[str]) -> list[Path]:
     """Write summary.json, models.csv, scores.csv and left_out.csv, each whole or absent. Raises: RequestError."""
     home = files.make_dir(folder)
     said, place = as_dict(report), ranks.ranks(report.scores)
-    models = [{'origin': t['origin'], 'table': t['table'], **line} for t in said['tables'] for line in t['models']]
+    models = [{**line, 'table': t['table']} for t in said['tables'] for line in t['models']]
     scores = []
     for s in report.scores:
         low, high = s.interval or (None, None)
@@ -98,21 +103,12 @@ def write(report: Report, folder: str | os.PathLike[str]) -> list[Path]:
         rank = place.get((s.origin, s.task, s.dataset), {}).get(s.model)
         scores.append({**plain, 'rank': rank, **fit, 'changes': '; '.join(s.changes)})
     texts = {
-        'models.csv': as_csv(models, ['origin', 'table', *ranks.Standing._fields]),
-        'scores.csv': as_csv(scores, list(scores[0]) if scores else [*Score._fields]),
+        'models.csv': as_csv(models, ['origin', 'table', *ranks.Standing._fields, 'n_datasets', 'few']),
+        'scores.csv': as_csv(scores, COLUMNS),
         'left_out.csv': as_csv([x._asdict() for x in report.left_out], list(LeftOut._fields)),
         'summary.json': json.dumps(said, indent=1, allow_nan=False) + '\n',
     }
     return [files.write_atomic(home / name, text.encode()) for name, text in texts.items()]
-
-
-def as_csv(lines: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> str:
-    """Lines as CSV with a head; None is empty."""
-    out = io.StringIO()
-    writer = csv.DictWriter(out, list(dict.fromkeys(columns)), lineterminator='\n')
-    writer.writeheader()
-    writer.writerows(lines)
-    return out.getvalue()
 
 
 def show(report: Report, console: Console) -> None:
@@ -123,8 +119,10 @@ def show(report: Report, console: Console) -> None:
             table = _table(scores, suite)
             if table['models']:
                 counted = f'{table["n_tasks"]} tasks, {table["n_datasets"]} datasets'
-                console.print(f'{scores[0].origin} results, {suite}: {counted}', highlight=False)
+                head = marks.titled(f'{scores[0].origin} results, {suite}: {counted}', table['marks'])
+                console.print(head, **PLAIN)
                 console.print(grid(table['models']))
+        console.print('\n'.join(map(printable, _said(scores))), **PLAIN)
         if len({(s.task, s.dataset) for s in scores}) > MANY:
             continue  # scores.csv has them
         rows = [{**s._asdict(), 'task_version': s.version} for s in scores]
@@ -134,6 +132,33 @@ def show(report: Report, console: Console) -> None:
     else:
         console.print('\n'.join(RULES), **PLAIN)
     show_left_out(report, console)
+
+
+def _said(scores: Sequence[Score]) -> list[str]:
+    """What the ranks of one origin come to, a line each: Core against Full, groups of models, families, the best."""
+    suite = 'core' if any(s.core for s in scores) else 'full'
+    mine = [s for s in scores if s.core or suite == 'full']
+    order = [line['model'] for line in standings(mine, full=True)]
+    found = ranks.core_against_full(scores)
+    both = f'Kendall tau = {_text(found["kendall_tau"], 2)}, Spearman rho = {_text(found["spearman_rho"], 2)}'
+    both += f', {found["n_models"]} models'
+    lines = [
+        f'{suite}: {alike.words(alike.alike(mine, order), {s.model: s.title for s in mine})}',
+        f'core against full: {found["reason"] or both}',
+    ]
+    gaps = ranks.gaps(mine, full=True)
+    for gap in gaps[:FAMILIES]:
+        won = f'better on {gap.n_first_better} of {gap.n_cells} datasets' + f', {gap.n_ties} ties' * bool(gap.n_ties)
+        mean = (
+            ''
+            if gap.mean_difference is None
+            else f', mean difference of the normalised score {gap.mean_difference:+.3f}'
+        )
+        lines.append(f'best of {gap.families[0] or "-"} against best of {gap.families[1] or "-"}: {won}{mean}')
+    lines += [f'and {len(gaps) - FAMILIES} more pairs of families'] * (len(gaps) > FAMILIES)
+    best = [f'{marks.titled(s.task, s.changes)} {s.title}' for s in ranks.best(mine)]
+    more = f'; and {len(best) - MANY} more' if len(best) > MANY else ''
+    return [*lines, f'best of each task, {suite}: {"; ".join(best[:MANY])}{more}']
 
 
 def show_left_out(report: Report, console: Console) -> None:
@@ -170,10 +195,29 @@ def _table(scores: Sequence[Score], suite: str) -> dict[str, Any]:
         'table': suite,
         'n_tasks': len({s.task for s in mine}),
         'n_datasets': len({(s.task, s.dataset) for s in mine}),
-        'models': [line._asdict() for line in ranks.standings(mine, full=full)],
+        'marks': marks.of_many(mine),
+        'models': standings(mine, full=full),
+        'alike': alike.plain(alike.alike(mine, [line.model for line in ranks.standings(mine, full=full)])),
         'by_category': ranks.by_category(mine, full=full),
         'families': [gap._asdict() for gap in ranks.gaps(mine, full=full)],
     }
+
+
+def standings(scores: Sequence[Score], *, full: bool) -> list[dict[str, Any]]:
+    """`ranks.standings` as plain values, with `n_datasets` of each model, and `few`: whether these are fewer than half
+    of all; such models stand last.
+
+    Args:
+        scores: of one origin.
+        full: all datasets of a task, not the Core one alone.
+    """
+    table = [s for s in scores if full or s.core]
+    counts, n = alike.counts(table), len({(s.task, s.dataset) for s in table})
+    lines = [
+        {**line._asdict(), 'n_datasets': counts[line.model], 'few': counts[line.model] < alike.LEAST * n}
+        for line in ranks.standings(table, full=full)
+    ]
+    return sorted(lines, key=lambda line: line['few'])
 
 
 def grid(models: Sequence[Mapping[str, Any]]) -> Table:
@@ -186,7 +230,11 @@ def grid(models: Sequence[Mapping[str, Any]]) -> Table:
     heads = ('model', 'family', 'mean\nrank', 'norm.\nrank', 'norm.\nscore', 'wins', 'tasks', 'rank,\ncomplete', 'of')
     for k, head in enumerate(heads):
         view.add_column(head, justify='right' if k > 1 else 'left', no_wrap=k > 1, overflow='fold')
+    few = False
     for m in models:
+        if m['few'] and not few:
+            view.add_row('---\non fewer than half\nof the datasets:')
+        few = m['few']
         cells = [printable(m['title']), printable(m['family']), _text(m['mean_rank'], 2)]
         cells += [_text(m[k], 3) for k in ('mean_normalised_rank', 'mean_normalised_score')]
         cells += [str(m['wins']), str(m['n_tasks']), _text(m['mean_rank_complete'], 2), str(m['n_complete'])]

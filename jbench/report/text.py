@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from jbench.spec.task import Task
 
 WIDTH = 110  # characters, where lines fold
 
@@ -57,9 +62,32 @@ def as_json(value: Any) -> str:
     return json.dumps(value, indent=1, allow_nan=False)
 
 
+def as_csv(lines: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> str:
+    """Lines as CSV with a head, numbers to the last digit; None is empty."""
+    out = io.StringIO()
+    writer = csv.DictWriter(out, list(dict.fromkeys(columns)), lineterminator='\n')
+    writer.writeheader()
+    writer.writerows(lines)
+    return out.getvalue()
+
+
 def printable(text: str) -> str:
     """Text from a file without control characters (a terminal would obey them)."""
     return ''.join(c if c.isprintable() else '?' for c in text)
+
+
+def windows(task: Task) -> str:
+    """Where windows lie relative to their events, in words."""
+    cut, low_high = task.window, task.signal.baseline
+    last = '' if cut.last is None else f' for the last {cut.last:g} s of it'
+    every = '' if cut.stride is None else f', and one every {cut.stride:g} s as long as it lasts'
+    mean = (
+        ''
+        if low_high is None
+        else (f'; the mean from {cut.start + low_high[0]:g} to {cut.start + low_high[1]:g} s is subtracted')
+    )
+    where = f'{cut.start:g} to {cut.start + cut.duration:g} s after the onset of an event of type {cut.trigger}'
+    return f'{where}{every}{last}{mean}'
 
 
 def _fold(text: str, width: int, head: str) -> list[str]:

@@ -6,7 +6,6 @@ A result is a plain dict, checked against `result.schema.json` when it is writte
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -24,7 +23,6 @@ from jbench.spec.model import ModelSpec
 from jbench.spec.task import full_name
 from jbench.targets import score
 
-LONGEST = 120  # characters of a folder's name: what is cut off is in the key
 BESIDE = ('.npz', '.safetensors')  # files of a seed: predictions, and the variables that were tested
 SCORES = ('headline', 'normalised', 'chance', 'metrics', 'per_subject')  # the fields that `rescore` computes
 
@@ -32,7 +30,9 @@ SCORES = ('headline', 'normalised', 'chance', 'metrics', 'per_subject')  # the f
 def result_dir(workdir: str | Path, cell: Cell) -> Path:
     """Where the seeds of a cell lie: <workdir>/results/<task>@<version>/<dataset>/<model>/<key>."""
     task = f'{cell.task.full_name}@{cell.task.version}'
-    return Path(workdir, 'results', _slug(task), _slug(cell.dataset.name), _slug(cell.model.full_name), cell.key)
+    return Path(
+        workdir, 'results', files.slug(task), files.slug(cell.dataset.name), files.slug(cell.model.full_name), cell.key
+    )
 
 
 def write(
@@ -135,20 +135,19 @@ def rescore(path: str | Path) -> dict[str, Any]:
     return plain(_score_arrays(result, load_predictions(path)), '', [])
 
 
-def verify(path: str | Path) -> list[str]:
+def verify(path: str | Path, *, predictions: bool = True) -> list[str]:
     """What speaks against a result that somebody hands in, one text a problem; [] for none.
 
     Beyond what `read` checks: its scores follow from its predictions, its words from its config, and it lies where it
-    belongs. Which data and which seed gave the predictions, nobody can tell from the file.
+    belongs. Which data and which seed gave the predictions, nobody can tell from the file. `predictions`: whether they
+    must lie beside it; without them its scores are taken as they are written.
     """
     path = Path(path)
     try:
-        result = read(path)
-        again, arrays = rescore(path), load_predictions(path)
+        result = read(path) if predictions else checked.read(path)
         task, dataset = result['config']['task'], result['config']['dataset']
         cell, old = result['config'], result['schema'] == 1
         true = {
-            **again,
             'kind': 'decoding',
             'task': full_name(task['device'], task['name']),
             'task_version': task['version'],
@@ -159,17 +158,27 @@ def verify(path: str | Path) -> list[str]:
             'protocol': result['protocol'] if old else {**result['protocol'], **_asked(cell)},
             'key': older.key(result) if old else from_json(Cell, cell, 'config').key,
             'weights': result['weights'] and {**result['weights'], 'sha256': _digest_of_weights(path, result)},
-            'n_records': {**result['n_records'], 'test': len(arrays['id']), 'evaluated': len(arrays['id'])},
-            'subjects': {**result['subjects'], 'test': list(dict.fromkeys(arrays['subject'].tolist()))},
         }
+        if predictions:
+            true |= rescore(path) | _counted(result, load_predictions(path))
     except (FileNotFoundError, RequestError) as error:
         return [str(error)]
     except (KeyError, TypeError, ValueError) as error:  # predictions or a config that no run writes
         return [f'{path}: its scores cannot be computed: {type(error).__name__}: {error}']
-    names = [_slug(f'{result["task"]}@{result["task_version"]}'), *(_slug(result[k]) for k in ('dataset', 'model'))]
+    names = [
+        files.slug(f'{result["task"]}@{result["task_version"]}'),
+        *(files.slug(result[k]) for k in ('dataset', 'model')),
+    ]
     place = Path(*names, result['key'], f'seed{result["seed"]}.json')
     wrong = [f'{path}: {k}: written {result[k]}, expected {v}' for k, v in true.items() if result[k] != v]
     return wrong + ([] if path.parts[-5:] == place.parts else [f'{path}: belongs at .../{place}'])
+
+
+def _counted(result: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> dict[str, Any]:
+    """What of a result follows from its predictions, apart from the scores."""
+    n, subjects = len(arrays['id']), list(dict.fromkeys(arrays['subject'].tolist()))
+    records = {**result['n_records'], 'test': n, 'evaluated': n}
+    return {'n_records': records, 'subjects': {**result['subjects'], 'test': subjects}}
 
 
 def _asked(cell: Mapping[str, Any]) -> dict[str, Any]:
@@ -275,8 +284,3 @@ def _undefined(result: Mapping[str, Any], null: list[str]) -> list[str]:
 def _some(names: list[str]) -> str:
     """The first names of a list, and how many more there are."""
     return ', '.join(names[:5]) + (f' and {len(names) - 5} more' if len(names) > 5 else '')
-
-
-def _slug(name: str) -> str:
-    """A name as one safe path component."""
-    return re.sub(r'[^A-Za-z0-9@._-]+', '_', name).lstrip('._')[:LONGEST] or '_'

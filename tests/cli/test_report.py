@@ -59,10 +59,10 @@ def lines(path):
 
 
 def test_the_files(results, ask, tmp_path):
-    status, _, err = ask(f'--results={results}', f'--out={tmp_path / "new" / "out"}')
+    status, _, err = ask(f'--results={results}', f'--out={tmp_path / "new" / "out"}', '--figures=no')
     assert (status, err) == (0, '')
     home = tmp_path / 'new' / 'out'
-    assert sorted(p.name for p in home.iterdir()) == ['left_out.csv', 'models.csv', 'scores.csv', 'summary.json']
+    assert sorted(p.stem for p in home.iterdir()) == ['calibration', 'left_out', 'models', 'scores', 'summary']
     said = json.loads((home / 'summary.json').read_text())
     core, full = said['tables']
     assert (core['table'], core['n_tasks'], core['n_datasets']) == ('core', 2, 2)
@@ -109,7 +109,7 @@ def test_folders_may_stand_in_several_ways(results, ask):
 
 
 def test_published_and_own_scores_stand_in_one_table(results, ask, tmp_path):
-    _, out, _ = ask(f'--results={results}', f'--published={PUBLISHED}', f'--out={tmp_path}')
+    _, out, _ = ask(f'--results={results}', f'--published={PUBLISHED}', f'--out={tmp_path}', '--figures=no')
     assert 'own results, core: 2 tasks' in out and 'published results, core: 36 tasks' in out
     origins = [m['origin'] for m in lines(tmp_path / 'models.csv') if m['table'] == 'core']
     assert origins == ['own'] * 2 + ['published'] * 17
@@ -131,7 +131,9 @@ def test_text_of_results_commands_no_terminal(ask, tmp_path):
     store(tmp_path, '[bold]b', 0.7)
     _, out, _ = ask(f'--results={tmp_path}')
     assert '\x1b' not in out
-    assert out.count('?[31mred') == out.count('[bold]b') == 2  # in the table of models and in that of tasks
+    assert (
+        out.count('?[31mred') == 2 and out.count('[bold]b') == 3
+    )  # in the tables of models and tasks, and as the best
 
 
 def test_published(ask):
@@ -174,6 +176,11 @@ def test_verify(ask, tmp_path):
     status, out, _ = ask('verify', tmp_path)
     assert status == 1 and f'{path}: expected predictions_sha256' in out
     assert out.splitlines()[-1] == '2 results, 1 with problems (1 in all)'
+    assert ask('verify', tmp_path, '--without_predictions')[:2] == (0, '2 results, 0 with problems (0 in all)\n')
+    edited = path.with_suffix('.json')
+    edited.write_text(edited.read_text().replace('"value": 0.', '"value": 0.9', 1))
+    status, out, _ = ask('verify', tmp_path, '--without_predictions')
+    assert status == 1 and f'{edited}: changed since written' in out
 
 
 def test_verify_sees_changes_that_a_result_does_not_tell(ask, tmp_path):
@@ -201,6 +208,8 @@ def test_verify_sees_changes_that_a_result_does_not_tell(ask, tmp_path):
         (['published', 'none.csv'], 'cannot read none.csv'),
         (['published', 'none.csv', '--fromat=json'], "unknown argument '--fromat'; did you mean '--format'?"),
         (['{work}', '--out={tmp}/file'], 'cannot write'),
+        (['export', '--to=mteb', '--results={work}', '--out=/proc/x'], 'cannot write /proc/x'),
+        (['export', '--to=mteb', '--results={work}', '--out={tmp}/file'], 'cannot write'),
         (['{work}', '--format=xml'], "invalid choice: 'xml'"),
     ],
 )
@@ -224,3 +233,65 @@ def test_nothing_is_left_of_a_file_that_cannot_be_written(results, tmp_path, mon
     with pytest.raises(Exception, match='free space'):
         summary.write(found._replace(left_out=[LeftOut('x', 'y')]), tmp_path)
     assert {p.name: p.read_bytes() for p in tmp_path.iterdir()} == before
+
+
+def test_what_is_no_measurement_says_so_on_every_table(ask):
+    where = [f'--results={HISTORIC}', '--also=simulated,debug']
+    _, out, _ = ask(*where)
+    assert 'own results, core: 1 tasks, 1 datasets (debug, simulated)' in out
+    assert 'p3@2 (simulated, debug), bal_acc (%)' in out and 'p3 (simulated, debug) eegnet' in out
+    for form in ('latex', 'markdown', 'huggingface'):
+        assert 'SimulatedP3 (simulated, debug)' in ask('export', f'--to={form}', *where)[1]
+
+
+def test_what_ranks_come_to_is_shown_and_in_the_summary(results, ask, tmp_path):
+    _, out, _ = ask(f'--results={results}', f'--out={tmp_path}', '--figures=no')
+    for line in (
+        'core: which models differ is not asked: needs two models and two datasets of tasks that all have',
+        'core against full: all models have the same mean rank',
+        'best of each task, core: age eegnet; p3 eegnet',
+        'calibration.csv: 0 of 9 results, 9 without predictions beside them',
+    ):
+        assert line in out, line
+    said = json.loads((tmp_path / 'summary.json').read_text())
+    assert said['tables'][1]['alike']['n_models'] == 2 and said['tables'][0]['marks'] == []
+    assert said['core_against_full'][0]['reason'] == 'all models have the same mean rank'
+    _, out, _ = ask(f'--results={results}', f'--published={PUBLISHED}')
+    assert 'core: cannot be told apart: REVE, LaBraM, ' in out and '17 of 17 models; Friedman' in out
+    assert 'best of baselines against best of classic: better on 4 of 36 datasets, mean difference' in out
+
+
+def test_models_on_few_datasets_stand_below_a_line(ask, tmp_path):
+    for task in ('p3', 'age', 'sex'):
+        store(tmp_path, 'eegnet', 0.6, task=task)
+        store(tmp_path, 'dummy', 0.5, task=task)
+    store(tmp_path, 'deep4net', 0.9)
+    _, out, _ = ask(f'--results={tmp_path}')
+    words = ' '.join(out.partition('core: ')[2].split())
+    first, line, last = words.partition('--- on fewer than half of the datasets:')
+    assert line and 'eegnet classic' in first and 'dummy' in first and 'deep4net' not in first
+    assert last.lstrip().startswith('deep4net classic 1.00')
+
+
+def test_scores_have_one_head_with_and_without_scores(results, tmp_path):
+    heads = []
+    for name, folder in (('some', results), ('none', HISTORIC)):
+        summary.write(summary.collect([folder]), tmp_path / name)
+        heads.append((tmp_path / name / 'scores.csv').read_text().splitlines())
+    assert heads[0][0] == heads[1][0] and len(heads[1]) == 1 and len(heads[0]) > 1
+    assert heads[0][0].startswith('device,category,task,') and heads[0][0].endswith('seconds_fit,seconds_test,changes')
+
+
+def test_old_figures_do_not_stand_beside_new_tables(results, ask, tmp_path):
+    home = tmp_path / 'figures'
+    home.mkdir()
+    (home / 'index.csv').write_text('stem,kind\nranks,ranks\n../mine,bars\n')
+    for name in ('ranks.png', 'ranks.svg', 'ranks.csv', 'left_out.csv', 'own.png'):
+        (home / name).write_text('')
+    (tmp_path / 'mine.png').write_text('')
+    _, out, _ = ask(f'--results={results}', f'--out={tmp_path}', '--figures=no')
+    assert [p.name for p in home.iterdir()] == ['own.png'] and (tmp_path / 'mine.png').exists()
+    assert f'1 figures of an earlier report removed from {home}' in out
+    (home / 'index.csv').write_text('of,mine\nranks,x\n')
+    ask(f'--results={results}', f'--out={tmp_path}', '--figures=no')
+    assert sorted(p.name for p in home.iterdir()) == ['index.csv', 'own.png']

@@ -33,6 +33,7 @@ def score(model='eegnet', mean=0.75, **more):
         'metrics': {'bal_acc': mean, 'auroc': 0.8},
         'seconds': {'fit': 10.0, 'test': 1.0},
         'origin': 'own',
+        'changes': (),
     }
     return Score(**facts | more)
 
@@ -76,3 +77,26 @@ def test_latex_is_escaped_and_the_best_of_several_is_bold():
 def test_the_best_is_the_lowest_where_lower_is_better(better, best):
     two = [score(m, v, metric='rmse', better=better, sd=None) for m, v in (('a', 0.8), ('b', 0.2))]
     assert best in exports.latex(two) and exports.latex(two).count('textbf') == 1
+
+
+def test_what_is_no_measurement_says_so_everywhere(tmp_path):
+    one = [score(changes=('simulated', 'debug', 'partial: subjects'))]
+    words = ' (simulated, debug, partial)'
+    (path,) = exports.mteb(one, tmp_path)
+    content = json.loads(path.read_text())
+    assert content['task_name'] == f'p3@2{words}' and content['jbench']['changes'][0] == 'simulated'
+    ((result,),) = (m['results'] for m in yaml.safe_load(exports.huggingface(one))['model-index'])
+    assert result['task']['name'] == f'p3@2{words}' and result['dataset']['name'] == f'Schreuder2010New{words}'
+    for form in (exports.markdown, exports.latex):
+        assert f'p3@2/Schreuder2010New{words}' in form(one)
+
+
+def test_latex_has_no_command_of_a_name():
+    assert r'\textbackslash{}input\{x\} &' in exports.latex([score(dataset=r'A\input{x}')])
+
+
+def test_names_that_differ_in_odd_characters_alone_keep_their_own_files(tmp_path):
+    two = [score('a|b', 0.1), score('a b', 0.2), score('../..', 0.3), score('..', 0.4)]
+    paths = exports.mteb(two, tmp_path)
+    assert [json.loads(p.read_text())['scores']['test'][0]['main_score'] for p in paths] == [0.1, 0.2, 0.3, 0.4]
+    assert all(len(p.relative_to(tmp_path).parts) == 4 and '..' not in p.parts for p in paths)

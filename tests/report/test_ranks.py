@@ -207,8 +207,17 @@ def test_one_model_and_none():
     assert (line.mean_rank, line.mean_normalised_rank, line.wins, line.n_complete) == (None, None, 0, 0)
     assert ranks.standings([]) == [] and ranks.gaps([]) == [] and ranks.best([]) == []
     nothing = {'kendall_tau': None, 'spearman_rho': None}
-    assert ranks.core_against_full([]) == {**nothing, 'n_models': 0}
-    assert ranks.core_against_full([made('a', 0.5), made('b', 0.5)]) == {**nothing, 'n_models': 2}
+    few = 'fewer than two models have both mean ranks'
+    assert ranks.core_against_full([]) == {**nothing, 'n_models': 0, 'reason': few}
+    every = [made(m, v, dataset=d) for d in 'AE' for m, v in (('a', 0.5), ('b', 0.5))]
+    same = 'all models have the same mean rank'
+    assert ranks.core_against_full(every) == {**nothing, 'n_models': 2, 'reason': same}
+
+
+def test_core_that_is_full_agrees_with_nothing():
+    found = ranks.core_against_full([made('a', 0.9), made('b', 0.5)])
+    assert found['kendall_tau'] is None and found['spearman_rho'] is None
+    assert found['reason'] == 'every dataset is a Core one'
 
 
 def test_core_against_full_is_as_scipy_has_it():
@@ -219,6 +228,7 @@ def test_core_against_full_is_as_scipy_has_it():
         'kendall_tau': pytest.approx(3 / 30**0.5),
         'spearman_rho': pytest.approx(0.632455532),
         'n_models': 4,
+        'reason': None,
     }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import struct
 
 import pytest
@@ -97,3 +98,75 @@ def test_wandb_gets_the_epochs_and_the_scores(trained, tmp_path, monkeypatch):
     summary = {i.key or '/'.join(i.nested_key): i.value_json for r in found for i in r.summary.update}
     assert float(summary['test/headline']) == result['headline']['value']
     assert len(list(tmp_path.glob('wandb/offline-run-*'))) == 2
+
+
+FACTS = {'task': 'p3', 'task_version': 2, 'dataset': 'D', 'model': 'm', 'key': 'k', 'seed': 33, 'metric': 'bal_acc'}
+
+
+def log(workdir, seed=33, **changes):
+    """A log of one epoch."""
+    path = epochs.log_file(workdir, 'k', seed)
+    line = {'epoch': 0, 'train_loss': 0.5, **FACTS, **changes}
+    epochs.append(path, {k: v for k, v in line.items() if v is not None})
+    return path
+
+
+def test_logs_that_cannot_be_read_are_told_and_the_others_replayed(tmp_path):
+    log(tmp_path, 33)
+    log(tmp_path, 34, task=None)
+    log(tmp_path, 35, metric={})
+    (tmp_path / 'epochs' / 'k' / 'seed36.jsonl').mkdir()
+    (tmp_path / 'epochs' / 'k' / 'notes').mkdir()
+    said = []
+    (run_,) = tracking.runs(tmp_path, said.append)
+    assert run_.name == 'p3@2/D/m/seed33'
+    assert [text.partition('seed')[2] for text in said] == [
+        '34.jsonl: its first epoch names no task; passed over',
+        '35.jsonl: its first epoch names no metric; passed over',
+        '36.jsonl: cannot be read: Is a directory; passed over',
+    ]
+
+
+def test_a_result_that_is_cut_off_loses_its_scores_alone(trained, tmp_path):
+    workdir, result = trained
+    shutil.copytree(workdir / 'epochs', tmp_path / 'epochs')
+    shutil.copytree(workdir / 'results', tmp_path / 'results')
+    (path,) = tmp_path.rglob('seed33.json')
+    path.write_bytes(path.read_bytes()[:1000])
+    said = []
+    done, _ = tracking.runs(tmp_path, said.append)
+    assert done.scores == {} and len(done.epochs) == len(result['history'])
+    (text,) = said
+    assert text.startswith(str(path)) and text.endswith('; its run has no scores')
+
+
+def test_names_from_a_log_stay_below_out(tmp_path):
+    work, out = tmp_path / 'work', tmp_path / 'a' / 'b' / 'out'
+    mine = tmp_path / 'a' / 'mine'
+    mine.mkdir(parents=True)
+    (mine / 'file').write_text('')
+    log(work, task='..', task_version='..', dataset='../../..', model='..', key='../../../../../mine')
+    (name,) = tracking.sync(work, 'tensorboard', out)
+    assert (mine / 'file').exists() and '..' not in name.split('/')
+    assert list(tmp_path.rglob('events*')) == list(out.rglob('events*')) != []
+    for key in ('..', '/etc', ''):
+        log(work, key=key)
+        tracking.sync(work, 'tensorboard', out)
+    assert list(tmp_path.rglob('events*')) == list(out.rglob('events*'))
+
+
+def test_values_that_are_no_numbers_are_not_drawn(tmp_path):
+    log(tmp_path, train_loss='high', best=0.5, time='now')
+    tracking.sync(tmp_path, 'tensorboard', tmp_path / 'out')
+    assert [(tag, v) for tag, _, v in scalars(next((tmp_path / 'out').rglob('k')))] == [('valid/best_bal_acc', 0.5)]
+
+
+@pytest.mark.parametrize('out', ['/proc/x', '{tmp}/file', '{tmp}/file/below'])
+def test_a_place_that_cannot_be_written_is_one_line(out, tmp_path, capsys):
+    (tmp_path / 'file').write_text('')
+    log(tmp_path)
+    where = out.format(tmp=tmp_path)
+    argv = ['report', 'sync', '--to=tensorboard', f'--workdir={tmp_path}', f'--out={where}']
+    assert run.main(argv) == 2
+    err = capsys.readouterr().err
+    assert err.startswith(f'jbench: cannot write {where}') and err.count('\n') == 1

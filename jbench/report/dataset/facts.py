@@ -37,10 +37,10 @@ STYLE = 'body{font:15px sans-serif;max-width:65em;margin:2em auto}td,th{text-ali
 Facts = dict[str, Any]
 
 
-def require() -> None:
+def require(what: str = '--stage=check') -> None:
     """Raises: RequestError with the pip command where there is nothing to draw with."""
     if find_spec('matplotlib') is None:
-        raise MissingExtraError('matplotlib', 'report', '--stage=check')
+        raise MissingExtraError('matplotlib', 'report', what)
 
 
 def look(cell: Cell, folder: Path, data_dir: Path | None, workdir: Path) -> Facts:

@@ -17,7 +17,7 @@ from jbench.spec.cell import Cell
 from jbench.spec.dataset import Dataset
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure, SubFigure
 
 
 class Look(NamedTuple):
@@ -80,30 +80,37 @@ def of_recordings(cell: Cell, looks: Sequence[Look], n: int) -> dict[str, Pictur
 
 def of_windows(cell: Cell, data: PreparedSet) -> dict[str, Picture]:
     """Pictures of training windows and of all targets, by the name of the file."""
-    train, sfreq = data.rows('train'), data.signal.sfreq
+    windows, spectra, which, evoked = classed(cell, data)
+    differ = f'in the {BEST} channels where classes differ most; bands: standard error over windows ({which})'
+    differ += f'; {windows.unit}: that of the channel in its recording' * (windows.unit in SCALED.values())
+    found = dict[str, Picture]()
+    if evoked:
+        found['evoked'] = (f'Mean window of each class, {differ}.', partial(differing, of=windows))
+    if spectra is not None:
+        found['class_spectrum'] = (f'Mean spectrum of each class, {differ}.', partial(differing, of=spectra))
+    if data.vectors is not None or data.groups is None:  # not stimuli without embeddings, which have nothing to show
+        found['targets'] = ('Targets of each part.', partial(_targets, dataset=cell.dataset, data=data))
+    if windows.x.shape[2] > 2:
+        caption = 'The first window of some classes, as networks get it, each channel less its mean, all on one scale.'
+        found['windows'] = (caption, partial(_windows, of=windows))
+    return found
+
+
+def classed(cell: Cell, data: PreparedSet) -> tuple[Classed, Classed | None, str, bool]:
+    """Some training windows, their spectra (None: too short for one), which they are, and whether means are shown."""
+    train, sfreq, cut = data.rows('train'), data.signal.sfreq, cell.task.window
     most = max(1, min(WINDOWS, BYTES // (4 * data.signal.n_chans * data.signal.n_times)))
     rows = np.sort(np.random.default_rng(0).permutation(train)[:most])  # every n-th may always be of one class
     x, groups = prepared_set.read(data, rows, data.clamp), _groups(cell.dataset, data, rows)
-    seconds, label, cut = np.arange(x.shape[2]) / sfreq, 'time in the window (s)', cell.task.window
+    seconds, label = np.arange(x.shape[2]) / sfreq, 'time in the window (s)'
     if cut.stride is None:
         seconds, label = seconds + cut.start, 'time from the onset of the event (s)'
     unit, factor = _unit(cell)
     windows = Classed(x * factor, groups, data.signal.ch_names, seconds, label, unit, cut.stride is None)
-    which = f'{len(rows)} of {len(train)} training windows'
-    which += f'; the {GROUPS} classes that have most' * (len(groups) == GROUPS)
-    differ = f'in the {BEST} channels where classes differ most; bands: standard error over windows ({which})'
-    differ += f'; {unit}: that of the channel in its recording' * (unit in SCALED.values())
-    spectra, found = _spectra(windows, sfreq, cell.task.signal.band), dict[str, Picture]()
-    if spectra is None or (cut.stride is None and cell.task.paradigm not in STEADY):
-        found['evoked'] = (f'Mean window of each class, {differ}.', partial(_differing, of=windows))
-    if spectra is not None:
-        found['class_spectrum'] = (f'Mean spectrum of each class, {differ}.', partial(_differing, of=spectra))
-    if data.vectors is not None or data.groups is None:  # not stimuli without embeddings, which have nothing to show
-        found['targets'] = ('Targets of each part.', partial(_targets, dataset=cell.dataset, data=data))
-    if x.shape[2] > 2:
-        caption = 'The first window of some classes, as networks get it, each channel less its mean, all on one scale.'
-        found['windows'] = (caption, partial(_windows, of=windows))
-    return found
+    most_of = f'; the {GROUPS} classes that have most' * (len(groups) == GROUPS)
+    which = f'{len(rows)} of {len(train)} training windows{most_of}'
+    spectra = _spectra(windows, sfreq, cell.task.signal.band)
+    return windows, spectra, which, spectra is None or (cut.stride is None and cell.task.paradigm not in STEADY)
 
 
 def _unit(cell: Cell) -> tuple[str, float]:
@@ -210,13 +217,18 @@ def _spectrum(figure: Figure, looks: Sequence[Look], band: tuple[float, float] |
         _legend(ax, len(named))
 
 
-def _differing(figure: Figure, of: Classed) -> None:
-    """Means over the windows of each class, with their standard errors, in the channels where these differ most beside
-    the spread of windows."""
+def contrast(of: Classed) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Means of classes and their standard errors [G, C, T], and the channels, at most BEST, in which classes differ
+    most beside the spread of windows."""
     means = np.stack([of.x[rows].mean(0) for rows in of.groups.values()])
     errors = np.stack([of.x[rows].std(0) / np.sqrt(len(rows)) for rows in of.groups.values()])
     between = (means.var(0) if len(means) > 1 else means[0] ** 2).mean(-1) / (of.x.var(0).mean(-1) + 1e-12)
-    best = np.sort(np.argsort(-between)[:BEST])
+    return means, errors, np.sort(np.argsort(-between)[:BEST])
+
+
+def differing(figure: Figure | SubFigure, of: Classed) -> None:
+    """Means over the windows of each class, with their standard errors (`contrast`)."""
+    means, errors, best = contrast(of)
     for ax, c in zip(np.atleast_1d(figure.subplots(1, len(best), sharex=True, sharey=True)), best, strict=True):
         _colours(ax, len(means))
         for (name, rows), mean, error in zip(of.groups.items(), means[:, c], errors[:, c], strict=True):

@@ -167,7 +167,7 @@ def torch(monkeypatch: pytest.MonkeyPatch):
 
 def test_without_the_extra_one_line_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setitem(sys.modules, 'transformers', None)
-    with pytest.raises(MissingExtraError, match=r"pip install -e '\.\[stimuli\]'"):
+    with pytest.raises(MissingExtraError, match=r"pip install 'jbench\[stimuli\]'"):
         embed.embed('gpt2', ['one two'], tmp_path / 'c', tmp_path)
 
 

@@ -81,7 +81,7 @@ def test_stacked_windows_equal_one_after_the_other(train: bool) -> None:
         size, n, rng = sizes(480), 2, np.random.default_rng(0)
         stacked = nn.vmap(
             _Window, in_axes=(0, None, 0), variable_axes={'params': 0, 'batch_stats': 0}, split_rngs={'params': True}
-        )(3, size, train, None)
+        )(3, size, train, None, 0.3)
         h = jnp.asarray(rng.standard_normal((n, WIDTH, 4, size.reach + 4)))
         mask = np.array([True, True, False, True])
         variables = jax.eval_shape(stacked.init, jax.random.key(0), h, mask, None)

@@ -1,0 +1,215 @@
+"""How much worse a run answers without a channel, a stretch of time, or a band of frequencies.
+
+What is taken away is replaced by the mean of its channel over training windows (frequencies are removed). A fall of the
+headline stands out where it is above the floor: the largest fall, over all parts of the family, that chance gives
+where the answers with and without the part are exchanged at random, window by window (max-T: Westfall & Young 1993).
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from jbench.events import SHIFT
+from jbench.report.autopsy.case import Case, Network, Predict, chosen, gain, headline
+
+GROUPS = 64  # parts of a family at most: of more channels, neighbours in the list go together
+STRETCHES = 16  # of time
+BANDS = 32  # of frequencies
+BAND = 2.0  # Hz, the least width of one where there are many
+DRAWS = 200  # exchanges, and shufflings
+LEVEL = 0.95
+SHORT = 8  # samples: windows with fewer have no bands
+MOST_POWER = 0.99  # below the frequency by which the width of bands is chosen
+LEAST_POWER = 1e-4  # of all power: bands with less are not there
+
+
+class Ablation(NamedTuple):
+    """A family of parts and what the headline loses without each."""
+
+    family: str  # 'channel', 'time', 'frequency'
+    parts: tuple[str, ...]
+    edges: tuple[tuple[float, float], ...]  # of parts: s, or Hz; of channels their numbers [first, last)
+    falls: np.ndarray  # [P], in the unit of the headline
+    floor: float
+
+    @property
+    def order(self) -> np.ndarray:
+        """Numbers of the parts, the largest fall first."""
+        return np.argsort(-self.falls, kind='stable')
+
+    @property
+    def out(self) -> tuple[int, ...]:
+        """Numbers of the parts that stand out, the largest fall first."""
+        return tuple(int(k) for k in self.order if self.falls[k] > self.floor)
+
+
+class Base(NamedTuple):
+    """Whether a run answers at all."""
+
+    value: float  # headline
+    shuffled: np.ndarray  # headlines with shuffled targets
+    p: float  # share of them that are as good, itself counted
+
+
+def base(case: Case) -> Base:
+    """The headline, and what it is where targets are shuffled.
+
+    Targets that differ inside of subjects change places there; those that a recording, or a subject, has in common go
+    with it.
+    """
+    value, rng = headline(case, case.answers), np.random.default_rng(0)
+    found = np.array([headline(case, _shuffled(case, rng)) for _ in range(DRAWS)])
+    found = found[np.isfinite(found)]
+    as_good = sum(gain(case, v, value) >= -1e-12 for v in found) if np.isfinite(value) else len(found)
+    return Base(float(value), found, float((1 + as_good) / (1 + len(found))))
+
+
+def _shuffled(case: Case, rng: np.random.Generator) -> dict[str, np.ndarray]:
+    """Answers with the targets of other windows."""
+    answers = dict(case.answers)
+    block, unit = _units(answers)
+    first = np.unique(unit, return_index=True)[1]  # a window of each unit
+    source = np.arange(len(first))
+    for name in np.unique(block[first]):
+        mine = np.flatnonzero(block[first] == name)
+        source[mine] = rng.permutation(mine)
+    rows = first[source[unit]]
+    for name in {'y', 'group'} & set(answers):
+        answers[name] = answers[name][rows]
+    return answers
+
+
+def _units(answers: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """Of each window: inside of what its target changes places, and the number of what shares one."""
+    subject = np.unique(answers['subject'], return_inverse=True)[1]
+    recording = np.unique(answers['id'] >> SHIFT, return_inverse=True)[1]
+    target = np.unique(answers['y'].reshape(len(subject), -1), axis=0, return_inverse=True)[1].reshape(-1)
+    if not _vary(target, subject):
+        return np.zeros_like(subject), subject
+    if not _vary(target, recording):
+        return subject, recording
+    return subject, np.arange(len(subject))
+
+
+def _vary(target: np.ndarray, owner: np.ndarray) -> bool:
+    """Whether an owner has several targets."""
+    return len(np.unique(np.stack([target, owner]), axis=1).T) > len(np.unique(owner))
+
+
+class _Parts(NamedTuple):
+    """What is taken away, one after the other."""
+
+    family: str
+    names: list[str]
+    edges: list[tuple[float, float]]
+    without: Iterator[np.ndarray]  # the windows that are left
+
+
+def channels(case: Case, network: Network, predict: Predict) -> Ablation:
+    """Without each channel (of many: each group of neighbours in the list)."""
+    names, n = case.signal.ch_names, network.x.shape[1]
+    edges = _cut(n, GROUPS)
+    parts = [_named(names, *e) for e in edges]
+
+    def without(a: int, b: int) -> np.ndarray:
+        x = network.x.copy()
+        x[:, a:b] = network.usual[a:b, None]
+        return x
+
+    return _family(case, network, predict, _Parts('channel', parts, list(edges), (without(a, b) for a, b in edges)))
+
+
+def _cut(n: int, most: int) -> list[tuple[int, int]]:
+    """0..n cut into at most so many equal pieces [first, last)."""
+    cuts = np.unique(np.linspace(0, n, min(n, most) + 1).round().astype(int)).tolist()
+    return list(itertools.pairwise(cuts))
+
+
+def _named(names: tuple[str, ...], a: int, b: int) -> str:
+    first, last = (names[k] if k < len(names) else f'channel {k}' for k in (a, b - 1))
+    return first if b - a == 1 else f'{first} to {last}'
+
+
+def stretches(case: Case, network: Network, predict: Predict) -> Ablation:
+    """Without each stretch of time."""
+    n, sfreq = network.x.shape[2], case.signal.sfreq
+    samples = _cut(n, STRETCHES)
+    edges = [(case.start + a / sfreq, case.start + b / sfreq) for a, b in samples]
+    parts = [f'{a:.3g} to {b:.3g} s' for a, b in edges]
+
+    def without(a: int, b: int) -> np.ndarray:
+        x = network.x.copy()
+        x[:, :, a:b] = network.usual[:, None]
+        return x
+
+    return _family(case, network, predict, _Parts('time', parts, edges, (without(a, b) for a, b in samples)))
+
+
+def bands(case: Case, network: Network, predict: Predict) -> Ablation | None:
+    """Without each band of frequencies that the windows hold; None of windows too short to have any."""
+    x, n = network.x - network.usual[:, None], network.x.shape[2]
+    edges = band_edges(x, case.signal.sfreq)
+    if not edges:
+        return None
+    spectrum, hz = np.fft.rfft(x), np.fft.rfftfreq(n, 1 / case.signal.sfreq)
+
+    def without(low: float, high: float) -> np.ndarray:
+        rest = np.where((hz >= low) & (hz < high), 0, spectrum)
+        return np.asarray(np.fft.irfft(rest, n) + network.usual[:, None], np.float32)
+
+    parts = [f'{low:g} to {high:g} Hz' for low, high in edges]
+    return _family(case, network, predict, _Parts('frequency', parts, edges, (without(*e) for e in edges)))
+
+
+def band_edges(x: np.ndarray, sfreq: float) -> list[tuple[float, float]]:
+    """Bands of equal width, a round number, that hold a share of the power of windows x [N, C, T]."""
+    n = x.shape[2]
+    hz, power = np.fft.rfftfreq(n, 1 / sfreq), (np.abs(np.fft.rfft(x)) ** 2).sum((0, 1))
+    if n < SHORT or not power.any():
+        return []
+    top = hz[np.searchsorted(power.cumsum(), MOST_POWER * power.sum())]
+    width = max(BAND if top > 4 * BAND else 0.0, sfreq / n, top / BANDS)
+    digits = 10.0 ** np.floor(np.log10(width))
+    width = float(np.ceil(width / digits - 1e-9) * digits)
+    found = [(float(k * width), float((k + 1) * width)) for k in range(int(np.ceil(top / width + 1e-9)))]
+    return [e for e in found if power[(hz >= e[0]) & (hz < e[1])].sum() > LEAST_POWER * power.sum()]
+
+
+def _family(case: Case, network: Network, predict: Predict, parts: _Parts) -> Ablation:
+    """The falls of a family of parts, and its floor."""
+    answers = chosen(case.answers, network.rows)
+    whole = predict(network.x)
+    lacking = [predict(x) for x in parts.without]
+    falls = np.array([_fall(case, answers, whole, one) for one in lacking])
+    floor = _floor(case, answers, whole, lacking)
+    return Ablation(parts.family, tuple(parts.names), tuple(parts.edges), falls, floor)
+
+
+def _fall(case: Case, answers: dict[str, np.ndarray], whole: np.ndarray, lacking: np.ndarray) -> float:
+    """By how much answers are worse than the whole ones; 0 where there is no score."""
+    better, worse = (headline(case, answers | {'outputs': o}) for o in (whole, lacking))
+    return float(np.nan_to_num(gain(case, better, worse)))
+
+
+def _floor(case: Case, answers: dict[str, np.ndarray], whole: np.ndarray, lacking: list[np.ndarray]) -> float:
+    """The largest fall that chance gives: LEVEL of DRAWS exchanges."""
+    rng, unit = np.random.default_rng(0), _exchanged(case, answers)
+    most = []
+    for _ in range(DRAWS):
+        swap = (rng.random(unit.max() + 1) < 0.5)[unit].reshape(-1, *(1,) * (whole.ndim - 1))
+        most.append(max(_fall(case, answers, np.where(swap, o, whole), np.where(swap, whole, o)) for o in lacking))
+    return float(np.quantile(most, LEVEL))
+
+
+def _exchanged(case: Case, answers: dict[str, np.ndarray]) -> np.ndarray:
+    """The number of what is exchanged together, of each window: that of which the headline is."""
+    owner: dict[str, Callable[[], np.ndarray]] = {
+        'window': lambda: answers['id'],
+        'recording': lambda: answers['id'] >> SHIFT,
+        'subject': lambda: answers['subject'],
+    }
+    return np.unique(owner[case.level](), return_inverse=True)[1]

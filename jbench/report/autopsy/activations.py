@@ -1,0 +1,116 @@
+"""What the layers of a network answer: the features that it names, their spread, units that never change.
+
+The axis of time of a feature is not said by the network. It is found: the two halves of windows are disturbed, one
+after the other, and time is the axis along which the change of the feature moves on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import numpy as np
+
+from jbench.models.model import features
+from jbench.models.torch_weights import Variables
+from jbench.report.autopsy.case import BATCH, Network, given
+from jbench.spec.model import Signal
+
+DEAD = 1e-6  # of the largest spread of a unit of the layer
+PROBES = 4  # windows that are disturbed
+APART = 0.1  # of an axis, by which the centre of the change moves on where it is time (0.5 at most)
+
+
+class Layer(NamedTuple):
+    """A feature over windows."""
+
+    name: str
+    shape: tuple[int, ...]  # of a window
+    time: int | None  # axis of time in `shape`
+    mean: float
+    spread: np.ndarray  # [units] sd of each over windows and time
+    zeros: float  # share of values that are 0
+
+    @property
+    def dead(self) -> np.ndarray:
+        """Numbers of the units that do not change, whatever the window."""
+        return np.flatnonzero(self.spread <= DEAD * max(self.spread.max(initial=0), 1e-30))
+
+
+def layers(network: Network, signal: Signal) -> list[Layer]:
+    """Every feature of a network over its windows; [] where it names none."""
+    compute, variables = features(network.model), network.variables
+    sums: dict[str, list[np.ndarray]] = {}
+    axes = time_axes(compute, variables, network.x[:PROBES], signal)
+    for first in range(0, len(network.x), BATCH):
+        x = network.x[first : first + BATCH]
+        x = np.concatenate([x, np.repeat(x[:1], BATCH - len(x), 0)])
+        n = min(BATCH, len(network.x) - first)
+        for name, a in _features(compute, variables, x, signal).items():
+            a = _units_last(a[:n], axes[name])
+            parts = [a.sum(0), (a**2).sum(0), (a == 0).sum(0), np.full(a.shape[1], len(a))]
+            sums[name] = [s + p for s, p in zip(sums.get(name, [np.zeros(1)] * 4), parts, strict=True)]
+    found = []
+    for name, (total, squares, zeros, n_values) in sums.items():
+        mean = total / n_values
+        spread = np.sqrt(np.maximum(squares / n_values - mean**2, 0))
+        spread[spread <= 1e-7 * np.abs(mean)] = 0  # what rounding leaves
+        shape = tuple(_shape(network, signal)[name])
+        found.append(Layer(name, shape, axes[name], float(mean.mean()), spread, float(zeros.sum() / n_values.sum())))
+    return found
+
+
+def time_axes(
+    compute: Callable[..., dict[str, jax.Array]], variables: Variables, x: np.ndarray, signal: Signal
+) -> dict[str, int | None]:
+    """The axis of time of each feature, counted without that of windows; None of one that has none.
+
+    Args:
+        compute: from `models.model.features`.
+        variables: of the network.
+        x: f32 [n, C, T], some windows.
+        signal: for which the network was built.
+    """
+    half, rng = x.shape[2] // 2, np.random.default_rng(0)
+    noise = rng.normal(0, 1, x.shape).astype(np.float32) * (x.std() or 1.0)
+    early, late = noise.copy(), noise.copy()
+    early[..., half:], late[..., :half] = 0, 0
+    plain, *moved = (_features(compute, variables, one, signal) for one in (x, x + early, x + late))
+    return {name: _time_axis(a, *(np.abs(m[name] - a) for m in moved)) for name, a in plain.items()}
+
+
+def _time_axis(a: np.ndarray, early: np.ndarray, late: np.ndarray) -> int | None:
+    apart: list[float] = []
+    if a.ndim < 3:  # one axis alone holds units
+        return None
+    for axis in range(1, a.ndim):
+        rest = tuple(k for k in range(a.ndim) if k != axis)
+        first, second = (m.sum(rest) for m in (early, late))
+        if a.shape[axis] < 2 or not first.sum() or not second.sum():
+            apart.append(0.0)
+            continue
+        place = np.arange(a.shape[axis]) / (a.shape[axis] - 1)
+        apart.append(float(place @ second / second.sum() - place @ first / first.sum()))
+    return int(np.argmax(apart)) if apart and max(apart) >= APART else None
+
+
+def _features(
+    compute: Callable[..., dict[str, jax.Array]], variables: Variables, x: np.ndarray, signal: Signal
+) -> dict[str, np.ndarray]:
+    batch = given(signal, x)
+    return {name: np.asarray(a, np.float64) for name, a in compute(variables, **batch).items()}
+
+
+def _shape(network: Network, signal: Signal) -> dict[str, tuple[int, ...]]:
+    batch = given(signal, network.x[:1])
+    shapes = jax.eval_shape(lambda v: network.model.apply(v, batch, train=False, key=None).features, network.variables)
+    return {name: a.shape[1:] for name, a in shapes.items()}
+
+
+def _units_last(a: np.ndarray, time: int | None) -> np.ndarray:
+    """Values of units: [windows (and times), units]."""
+    if time is None:
+        return a.reshape(len(a), -1)
+    moved = np.moveaxis(a, 1 + time, 1)
+    return moved.reshape(len(a) * moved.shape[1], -1)

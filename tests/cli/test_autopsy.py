@@ -1,0 +1,180 @@
+"""`jbench report autopsy`: from a result file to a page; and what it points at where that is known."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from autopsies import of_table
+from once import once
+from test_learning import shuffled
+
+from jbench import run, stages
+from jbench.cli import autopsy
+from jbench.models import MODELS, factory
+from jbench.results import result_file
+from jbench.spec.errors import RequestError
+from jbench.train.losses import AXIS
+
+FLAGS = ['--task=p3', '--seeds=33', '--simulated=yes', '--debug', '--model=eegnet,dummy', '--format=json']
+KALUNGA = ['--task=kalunga_ssvep', '--model=eegnet', '--seeds=33']
+LEARNING = [f'--set=recipe.{change}' for change in ('lr=2e-3', 'max_epochs=80', 'patience=80', 'batch_size=16')]
+IMAGERY = ['--task=motor_imagery', '--model=eegnet', '--seeds=33', '--simulated=yes']
+FASTER = [f'--set=recipe.{change}' for change in ('lr=3e-3', 'max_epochs=40', 'patience=40')]
+
+
+def result_of(workdir: Path, model: str) -> Path:
+    (path,) = workdir.glob(f'results/*/*/{model}/*/seed33.json')
+    return path
+
+
+@pytest.fixture(scope='module')
+def workdir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    def make(at: Path) -> None:
+        assert run.main([*FLAGS, f'--workdir={at}']) == 0
+
+    return once('autopsy', tmp_path_factory.mktemp('autopsy') / 'work', make)
+
+
+def told(workdir: Path, *argv: str, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+    capsys.readouterr()
+    assert run.main(['report', 'autopsy', *argv, '--format=json']) == 0
+    found: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return found
+
+
+@pytest.mark.slow
+def test_a_page_and_its_findings(workdir, tmp_path, capsys):
+    path = result_of(workdir, 'eegnet')
+    before = {p: p.stat().st_mtime_ns for p in workdir.rglob('*') if p.is_file()}
+    found = told(workdir, str(path), f'--out={tmp_path}', capsys=capsys)
+    assert {p: p.stat().st_mtime_ns for p in workdir.rglob('*') if p.is_file()} == before, 'nothing else is written'
+    page = Path(found['page'])
+    assert page.parent == tmp_path and 'SIMULATED' in page.read_text()
+    assert json.loads(page.with_suffix('.json').read_text())['findings'] == found['findings']
+    by_text = {f['text']: f for f in found['findings']}
+    result = result_file.read(path)
+    (first, *_) = by_text.values()
+    assert first['number'] == pytest.approx(result['headline']['value'])
+    assert any('than dummy' in text for text in by_text)
+    assert any(text.startswith('Beside its weights, the gradient') for text in by_text)
+    (complete,) = (f for f in by_text.values() if f['text'].startswith('Attributions add up'))
+    assert complete['number'] < 0.01
+    assert all(f['number'] is None or np.isfinite(f['number']) for f in by_text.values())
+
+
+def test_windows_are_those_that_were_answered(workdir):
+    """The network gives the stored answers to the windows that it is looked at with, whose places are known."""
+    from jbench.report.autopsy.case import predictor
+
+    case = autopsy.load(result_of(workdir, 'eegnet'))
+    stored = case.answers['outputs'][case.network.rows]
+    np.testing.assert_allclose(predictor(case, case.network)(case.network.x), stored, rtol=1e-3, atol=1e-4)
+    assert len(case.places) == len(case.answers['id']) and len(set(case.places)) == len(case.places)
+    assert all(f'subject {s}' in place for s, (place, _) in zip(case.answers['subject'], case.places, strict=True))
+    assert [o.name for o in case.others] == ['dummy'] and case.head.ch_names == list(case.signal.ch_names)
+
+
+def test_an_estimator_has_a_page_of_its_answers(workdir, capsys):
+    found = told(workdir, str(result_of(workdir, 'dummy')), capsys=capsys)
+    page = Path(found['page'])
+    assert page.is_relative_to(workdir / 'autopsy') and 'No weights are kept' in page.read_text()
+    assert 'not better than with shuffled targets' in found['findings'][0]['text']
+    assert any('than eegnet' in f['text'] for f in found['findings'])
+
+
+def test_what_cannot_be_looked_at_says_why(workdir, tmp_path, capsys):
+    with pytest.raises(FileNotFoundError):
+        autopsy.load(tmp_path / 'seed33.json')
+    assert run.main(['report', 'autopsy', str(tmp_path / 'seed33.json')]) == 2
+    assert 'no such result' in capsys.readouterr().err
+    copy = shutil.copytree(workdir, tmp_path / 'work')
+    path = result_of(copy, 'eegnet')
+    shutil.rmtree(copy / 'prepared')
+    with pytest.raises(RequestError, match='no prepared set'):
+        autopsy.load(path)
+    assert autopsy.load(result_of(copy, 'dummy')).places == ()
+    path.with_suffix('.safetensors').unlink()
+    assert run.main(['report', 'autopsy', str(path)]) == 2
+    assert 'cannot read the weights' in capsys.readouterr().err
+
+
+@pytest.mark.parametrize('out', ['/proc', '/proc/x', '{tmp}/file'])
+def test_a_folder_that_cannot_be_written_is_refused_before_anything_is_computed(
+    out, workdir, tmp_path, capsys, monkeypatch
+):
+    (tmp_path / 'file').write_text('')
+    monkeypatch.setattr(autopsy, 'examine', lambda *a: pytest.fail('computed'))
+    assert run.main(['report', 'autopsy', str(result_of(workdir, 'dummy')), f'--out={out.format(tmp=tmp_path)}']) == 2
+    assert 'cannot write' in capsys.readouterr().err
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize('name', [m.name for m in MODELS.values() if m.kind == 'network' and m.family == 'classic'])
+def test_the_loss_that_was_trained_has_a_gradient_for_every_network(name):
+    """As in training: batch statistics of the batch, dropout, losses that compare the rows of a batch."""
+    _, variables, x, signal = of_table(name)
+    spec, n = MODELS[name], 3
+    keys = 'keystrokes' in spec.targets
+    kind = 'ctc' if keys else 'clip' if 'embedding' in spec.targets else 'cross_entropy'
+    y = {'ctc': np.array([[0, 1], [1, -1], [0, 0]], np.int32), 'clip': np.eye(3, dtype=np.float32)}
+    recipe = SimpleNamespace(loss=kind, class_weights=False, label_smoothing=0.1, loss_scale=1.0)
+    trained = SimpleNamespace(model=factory(spec)(signal, n, axis_name=AXIS), variables=variables)
+    trained.cell = SimpleNamespace(task=SimpleNamespace(recipe=recipe))
+    data = SimpleNamespace(y=np.arange(3), rows=lambda part: np.arange(3), kind='classes', n_out=n)
+    batch = {'x': jnp.asarray(x), 'mask': jnp.ones(3, bool), 'y': jnp.asarray(y.get(kind, np.arange(3)))}
+    grads = jax.jit(jax.grad(autopsy.loss(trained, data)))(variables['params'], batch)
+    norms = [float(jnp.linalg.norm(g)) for g in jax.tree.leaves(grads)]
+    assert np.isfinite(norms).all() and max(norms) > 0
+
+
+# ---- what is known of the recordings ----
+
+
+def named(path: Path, tmp_path: Path) -> dict[str, list[str]]:
+    """What findings point at, by what they are about."""
+    _, found = autopsy.write(path, tmp_path)
+    return {
+        about: [name for f in found if f.about == about for name in f.names]
+        for about in ('channel', 'time', 'frequency', 'attribution')
+    } | {'texts': [f.text for f in found]}
+
+
+@pytest.mark.slow
+def test_imagined_movement_is_read_over_the_motor_cortex(tmp_path):
+    assert run.main([*IMAGERY, *FASTER, f'--workdir={tmp_path}']) == 0
+    found = named(result_of(tmp_path, 'eegnet'), tmp_path)
+    assert set(found['channel'][:2]) == {'C3', 'C4'}
+    assert set(found['attribution'][:2]) == {'C3', 'C4'}
+    assert found['frequency'][0] in ('8 to 10 Hz', '10 to 12 Hz', '12 to 14 Hz'), 'mu'
+
+
+@pytest.mark.slow
+def test_flicker_is_read_at_its_frequencies(data_dir, tmp_path):
+    """All electrodes of this set are occipital; the frequencies are those of the lamps."""
+    assert run.main([*KALUNGA, *LEARNING, f'--data_dir={data_dir}', f'--workdir={tmp_path}']) == 0
+    found = named(result_of(tmp_path, 'eegnet'), tmp_path)
+    assert {*found['channel'], *found['attribution'][:3]} & {'Oz', 'O1', 'O2', 'POz'}
+    for hz in ('13', '17', '21'):
+        (text,) = (t for t in found['texts'] if t.startswith(f'What speaks for {hz} '))
+        assert f'most at {hz} Hz' in text
+    bands = {'12 to 14 Hz', '16 to 18 Hz', '20 to 22 Hz'}
+    assert set(found['frequency']) <= bands
+
+
+@pytest.mark.slow
+def test_shuffled_labels_point_at_nothing(data_dir, tmp_path, monkeypatch):
+    opened = stages.prepared_set.open_set
+    with monkeypatch.context() as patch:
+        patch.setattr(stages.prepared_set, 'open_set', lambda folder, task: shuffled(opened(folder, task), 0))
+        assert run.main([*KALUNGA, *LEARNING, f'--data_dir={data_dir}', f'--workdir={tmp_path}']) == 0
+    found = named(result_of(tmp_path, 'eegnet'), tmp_path)
+    assert not any(found[about] for about in ('channel', 'time', 'frequency', 'attribution'))
+    assert any(text.startswith('Nothing stands out') for text in found['texts'])

@@ -1,0 +1,154 @@
+"""Integrated gradients and GradCAM: exact where the answer is known, complete for every network of the table."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from autopsies import C, T, of_table, outputs, planted, written
+
+from jbench.models import MODELS
+from jbench.models.model import features
+from jbench.report.autopsy import activations, attribution, gradcam, gradients
+from jbench.report.autopsy.case import Network
+from jbench.spec.model import Signal
+
+NETWORKS = [m.name for m in MODELS.values() if m.kind == 'network' and m.family == 'classic']
+FAST = ('fmri_linear',)
+SIGNAL = Signal(n_chans=C, n_times=T, sfreq=60.0)
+
+
+def test_a_linear_network_is_explained_exactly():
+    """Weights times the distance from the mean; by frequency, the same sums in each channel."""
+    case = planted()
+    net, usual = case.network, np.float32([0.1, -0.2, 0.3, 0.0])
+    towards = np.eye(2, dtype=np.float32)[case.answers['y']]
+    found = attribution.integrated(net.model, net.variables, net.x, usual=usual, weights=towards, signal=case.signal)
+    weights = np.asarray(net.variables['params']['weights'])
+    expected = (net.x - usual[:, None]) * np.einsum('ctk,nk->nct', weights, towards)
+    np.testing.assert_allclose(found.samples, expected, atol=1e-5)
+    np.testing.assert_allclose(found.frequencies.sum(2), expected.sum(2), atol=1e-4)
+    assert found.missing < 1e-5 and found.steps == attribution.STEPS
+    assert abs(found.hz[found.frequencies.sum((0, 1)).argmax()] - 10) <= 1
+    assert not np.any(found.samples[:, [0, 2, 3]]), 'channels that the network does not read'
+
+
+def test_more_points_are_taken_until_little_is_missing_and_what_is_missing_is_told():
+    x = np.random.default_rng(0).normal(0, 1, (4, C, T)).astype(np.float32)
+
+    def explained(sharpness):
+        model = written(lambda p, x: (jnp.tanh(sharpness * x.mean((1, 2)))[:, None] * jnp.ones(2), {}), {})
+        towards = np.ones((4, 2), np.float32)
+        start = np.zeros(C, np.float32)
+        return attribution.integrated(model, model.init(None), x, usual=start, weights=towards, signal=SIGNAL)
+
+    smooth, sharp, step = (explained(s) for s in (10.0, 5e3, 1e6))
+    assert smooth.missing <= 0.01 and smooth.steps == 32
+    assert sharp.missing <= 0.01 and 32 < sharp.steps <= 256
+    assert step.missing > 0.01 and step.steps == 256
+    wrong = np.abs(sharp.samples.sum((1, 2)) - sharp.difference).sum() / np.abs(sharp.difference).sum()
+    assert sharp.missing == pytest.approx(wrong)
+
+
+def test_a_constant_network_gives_zeros():
+    model = written(lambda p, x: (jnp.ones((len(x), 2)), {}), {})
+    x = np.ones((2, C, T), np.float32)
+    start, towards = np.zeros(C, np.float32), np.ones((2, 2), np.float32)
+    found = attribution.integrated(model, model.init(None), x, usual=start, weights=towards, signal=SIGNAL)
+    assert found.missing == 0 and not found.samples.any() and not found.frequencies.any()
+
+
+def two_layers(p, x):
+    """Filters, then a sum over time of their rectified answers; the feature is a copy, laid out in another way."""
+    h = jnp.einsum('fc,bct->fbt', p['spatial'], x)
+    found = {'filters': h.swapaxes(0, 1), 'unused': 2 * x[:, :2], 'late': h[..., 10:].transpose(1, 2, 0)}
+    return jnp.einsum('fbt,fk->bk', jax.nn.relu(h), p['linear']), found
+
+
+def test_gradcam_equals_a_computation_by_hand():
+    rng = np.random.default_rng(1)
+    params = {'spatial': rng.normal(size=(3, C)).astype('f4'), 'linear': rng.normal(size=(3, 2)).astype('f4')}
+    model, x = written(two_layers, params), rng.normal(0, 1, (5, C, T)).astype(np.float32)
+    towards = np.eye(2, dtype=np.float32)[[0, 1, 0, 1, 1]]
+    found = gradcam.gradients(model, model.init(None), x, weights=towards, signal=SIGNAL)
+    h = np.einsum('fc,bct->bft', params['spatial'], x)
+    slope = (h > 0) * np.einsum('fk,bk->bf', params['linear'], towards)[..., None]
+    np.testing.assert_allclose(found['filters'][0], h, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(found['filters'][1], slope, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(found['late'][1], slope[..., 10:].swapaxes(1, 2), rtol=1e-4, atol=1e-5)
+    assert not found['unused'][1].any(), 'the answer does not rest on it'
+    by_hand = np.maximum((slope.mean(2, keepdims=True) * h).sum(1), 0)
+    np.testing.assert_allclose(gradcam.cam(*found['filters'], time=1), by_hand, rtol=1e-3, atol=1e-5)
+    swapped = [a.swapaxes(1, 2) for a in found['filters']]
+    np.testing.assert_allclose(gradcam.cam(*swapped, time=0), by_hand, rtol=1e-3, atol=1e-5)
+
+
+def test_what_passes_a_layer_by_is_not_of_its_gradient():
+    """As around a residual block: the rest reads the layer in one layout, and what it came from in another."""
+
+    def apply(p, x):
+        h = x.swapaxes(1, 2)
+        return jnp.stack([(3 * h).sum((1, 2)), (5 * x).sum((1, 2))], 1), {'layer': h.swapaxes(1, 2)}
+
+    def doubled(p, x):
+        return apply(p, 2 * x)
+
+    x, both = np.ones((2, C, T), np.float32), np.ones((2, 2), np.float32)
+    model = written(doubled, {})
+    (value, gradient) = gradcam.gradients(model, model.init(None), x, weights=both, signal=SIGNAL)['layer']
+    np.testing.assert_allclose(value, 2)
+    np.testing.assert_allclose(gradient, 3)
+
+
+def test_chance_alone_rarely_reaches_the_floor():
+    rng = np.random.default_rng(0)
+    above = [v.mean(0).max() > attribution.floor(v) for v in rng.normal(0, 1, (100, 24, 10))]
+    assert np.mean(above) <= 0.12
+    planted = rng.normal(0, 1, (24, 10)) + 2 * (np.arange(10) == 3)
+    assert np.flatnonzero(planted.mean(0) > attribution.floor(planted)).tolist() == [3]
+
+
+@pytest.mark.parametrize('name', [n if n in FAST else pytest.param(n, marks=pytest.mark.slow) for n in NETWORKS])
+def test_every_network(name):
+    """Complete attributions; layers without dead units, each with a gradient, and the axis of time where it has one."""
+    model, variables, x, signal = of_table(name)
+    answer = outputs(model, variables, x, signal)
+    towards = np.random.default_rng(1).normal(0, 1, answer.shape).astype(np.float32)
+    usual = np.zeros(x.shape[1], np.float32)
+    found = attribution.integrated(model, variables, x, usual=usual, weights=towards, signal=signal)
+    assert np.isfinite(found.samples).all() and found.samples.any()
+    assert found.missing <= 0.02, found
+    np.testing.assert_allclose(found.frequencies.sum((1, 2)), found.samples.sum((1, 2)), rtol=1e-4, atol=1e-6)
+    network = Network(model, variables, x, np.arange(3), usual, None)
+    layers = {layer.name: layer for layer in activations.layers(network, signal)}
+    grads = gradcam.gradients(model, variables, x, weights=towards, signal=signal)
+    assert layers.keys() == grads.keys() and layers
+    for layer, (a, g) in grads.items():
+        assert a.shape == g.shape == (3, *layers[layer].shape) and np.isfinite(g).all()
+        assert g.any(), f'no gradient reaches {layer}'
+        assert np.isfinite(layers[layer].spread).all()
+    batch = {'x': jnp.asarray(x), 'mask': jnp.ones(3, bool)}
+
+    def loss(params, batch):
+        return (model.apply({**variables, 'params': params}, batch, train=False, key=None).outputs ** 2).sum()
+
+    flow = gradients.flow(network._replace(loss=loss, batches=(batch,)))
+    assert flow is not None and np.isfinite(flow.gradient).all()
+    assert len(flow.names) == len(jax.tree.leaves(variables['params']))
+
+
+TIME = {  # layer -> axis of time, not counting windows
+    'eegnet': {'spatial': 1, 'penultimate': 1},
+    'shallow_fbcsp_net': {'penultimate': 1},
+    'bdtcn': {'convolutions': 1, 'penultimate': None},
+    'ctnet': {'tokens': 0},
+    'fmri_mlp': {'penultimate': None},
+}
+
+
+@pytest.mark.parametrize('name', [pytest.param(n, marks=pytest.mark.slow) if n == 'ctnet' else n for n in TIME])
+def test_the_axis_of_time_is_found(name):
+    model, variables, x, signal = of_table(name, 480)
+    found = activations.time_axes(features(model), variables, x, signal)
+    assert {layer: found[layer] for layer in TIME[name]} == TIME[name]
