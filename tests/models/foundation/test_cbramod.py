@@ -16,6 +16,8 @@ from jbench.models.model import Model
 from jbench.spec.errors import RequestError
 from jbench.spec.model import Signal
 
+pytestmark = pytest.mark.slow  # until --model offers it
+
 TRAINED = (4, 400, 2)
 SHORT = ((5, 600, 2), pytest.param((22, 200, 2), marks=pytest.mark.slow))
 WHOLE = ((1, 200, 1), (5, 600, 2), (19, 400, 3), (64, 800, 4), (128, 200, 2), (24, 1800, 2), (3, 6000, 5))

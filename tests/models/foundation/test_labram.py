@@ -18,6 +18,8 @@ from jbench.models.model import Model, load
 from jbench.spec.errors import RequestError
 from jbench.spec.model import Signal
 
+pytestmark = pytest.mark.slow  # until --model offers it
+
 TRAINED = (4, 400, 2)
 SHORT = ((5, 600, 2), pytest.param((2, 3300, 2), marks=pytest.mark.slow))
 WHOLE = ((1, 150, 1), (5, 600, 2), (19, 450, 3), (64, 800, 4), (70, 1000, 2), (3, 4000, 2), (22, 6000, 5))
