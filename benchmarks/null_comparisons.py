@@ -71,7 +71,8 @@ def over_datasets(k: int, spread: float, random: np.random.Generator) -> dict[st
     entries = []
     for n in sizes:
         a, b = seeds('windows' if not spread else 'normal', n, random)
-        entries.append(datasets.entry([paired.differences(a + random.normal(0, spread) * 0.05 * np.sqrt(2), b)]))
+        shift = random.normal(0, spread) * 0.05 * np.sqrt(2)
+        entries.append(datasets.entry([datasets.task(paired.differences(a + shift, b))]))
     stouffer = datasets.stouffer([z for z, *_ in entries], [n for _, n, *_ in entries])
     known = [(g, v) for *_, g, v in entries if g is not None]
     effects = datasets.random_effects([g for g, _ in known], [v for _, v in known])

@@ -26,7 +26,8 @@ def score(task: str, model: str, values: Any, **changes: Any) -> Score:
     """A score with what a comparison reads; subjects are s00, s01, ... where values are a list."""
     subjects = values if isinstance(values, dict) else {f's{k:02d}': float(v) for k, v in enumerate(values)}
     given = dict.fromkeys(Score._fields) | {'task': task, 'version': 1, 'dataset': f'Of_{task}', 'model': model}
-    given |= {'metric': 'bal_acc', 'better': 'higher', 'origin': 'own', 'per_subject': subjects, **changes}
+    given |= {'metric': 'acc', 'better': 'higher', 'origin': 'own', 'per_subject': subjects, 'paths': ()}
+    given |= {'mean': float(np.mean([*subjects.values()])) if subjects else 0.5, **changes}
     given['protocol'] = changes.get('protocol', f'{task}@1/{given["dataset"]}, {given["metric"]}')
     return Score(**given)
 
@@ -119,7 +120,8 @@ def test_over_datasets_tasks_of_one_make_one_entry() -> None:
         differences.append(d)
     over = compare(a, b, NAMES).over
     assert over is not None and over.n == 3
-    entries = [datasets.entry(differences[:2]), datasets.entry(differences[2:3]), datasets.entry(differences[3:])]
+    tasks = [*map(datasets.task, differences)]
+    entries = [datasets.entry(tasks[:2]), datasets.entry(tasks[2:3]), datasets.entry(tasks[3:])]
     assert over.stouffer == pytest.approx(datasets.stouffer([e[0] for e in entries], [e[1] for e in entries]), rel=1e-3)
     expected = datasets.random_effects([e[2] for e in entries], [e[3] for e in entries])
     assert over.effects is not None and expected is not None
