@@ -143,7 +143,8 @@ def _compare(argv: list[str]) -> int:
 
     also = [word.strip() for word in args.also.split(',') if word.strip()]
     given = [folder for one in args.results for folder in one]
-    last = max(0, len(given) - max(0, 2 - len(args.words)))  # `--results DIR A B` took A and B for folders
+    missing = max(0, 2 - len(args.words))  # `--results DIR A B` took A and B for folders
+    last = len(given) - (missing if args.results and len(args.results[-1]) > missing else 0)
     words = [*args.words, *given[last:]]
     folders = [*given[:last], *words[2:]] or [where]
     if len(words) < 2:

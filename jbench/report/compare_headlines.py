@@ -16,6 +16,7 @@ from jbench.metrics.weighted import Weighted
 from jbench.report.aggregate import Score
 from jbench.report.statistics import exchange, paired
 from jbench.results import predictions, result_file
+from jbench.spec.errors import RequestError
 from jbench.spec.metrics import METRICS
 from jbench.targets import score
 
@@ -55,11 +56,13 @@ def headlines(a: Score, b: Score) -> Headlines | str:
     Of seeds, those that both have; where there is none, the first of A and the first of B, and so on.
 
     Returns: in words, why there is no such comparison.
-    Raises: RequestError for predictions that are not those of their result.
     """
     if not (a.paths and b.paths and all(Path(p).with_suffix('.npz').is_file() for p in (*a.paths, *b.paths))):
         return NEEDED
-    both = [(_seed(mine), _seed(theirs)) for mine, theirs in _paired(a.paths, b.paths)]
+    try:
+        both = [(_seed(mine), _seed(theirs)) for mine, theirs in _paired(a.paths, b.paths)]
+    except RequestError as error:  # damaged: told, and the other tasks are compared
+        return str(error)
     first = both[0][0].arrays
     for seed in itertools.chain(*both):
         if not all(_same(first.get(name), seed.arrays.get(name)) for name in SAME):
@@ -180,5 +183,7 @@ def by_subjects(a: Score, b: Score, differences: np.ndarray) -> str:
     """
     if needs_classes(a.metric) or a.metric.startswith(('instance', 'batch')):
         return NEEDED
+    size = max(abs(a.mean), abs(b.mean)) or 1.0
     gap = (a.mean - b.mean) * (1 if a.better == 'higher' else -1)
-    return '' if np.sign(gap) == np.sign(differences.mean()) else f'{NEEDED}: headlines and subjects do not agree'
+    signs = [np.sign(v) * (abs(v) > ROUNDING * size) for v in (gap, differences.mean())]
+    return '' if signs[0] == signs[1] else f'{NEEDED}: headlines and subjects do not agree'
