@@ -21,9 +21,7 @@ def stacked(a: np.ndarray, b: np.ndarray, y: np.ndarray, owner: np.ndarray, metr
     return weighted.classes(np.concatenate([a, b]), np.concatenate([y, y]), both, metric)
 
 
-def tested(
-    a: np.ndarray, b: np.ndarray, y: np.ndarray, owner: np.ndarray, metric: str = 'bal_acc'
-) -> exchange.Exchange:
+def gave(a: np.ndarray, b: np.ndarray, y: np.ndarray, owner: np.ndarray, metric: str = 'bal_acc') -> exchange.Exchange:
     n = int(owner.max()) + 1
     of = exchange.difference([stacked(a, b, y, owner, metric)])
     return exchange.exchange(of, n, np.arange(n))
@@ -52,7 +50,7 @@ def test_every_exchange_by_hand(metric: str) -> None:
     random = np.random.default_rng(0)
     owner, y = np.repeat(np.arange(5), 8), np.tile(np.arange(8) % 2, 5)
     a, b = (random.normal(0, 1, (40, 2)) + shift * np.eye(2)[y] for shift in (1.5, 0.3))
-    found = tested(a, b, y, owner, metric)
+    found = gave(a, b, y, owner, metric)
     assert found.test.method == 'exact' and found.test.n == 5 and found.test.least == 2 / 2**5
     assert found.test.p == pytest.approx(by_hand(a, b, y, owner, metric))
 
@@ -77,18 +75,18 @@ def test_nothing_to_exchange() -> None:
     a = np.eye(2)[y] - 0.5
     of = exchange.difference([stacked(a, a, y, owner, 'bal_acc')])
     assert exchange.exchange(of, 6, np.array([], int)) == (paired.Test(1.0, 0.0, 0, 1.0, 'none'), 0.0)
-    found = tested(a, a * 2, y, owner)
+    found = gave(a, a * 2, y, owner)
     assert found.test.p == 1.0 and found.test.z == 0.0 and found.error == 0.0, 'other outputs, the same answers'
-    one = tested(a[:2], -a[:2], y[:2], owner[:2])
+    one = gave(a[:2], -a[:2], y[:2], owner[:2])
     assert one.test.p == 1.0 and one.error is None
 
 
 def test_all_by_the_same_is_the_smallest_p() -> None:
     y, owner = np.tile([0, 1], 7), np.repeat(np.arange(7), 2)
     right = np.eye(2)[y] - 0.5
-    found = tested(right, -right, y, owner)
+    found = gave(right, -right, y, owner)
     assert found.test.p == found.test.least == 2 / 2**7 and found.test.z > 0
-    assert tested(-right, right, y, owner).test.z == -found.test.z
+    assert gave(-right, right, y, owner).test.z == -found.test.z
 
 
 def rejected(random: np.random.Generator, a: tuple[float, float], b: tuple[float, float], n: tuple[int, int]) -> int:
@@ -102,7 +100,7 @@ def rejected(random: np.random.Generator, a: tuple[float, float], b: tuple[float
         each = np.where(share * (1 - share) > 0, random.normal(share, 0.1), share).clip(0, 1)
         said = np.where(random.uniform(size=len(y)) < each[owner], y, 1 - y)
         sides.append(np.eye(2)[said])
-    test = tested(*sides, y, owner).test
+    test = gave(*sides, y, owner).test
     return int(np.sign(test.z)) * (test.p <= paired.ALPHA)
 
 
