@@ -16,6 +16,7 @@ from jbench.spec.errors import RequestError
 ALPHA = paired.ALPHA
 EQUAL = 'equal on every subject'
 NONE = 'without a verdict'
+RAREST = 3  # subjects of a class, where each has one: of fewer the test says too much (docs/statistics.md)
 FEW = 5  # datasets: of fewer nothing is said of how different they are
 
 
@@ -40,6 +41,7 @@ class Pair(NamedTuple):
     interval: tuple[float, float] | None = None  # 95 %
     p: float | None = None  # paired permutation
     least: float | None = None  # the smallest p that so many subjects can give
+    rarest: int | None = None  # where each subject shows one class, the fewest subjects that show the same
     adjusted: float | None = None  # p, Holm over the tasks
     wilcoxon: float | None = None  # of subjects' own differences, as are g and the ranks: not where one lacks classes
     g: float | None = None  # standardised mean difference
@@ -165,6 +167,7 @@ def _pair(a: Score, b: Score) -> tuple[Pair, float | None] | None:
         interval=found.interval,
         p=found.test.p,
         least=found.test.least,
+        rarest=found.rarest,
         detectable=paired.detectable(sd, found.n),
     )
     return _with_effects(pair, d) if found.alike and len(d) == found.n else pair, found.test.z
@@ -197,10 +200,13 @@ def _judged(pair: Pair, adjusted: float | None, names: tuple[str, str]) -> Pair:
     """A pair with its adjusted p, and what follows from it."""
     if adjusted is None or pair.least is None:
         return pair
-    if adjusted <= ALPHA and pair.difference:
-        verdict = f'{names[0] if pair.difference > 0 else names[1]} is better'
-    elif _equal(pair):
+    if _equal(pair):
         verdict = EQUAL
+    elif pair.rarest is not None and pair.rarest < RAREST:
+        few = f'{pair.rarest} subject{"s" * (pair.rarest != 1)}'
+        verdict = f'cannot be told apart: {few} of a class cannot show a difference'
+    elif adjusted <= ALPHA and pair.difference:
+        verdict = f'{names[0] if pair.difference > 0 else names[1]} is better'
     elif pair.least > ALPHA:
         verdict = f'cannot be told apart: {pair.n} subject{"s" * (pair.n != 1)} cannot show a difference'
     else:

@@ -39,6 +39,7 @@ class Headlines(NamedTuple):
     interval: tuple[float, float] | None  # 95 %, over subjects
     test: paired.Test
     alike: bool  # each subject has a score of its own that is of the same classes
+    rarest: int | None  # where each subject shows one class, the fewest subjects that show the same
 
 
 class _Seed(NamedTuple):
@@ -94,6 +95,8 @@ def _judged(
     def gap(counts: np.ndarray) -> np.ndarray:
         return sign * np.asarray(np.mean([x(counts) - y(counts) for x, y in zip(ours, theirs, strict=True)], 0))
 
+    shown = _shown(both[0][0]) if needs_classes(a.metric) else np.ones((n, 1), bool)
+    single = shown.shape[1] > 1 and bool((shown.sum(1) == 1).all())
     return Headlines(
         a=means[0],
         b=means[1],
@@ -103,7 +106,8 @@ def _judged(
         error=found.error,
         interval=uncertainty.interval(gap, n, (-np.inf, np.inf)) if found.test.n else None,
         test=found.test,
-        alike=_alike(both[0][0], a.metric),
+        alike=bool(shown.all()),
+        rarest=int(shown.sum(0).min()) if single else None,
     )
 
 
@@ -160,15 +164,12 @@ def _differ(both: Sequence[tuple[_Seed, _Seed]]) -> np.ndarray:
     return np.flatnonzero(differs)
 
 
-def _alike(seed: _Seed, metric: str) -> bool:
-    """Whether each subject shows all classes or labels that are shown, where its score is of classes."""
-    if not needs_classes(metric):
-        return True
+def _shown(seed: _Seed) -> np.ndarray:
+    """Which subject shows which of the classes or labels that are shown, bool [S, K]."""
     _, y, subjects = _answers(seed)
     shown = y > 0 if y.ndim == 2 else y[:, None] == np.unique(y)
     owner = np.unique(subjects, return_inverse=True)[1]
-    each = np.stack([np.bincount(owner, column) > 0 for column in shown[:, shown.any(0)].T], 1)
-    return bool(each.all())
+    return np.stack([np.bincount(owner, column) > 0 for column in shown[:, shown.any(0)].T], 1)
 
 
 def needs_classes(metric: str) -> bool:

@@ -76,6 +76,16 @@ def test_headlines_are_compared_where_subjects_have_one_class(tmp_path: Path) ->
     assert '50.0' in text and f'{100 * pair.b:.1f}' in text and 'no predictions' not in text
 
 
+def test_two_subjects_of_a_class_are_too_few(tmp_path: Path) -> None:
+    random = np.random.default_rng(0)
+    for ill, verdict in (
+        (2, 'cannot be told apart: 2 subjects of a class cannot show a difference'),
+        (5, 'eegnet is better'),
+    ):
+        a, b = (one_class(random, shares, (9, ill)) for shares in ((0.95, 0.95), (0.5, 0.5)))
+        assert found_of(tmp_path / str(ill), a, b).pairs[0].verdict == verdict
+
+
 def test_a_subject_with_all_classes_counts_as_before(tmp_path: Path) -> None:
     random = np.random.default_rng(1)
     found = found_of(tmp_path, mixed(random, 10, 0.9), mixed(random, 10, 0.6))
