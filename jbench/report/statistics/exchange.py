@@ -16,7 +16,7 @@ from jbench.metrics.weighted import Weighted
 from jbench.report.statistics import paired
 
 SLOW = 2048  # exchanges of a score that is not linear in them
-GROUPS, SLOW_GROUPS = 100, 20  # of subjects that are left out together, at most
+GROUPS, SLOW_GROUPS = 50, 20  # of subjects that are left out together, at most
 ROUNDING = 1e-9
 
 # (exchanged 0/1 [B, S], how often each subject counts [B, S]) -> score of A less that of B [B]
@@ -54,7 +54,7 @@ def exchange(of: Difference, n: int, differ: np.ndarray, size: float = 1.0) -> E
     Lett. 36:9; Chung & Romano 2013, Ann. Stat. 41:484). For a mean of one score a subject it is `paired.permutation`.
     The error is that of the jackknife over subjects (over groups of them, where there are many).
 
-    All exchanges where those are few, else 10,000 (2,048 for scores that are not sums), the same each time, among which
+    All exchanges where those are few, else 10,000 (2,048 where the difference is no sum over subjects), the same each time, among which
     the true one counts.
 
     Args:
@@ -127,7 +127,9 @@ def _slowly(of: Difference, counts: np.ndarray) -> Callable[[np.ndarray], tuple[
 
 
 def _linear(of: Difference, n: int, differ: np.ndarray) -> Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]] | None:
-    """As `_slowly`, from what each subject adds; None where the difference is no sum over subjects."""
+    """As `_slowly`, from what each subject adds; None where the difference is no sum over subjects.
+
+    AUROC is one: what pairs of an answer of A and one of B add to either side is the same."""
     counts = _left_out(n, GROUPS)
     one = np.zeros((len(differ), n))
     one[np.arange(len(differ)), differ] = 1
