@@ -54,8 +54,8 @@ def exchange(of: Difference, n: int, differ: np.ndarray, size: float = 1.0) -> E
     Lett. 36:9; Chung & Romano 2013, Ann. Stat. 41:484). For a mean of one score a subject it is `paired.permutation`.
     The error is that of the jackknife over subjects (over groups of them, where there are many).
 
-    All exchanges where those are few, else 10,000 (2,048 where the difference is no sum over subjects), the same each time, among which
-    the true one counts.
+    All exchanges where those are few, else 10,000 (2,048 where the difference is no sum over subjects), the same each
+    time, among which the true one counts.
 
     Args:
         of: `difference`.

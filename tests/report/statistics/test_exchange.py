@@ -48,8 +48,9 @@ def by_hand(a: np.ndarray, b: np.ndarray, y: np.ndarray, owner: np.ndarray, metr
 @pytest.mark.parametrize('metric', ['bal_acc', 'auroc', 'f1_macro', 'auprc'])
 def test_every_exchange_by_hand(metric: str) -> None:
     random = np.random.default_rng(0)
-    owner, y = np.repeat(np.arange(5), 8), np.tile(np.arange(8) % 2, 5)
-    a, b = (random.normal(0, 1, (40, 2)) + shift * np.eye(2)[y] for shift in (1.5, 0.3))
+    owner = np.repeat(np.arange(5), 8)
+    y = (np.arange(40) % 8 < np.array([8, 7, 2, 1, 0])[owner]).astype(int)
+    a, b = (random.normal(0, 1, (40, 2)) + 0.5 * np.eye(2)[y] + [0, bias] for bias in (0.8, -0.8))
     found = gave(a, b, y, owner, metric)
     assert found.test.method == 'exact' and found.test.n == 5 and found.test.least == 2 / 2**5
     assert found.test.p == pytest.approx(by_hand(a, b, y, owner, metric))
