@@ -13,10 +13,12 @@ import pytest
 from result_files import make, store
 from rich.console import Console
 
-from jbench.report import compare_sides, compare_table
+from jbench.metrics.keystrokes import NONE
+from jbench.report import compare_headlines, compare_sides, compare_table
 from jbench.report.compare import Comparison
 from jbench.results import result_file
 from jbench.spec.errors import RequestError
+from jbench.targets import score
 
 Answers = Mapping[str, tuple[np.ndarray, np.ndarray]]  # subject: targets, answers
 
@@ -227,3 +229,39 @@ def test_the_command_takes_several_folders_and_blanks(folder: Path, capsys: pyte
         assert len(json.loads(capsys.readouterr().out)['left_out']) == 1, 'the simulated ones: both folders are read'
     assert run.main(['compare', 'eegnet', f'--results={both[0]}']) == 2
     assert 'two models' in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ('kind', 'metric'),
+    [
+        ('labels', 'f1_score_macro'),
+        ('labels', 'hamming'),
+        ('value', 'pearsonr'),
+        ('value', 'rmse'),
+        ('embedding', 'top5_acc'),
+        ('embedding', 'top5_acc_250'),
+        ('keystrokes', 'cer'),
+    ],
+)
+def test_exchanged_answers_are_scored_as_results_are(kind: str, metric: str) -> None:
+    random = np.random.default_rng(4)
+    same: dict[str, np.ndarray] = {'id': np.arange(60), 'subject': np.repeat([f'S{k}' for k in range(6)], 10)}
+    if kind == 'labels':
+        same['y'] = random.integers(0, 2, (60, 3))
+    elif kind == 'value':
+        same['y'] = random.normal(size=(60, 1))
+    elif kind == 'embedding':
+        stimulus = random.integers(0, 20, 60)
+        same |= {'y': stimulus, 'vectors': random.normal(size=(20, 4)), 'group': stimulus.astype(str)}
+    else:
+        same['y'] = random.integers(0, 4, (60, 3))
+    widths = {'labels': (3, 3), 'value': (1, 1), 'embedding': (4, 4), 'keystrokes': (6, 8)}[kind]
+    outputs = [random.integers(0, 4, (60, w)) if kind == 'keystrokes' else random.normal(size=(60, w)) for w in widths]
+    sides = [compare_headlines._Seed(kind, 'window', {**same, 'outputs': o}, 0.0) for o in outputs]
+    stack = compare_headlines._weighted(sides, metric)
+    assert stack is not None
+    whole = [np.pad(o, ((0, 0), (0, max(widths) - o.shape[1])), constant_values=NONE) for o in outputs]
+    for mask in (np.zeros(6), np.array([0, 1, 1, 0, 1, 0])):
+        swapped = mask[np.repeat(np.arange(6), 10)][:, None] > 0
+        expected = score.level_score(kind, metric, {**same, 'outputs': np.where(swapped, whole[1], whole[0])})
+        assert stack(np.concatenate([1 - mask, mask])[None])[0] == pytest.approx(expected)
