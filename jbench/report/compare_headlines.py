@@ -21,6 +21,9 @@ from jbench.spec.metrics import METRICS
 from jbench.targets import score
 
 SAME = ('id', 'y', 'subject', 'group', 'vectors')  # what two results were asked
+HITS = ('top5_acc', 'window_top5_acc', 'subject_top5_acc')
+# what is (but for a root) a sum over windows, so that subjects' own scores make it up
+SUMS = ('acc', 'hamming', 'exact_match', 'mae', 'rmse', 'cer', *HITS, *(f'{name}_250' for name in HITS))
 ROUNDING = 1e-9
 NEEDED = 'needs the predictions (.npz)'
 
@@ -182,7 +185,7 @@ def by_subjects(a: Score, b: Score, differences: np.ndarray) -> str:
 
     A subject's own score is that of all windows where those are a sum over windows; and both have one sign.
     """
-    if needs_classes(a.metric) or a.metric.startswith(('instance', 'batch')):
+    if a.metric not in SUMS:
         return NEEDED
     size = max(abs(a.mean), abs(b.mean)) or 1.0
     gap = (a.mean - b.mean) * (1 if a.better == 'higher' else -1)

@@ -209,7 +209,7 @@ def test_json_holds_everything_and_no_nan() -> None:
 
 def test_scores_of_classes_need_predictions() -> None:
     """Of a subject with one class its own score is of that class alone."""
-    for metric in ('bal_acc', 'f1_macro', 'auroc', 'auprc', 'instance_top5_acc'):
+    for metric in ('bal_acc', 'f1_macro', 'auroc', 'auprc', 'instance_top5_acc', 'pearsonr', 'bmae'):
         found = compare(*sides(metric=metric), NAMES)
         (pair,) = found.pairs
         assert pair.verdict == 'no verdict: needs the predictions (.npz)'
