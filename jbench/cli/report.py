@@ -143,17 +143,26 @@ def _verify(argv: list[str]) -> int:
 def _compare(argv: list[str]) -> int:
     """Two models, paired by subject."""
     p = _parser('compare', 'Is A better than B? Paired by subject, task by task and over datasets.')
-    p.add_argument('a', metavar='A', help='a model, a result file, or a folder with its results')
-    p.add_argument('b', metavar='B', help='another one')
+    p.add_argument('words', nargs='*', metavar='A B', help='each a model, a result file, or a folder with its results')
     where = os.environ.get('JBENCH_WORKDIR', './jbench-work')
-    p.add_argument('--results', action='append', metavar='DIR', help=f'folder with results, may be repeated [{where}]')
+    flag = '--results'
+    p.add_argument(flag, action='append', nargs='+', default=[], metavar='DIR', help=f'folders with results [{where}]')
     p.add_argument('--also', default='', help='count these too: simulated,partial,debug [none]')
     _format(p)
     args = known(p, argv)
     from jbench.report import compare_sides, text
 
-    also = [word for word in args.also.split(',') if word]
-    found = compare_sides.compared(args.a, args.b, args.results or [where], also)
+    also = [word.strip() for word in args.also.split(',') if word.strip()]
+    given = [folder for one in args.results for folder in one]
+    missing = max(0, 2 - len(args.words))  # `--results DIR A B` took A and B for folders
+    last = len(given) - (missing if args.results and len(args.results[-1]) > missing else 0)
+    words = [*args.words, *given[last:]]
+    folders = [*given[:last], *words[2:]] or [where]
+    if len(words) < 2:
+        raise RequestError(
+            'two models, result files or folders are compared, e.g. jbench compare eegnet shallow_fbcsp_net'
+        )
+    found = compare_sides.compared(words[0], words[1], folders, also)
     if args.format == 'json':
         from jbench.report import compare
 
