@@ -11,6 +11,8 @@ from jbench.results.index import Index, LeftOut, Row
 from jbench.results.origin import believable
 from jbench.spec.metrics import METRICS
 
+Group = tuple[str, str, str, str]  # protocol, model, key, prepared data
+Seed = tuple[str, str, str, str, int]  # and the seed
 CUSTOM = 'custom: '  # how the user's own among the `changes` begin
 
 
@@ -64,10 +66,10 @@ def changes(row: Row) -> tuple[str, ...]:
     return (*marks, *([f'partial: {", ".join(row.partial)}'] if row.partial else []))
 
 
-def customised(score: Score) -> bool:
-    """Whether the user changed the protocol, by settings or as a try; 'partial', 'simulated' and 'as published' are
-    not the user's."""
-    return any(change.startswith((CUSTOM, 'debug')) for change in score.changes)
+def customised(protocol: str) -> bool:
+    """Whether the user changed a protocol, by settings or by a try: 'partial', 'simulated' and 'as published' are not
+    the user's."""
+    return CUSTOM in protocol or '; debug' in protocol
 
 
 def comparable(rows: Iterable[Row]) -> Index:
@@ -75,9 +77,9 @@ def comparable(rows: Iterable[Row]) -> Index:
     same prepared data: of these the most, then the newest. The others are left out; rows keep their order.
     """
     left_out: list[LeftOut] = []
-    seeds: dict[tuple[str, ...], Row] = {}
+    seeds: dict[Seed, Row] = {}
     for row in rows:
-        name = (protocol(row), row.model, row.key, row.prepared_hash, str(row.seed))
+        name = (protocol(row), row.model, row.key, row.prepared_hash, row.seed)
         other = seeds.get(name)
         if other is None:
             seeds[name] = row
@@ -86,10 +88,10 @@ def comparable(rows: Iterable[Row]) -> Index:
         why = 'a copy of' if old.sha256 == new.sha256 else 'the same seed, older than'
         left_out.append(LeftOut(old.path, f'repeated: {why} {new.path}'))
         seeds[name] = new
-    groups: dict[tuple[str, ...], list[Row]] = {}
+    groups: dict[Group, list[Row]] = {}
     for name, row in seeds.items():
-        groups.setdefault(name[:-1], []).append(row)
-    best: dict[tuple[str, ...], list[Row]] = {}
+        groups.setdefault(name[:4], []).append(row)
+    best: dict[tuple[str, str], list[Row]] = {}
     for whose, group in groups.items():
         cell = whose[:2]
         if cell not in best or _weight(group) > _weight(best[cell]):
@@ -100,7 +102,7 @@ def comparable(rows: Iterable[Row]) -> Index:
         if (row.key, row.prepared_hash) == (taken[0].key, taken[0].prepared_hash):
             kept.append(row)
         else:
-            left_out.append(LeftOut(row.path, _why_not(groups[name[:-1]], taken)))
+            left_out.append(LeftOut(row.path, _why_not(groups[name[:4]], taken)))
     return Index(kept, left_out)
 
 

@@ -75,7 +75,7 @@ def compare(a: Sequence[Score], b: Sequence[Score], names: tuple[str, str]) -> C
     Raises: RequestError where they have no task in common, or no subject in any.
     """
     ours, theirs = ({s.protocol: s for s in side} for side in (a, b))
-    shared = sorted(ours.keys() & theirs.keys(), key=lambda p: (-ours[p].version, customised(ours[p]), p))
+    shared = sorted(ours.keys() & theirs.keys(), key=lambda p: (-ours[p].version, customised(p), p))
     if not shared:
         raise _nothing_in_common(a, b, names)
     left_out = _one_sided(ours, theirs, names)

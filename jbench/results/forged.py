@@ -30,6 +30,8 @@ def problems(path: Path, result: Mapping[str, Any], arrays: Mapping[str, np.ndar
         result: as read, its config is one.
         arrays: its predictions; None: not looked at.
     """
+    if result['kind'] != 'decoding':
+        return
     try:
         index.read_row(str(path), result)
     except RequestError as error:
