@@ -90,6 +90,8 @@ def _model(config: Mapping[str, Any], name: str) -> tuple[ModelSpec | None, list
     if known.version == given.version:
         wrong = f'config.model.overrides: written {wants}, expected {may}, as {known.name}@{known.version} has them'
         return known, [wrong] if wants != may else []
+    if given.version > known.version:
+        return given, [f'config.model.version: written {given.version}, expected {known.version} or an older one']
     strange = [path for path, _ in given.overrides if path.partition('.')[0] not in ('signal', 'recipe')]
     return given, [f'config.model.overrides: {path} is not for a model to say' for path in strange]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from result_files import HISTORIC, merged, store
 
+from jbench.models import MODELS
 from jbench.report import aggregate, ranks
 from jbench.results import index
 
@@ -179,7 +180,12 @@ def test_what_a_model_wants_otherwise_leaves_it_comparable(tmp_path):
         'model': wants, 'task': {'recipe': {'weight_decay': 9.0}, 'signal': {'sfreq': 200.0}}
     })  # fmt: skip
     assert len({s.protocol for s in aggregate.scores(rows(tmp_path))}) == 1
-    store(tmp_path, 'dummy', 0.7, config={'model': {'overrides': wants['overrides']}, **DECAY['config']})
+    store(
+        tmp_path,
+        'dummy',
+        0.7,
+        config={'model': {'overrides': wants['overrides'], 'version': MODELS['dummy'].version}, **DECAY['config']},
+    )
     assert len({s.protocol for s in aggregate.scores(rows(tmp_path))}) == 2  # the table knows what it wants
 
 

@@ -97,12 +97,13 @@ ONLY_NOW = {
     ),
     'wishes of an unknown version': (
         every(
-            put('config.model.version', 99),
+            put('config.model.version', 0),
             put('config.model.overrides', [['window.start', 1.0]]),
             put('config.task.window.start', 1.0),
         ),
         'window.start is not for a model to say',
     ),
+    'a version of the model to come': (put('config.model.version', 99), 'config.model.version: written 99'),
     'a version that there is not': (
         every(put('config.task.version', 99), put('task_version', 99)),
         'task_version: written 99, expected one of 1, 2',
@@ -202,7 +203,9 @@ def test_parameters_of_every_network_are_told_from_its_other_arrays():
     for spec in MODELS.values():
         if spec.kind == 'network' and spec.least_times <= 600:
             names = tuple(f'E{k}' for k in range(22))
-            made = factory(spec)(Signal(22, 600, 120.0, ch_names=names, positions=((0.0, 0.0, 0.1),) * 22), 4)
+            made = factory(spec)(
+                Signal(n_chans=22, n_times=600, sfreq=120.0, ch_names=names, positions=((0.0, 0.0, 0.1),) * 22), 4
+            )
             shapes = jax.eval_shape(lambda net=made: net.init(jax.random.key(0)))['params']
             total = sum(array.size for array in jax.tree.leaves(shapes))
             sizes = {t.name: int(np.prod(t.shape)) for t in made.tensors}
