@@ -33,7 +33,7 @@ from jbench.data.prepare import build_set, codec
 from jbench.models.baselines import classical, estimator
 from jbench.plan import select
 from jbench.report import table
-from jbench.results import older, result_file
+from jbench.results import checked, older, result_file
 from jbench.results.schema import SCHEMA, schema
 from jbench.spec.cell import Cell
 from jbench.spec.errors import RequestError
@@ -374,7 +374,7 @@ def test_a_forged_result_is_refused_in_words(schema, name, tmp_path):
         result['predictions_sha256'] = files.sha256_file(path.with_suffix('.npz'))
     else:
         change(result)
-    result['sha256'] = result_file._digest(result)
+    result['sha256'] = checked.digest(result)
     path.write_text(json.dumps(result))
     assert re.search(words, '\n'.join(result_file.verify(path))), result_file.verify(path)
 

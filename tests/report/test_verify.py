@@ -18,11 +18,13 @@ from result_files import HISTORIC
 
 from jbench import files
 from jbench.plan import cells, select
+from jbench.report import verify
 from jbench.report.verify import problems
 from jbench.results import checked, forged, older, predictions, result_file
 from jbench.results.schema import as_text
 from jbench.spec.cell import Cell
 from jbench.spec.identity import from_json, to_json
+from jbench.tasks import in_steps
 
 Result = dict[str, Any]
 
@@ -249,3 +251,31 @@ def test_another_kind_of_result_is_told(tmp_path):
     path = handed_in(tmp_path, put('kind', 'alignment'))
     assert any(': kind: written alignment' in problem for problem in problems(path))
     assert problems(path, predictions=False)
+
+
+STEPS = (('recipe.max_epochs', 5), ('recipe.least_steps', 1000), ('recipe.patience', 3), ('recipe.patience_steps', 300))
+
+
+@pytest.mark.parametrize('said', [(), STEPS, (('recipe.max_epochs', 5),), (('recipe.published', 'true'),)])
+def test_every_cell_asks_what_its_task_asks(said):
+    model = select.Pick(select.select_models('eegnet')[0].spec, False)  # of a group: what does not fit is left out
+    known = [task for versions in select.tasks().values() for task in versions]
+    where = [(t, name) for t in known for name in filter(None, (t.datasets[0], t.simulated))]
+    seen = 0
+    for task, name in where:
+        for cell in cells.make_cells([cells.Choice(task, select.find_dataset(name), True)], [model], said):
+            result = {'schema': 3, 'task': task.full_name, 'task_version': task.version, 'model': 'eegnet'}
+            result |= {'protocol': {'debug': False}, 'config': json.loads(json.dumps(to_json(cell)))}
+            assert list(verify._protocol(result)) == [], (task.full_name, name)
+            seen += bool(cell.overrides) or not said
+    assert seen > 20
+
+
+def test_steps_that_the_user_leaves_as_they_are_stay(monkeypatch):
+    task = in_steps(select.tasks()['p3'][-1])
+    monkeypatch.setattr(select, 'tasks', lambda: {'p3': (task,)})
+    place = cells.Choice(task, select.find_dataset(task.datasets[0]), True)
+    (cell,) = cells.make_cells([place], select.select_models('eegnet'), STEPS)
+    result = {'schema': 3, 'task': 'p3', 'task_version': task.version, 'model': 'eegnet', 'protocol': {'debug': False}}
+    assert 'recipe.least_steps' not in dict(cell.overrides) and task.recipe.least_steps == 1000
+    assert list(verify._protocol({**result, 'config': to_json(cell)})) == []
