@@ -9,6 +9,7 @@ import os
 import re
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,6 @@ from jbench.results import checked, forged, older, predictions, result_file
 from jbench.results.schema import as_text
 from jbench.spec.cell import Cell
 from jbench.spec.identity import from_json, to_json
-from jbench.tasks import in_steps
 
 Result = dict[str, Any]
 
@@ -272,10 +272,11 @@ def test_every_cell_asks_what_its_task_asks(said):
 
 
 def test_steps_that_the_user_leaves_as_they_are_stay(monkeypatch):
-    task = in_steps(select.tasks()['p3'][-1])
+    task = select.tasks()['p3'][-1]
+    task = replace(task, recipe=replace(task.recipe, least_steps=1000, patience_steps=300))
     monkeypatch.setattr(select, 'tasks', lambda: {'p3': (task,)})
     place = cells.Choice(task, select.find_dataset(task.datasets[0]), True)
     (cell,) = cells.make_cells([place], select.select_models('eegnet'), STEPS)
     result = {'schema': 3, 'task': 'p3', 'task_version': task.version, 'model': 'eegnet', 'protocol': {'debug': False}}
-    assert 'recipe.least_steps' not in dict(cell.overrides) and task.recipe.least_steps == 1000
+    assert 'recipe.least_steps' not in dict(cell.overrides) and cell.task.recipe.least_steps == 1000
     assert list(verify._protocol({**result, 'config': to_json(cell)})) == []
