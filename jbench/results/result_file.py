@@ -139,7 +139,8 @@ def verify(path: str | Path, *, predictions: bool = True) -> list[str]:
     """What speaks against a result that somebody hands in, one text a problem; [] for none.
 
     Beyond what `read` checks: its scores follow from its predictions, its words from its config, no field contradicts
-    another (`forged.problems`), and it lies where it belongs. What nobody can tell: docs/results_repository.md.
+    another (`forged.problems`), and it lies where it belongs. What nobody can tell: docs/results_repository.md;
+    whether its task is the registered one, `jbench.report.verify.problems`.
     `predictions`: whether they must lie beside it; without them its scores are taken as they are written.
     """
     path = Path(path)
