@@ -317,6 +317,7 @@ NAMED = {  # beside spec, tasks and targets, modules that say the name of a kind
     'data.stimuli.embed': 'makes the vectors of stimuli, of which an embedding consists',
     'data.simulation.stimuli': 'a stream of random numbers is called so',
     'results.index': 'a field of a result is called so',
+    'results.forged': 'a field of a result is called so',
     'results.record': 'a field of a result is called so',
     'report.figures.each_task': 'a field of a result is called so',
     'trained': 'a field of a result is called so',

@@ -120,19 +120,22 @@ def _published(argv: list[str]) -> int:
 
 def _verify(argv: list[str]) -> int:
     """What speaks against the results below some folders, one line a problem; status 1 where there is any."""
-    p = _parser('verify', 'Check results that somebody hands in: schema, digests, scores from predictions, place.')
+    p = _parser(
+        'verify', 'Check results that somebody hands in: schema, digests, scores from predictions, protocol, place.'
+    )
     p.add_argument('folders', nargs='+', metavar='DIR', help='folders with results')
     p.add_argument('--without_predictions', action='store_true', help='take scores as written: no .npz lies beside')
     args = known(p, argv)
+    from jbench.report import verify
     from jbench.report.text import printable
-    from jbench.results import index, result_file
+    from jbench.results import index
 
     paths = index.result_paths(args.folders)
     if not paths:
         raise RequestError(f'no results under {", ".join(args.folders)}; expected .../seed33.json at any depth')
     n_problems = n_wrong = 0
     for path in paths:
-        problems = result_file.verify(path, predictions=not args.without_predictions)
+        problems = verify.problems(path, predictions=not args.without_predictions)
         for problem in problems:
             print(printable(problem))
         n_problems, n_wrong = n_problems + len(problems), n_wrong + bool(problems)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jbench.report import compare_headlines
-from jbench.report.aggregate import Score
+from jbench.report.aggregate import Score, customised
 from jbench.report.statistics import datasets, many, paired
 from jbench.spec.errors import RequestError
 
@@ -85,7 +85,7 @@ def compare(a: Sequence[Score], b: Sequence[Score], names: tuple[str, str]) -> C
     Raises: RequestError where they have no task in common, or no subject in any.
     """
     ours, theirs = ({s.protocol: s for s in side} for side in (a, b))
-    shared = sorted(ours.keys() & theirs.keys(), key=lambda p: (-ours[p].version, 'custom: ' in p, p))
+    shared = sorted(ours.keys() & theirs.keys(), key=lambda p: (-ours[p].version, customised(p), p))
     if not shared:
         raise _nothing_in_common(a, b, names)
     left_out = _one_sided(ours, theirs, names)
