@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 import inspect
+import itertools
 import re
 from importlib import import_module
 from pathlib import Path
@@ -265,6 +266,12 @@ def test_imports_point_one_way(path):
 def test_only_the_command_line_knows_its_arguments():
     named = {name for name, path in MODULES.items() if 'argparse' in imported(path)}
     assert {name for name in named if room(name) != 'cli'} == {'jbench.run'}
+
+
+def test_no_two_files_of_tests_have_one_name():
+    """pytest takes the second for the first."""
+    names = sorted(p.name for p in (ROOT / 'tests').rglob('test_*.py'))
+    assert [a for a, b in itertools.pairwise(names) if a == b] == []
 
 
 def test_no_circle_of_imports():

@@ -150,13 +150,12 @@ def _compare(argv: list[str]) -> int:
     where = os.environ.get('JBENCH_WORKDIR', './jbench-work')
     flag = '--results'
     p.add_argument(flag, action='append', nargs='+', default=[], metavar='DIR', help=f'folders with results [{where}]')
-    p.add_argument('--also', default='', help='count these too: simulated,partial,debug [none]')
+    _also(p)
     _format(p)
     args = known(p, argv)
     from jbench.report import compare_sides, text
 
-    also = [word.strip() for word in args.also.split(',') if word.strip()]
-    given = [folder for one in args.results for folder in one]
+    given = _flat(args.results)
     missing = max(0, 2 - len(args.words))  # `--results DIR A B` took A and B for folders
     last = len(given) - (missing if args.results and len(args.results[-1]) > missing else 0)
     words = [*args.words, *given[last:]]
@@ -165,7 +164,7 @@ def _compare(argv: list[str]) -> int:
         raise RequestError(
             'two models, result files or folders are compared, e.g. jbench compare eegnet shallow_fbcsp_net'
         )
-    found = compare_sides.compared(words[0], words[1], folders, also)
+    found = compare_sides.compared(words[0], words[1], folders, args.also)
     if args.format == 'json':
         from jbench.report import compare
 
@@ -272,7 +271,7 @@ def _parser(command: str, words: str) -> Parser:
 def _also(p: argparse.ArgumentParser) -> None:
     """`--also=simulated,debug`, as a list of words."""
     said = 'count these too: simulated,partial,debug [none]'
-    p.add_argument('--also', default=[], type=lambda text: [word for word in text.split(',') if word], help=said)
+    p.add_argument('--also', default=[], type=lambda text: [w.strip() for w in text.split(',') if w.strip()], help=said)
 
 
 def _flat(given: list[list[str]]) -> list[str]:

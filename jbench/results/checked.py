@@ -22,7 +22,7 @@ def read(path: str | os.PathLike[str]) -> dict[str, Any]:
     Raises: FileNotFoundError; RequestError naming the file, the field and what was expected.
     """
     if not stat.S_ISREG(os.stat(path).st_mode):  # a pipe would be waited for
-        raise RequestError(f'{path}: expected a file, found a folder, a pipe or a device; remove it')
+        raise RequestError(f'{path}: expected a file, found a folder, a pipe or a device')
     result, text = files.read_json_text(path)
     version = result.get('schema') if isinstance(result, dict) else None
     if isinstance(version, int) and version > SCHEMA:
