@@ -221,9 +221,9 @@ def _equal(pair: Pair) -> bool:
 
 def _over(found: Sequence[tuple[Pair, float]], names: tuple[str, str]) -> Over | None:
     """What all datasets say together, from pairs and their normal scores; None for a single one."""
-    by_dataset: dict[str, list[datasets.Task]] = {}
+    by_dataset: dict[str, list[datasets.OnTask]] = {}
     for pair, z in found:
-        by_dataset.setdefault(pair.dataset, []).append(datasets.Task(z, pair.n, pair.g))
+        by_dataset.setdefault(pair.dataset, []).append(datasets.OnTask(z, pair.n, pair.g))
     if len(by_dataset) < 2:
         return None
     entries = [datasets.entry(tasks) for tasks in by_dataset.values()]

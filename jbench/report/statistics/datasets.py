@@ -33,7 +33,7 @@ class RandomEffects(NamedTuple):
     n: int  # datasets
 
 
-class Task(NamedTuple):
+class OnTask(NamedTuple):
     """What a task says of two models."""
 
     z: float  # signed normal score of its test
@@ -113,12 +113,12 @@ def random_effects(effects: Sequence[float], variances: Sequence[float]) -> Rand
     return RandomEffects(mean, (mean - reach, mean + reach), p, tau2, i2, q, k)
 
 
-def task(d: np.ndarray) -> Task:
+def task(d: np.ndarray) -> OnTask:
     """A task of which each subject has a difference, f64 [n]."""
-    return Task(paired.permutation(d).z, len(d), paired.effect(d).g)
+    return OnTask(paired.permutation(d).z, len(d), paired.effect(d).g)
 
 
-def entry(tasks: Sequence[Task]) -> Entry:
+def entry(tasks: Sequence[OnTask]) -> Entry:
     """One dataset's part in what is combined, from its tasks: they share its subjects, so that their scores and effects
     are averaged, with no less error than a single task has. Tasks without a subject are left out."""
     known = [t for t in tasks if t.n]
