@@ -135,7 +135,8 @@ def result_paths(folders: Iterable[str | os.PathLike[str]]) -> list[str]:
 def _results(folder: str | os.PathLike[str]) -> Iterator[str]:
     """Paths of result files below a folder. Raises: RequestError where it is none."""
     if not os.path.isdir(folder):
-        raise RequestError(f'{folder}: no such folder; expected one with results, .../seed33.json at any depth')
+        found = 'a file' if os.path.exists(folder) else 'no such folder'
+        raise RequestError(f'{folder}: {found}; expected a folder with results, .../seed33.json at any depth')
     todo = [os.fspath(folder)]
     while todo:
         try:
