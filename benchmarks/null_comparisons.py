@@ -1,6 +1,6 @@
 """How often are two models called different that are not, and how often are those found that are?
 
-    python benchmarks/null_comparisons.py [--trials=1000]
+    python benchmarks/null_comparisons.py [--trials=1000] [--only=one_class]
 
 Models are compared as `jbench compare` and the critical-difference diagram do it, on scores of subjects that are drawn:
 
@@ -9,6 +9,9 @@ Models are compared as `jbench compare` and the critical-difference diagram do i
   normal   the same, where the score adds normal noise, sd 0.05, to the ability: no two are equal
   heavy    the noise is Student's t of 3 degrees of freedom: few subjects differ by far more than the others
   answers  each subject gives one answer, right with the probability of its ability
+
+and on subjects of one class each (a diagnosis), 50 windows a subject, whose share of right ones is that of the class
+(BIASES) plus normal noise, sd 0.1, anew for each model; the headline is balanced accuracy.
 
 On stdout tables in Markdown (docs/statistics.md has them), in per cent; the standard error of a trial of 1,000 is 0.7
 at 5 and 1.3 at 80. Permutations are 2,000 (jbench: 10,000), exact up to ten subjects. Simulated.
@@ -25,14 +28,22 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from jbench.metrics import uncertainty
-from jbench.report.statistics import datasets, folds, many, paired
+from jbench.metrics import uncertainty, weighted
+from jbench.report.statistics import datasets, exchange, folds, many, paired
 
 SUBJECTS = (5, 6, 7, 8, 10, 15, 20, 30, 50)
 KINDS = ('windows', 'normal', 'heavy', 'answers')
 DATASETS = (2, 3, 5, 10, 20)
 ROWS = (6, 8, 10, 20, 36)  # tasks of a critical-difference diagram
 FOLDS = (5, 10, 30)
+BIASES = {  # shares of right ones of healthy and ill, of two models
+    'equal models': ((0.65, 0.65), (0.65, 0.65)),
+    'opposite bias': ((0.75, 0.55), (0.55, 0.75)),
+    'a coin and a dummy': ((0.5, 0.5), (1.0, 0.0)),
+    'a net and a dummy': ((0.72, 0.72), (1.0, 0.0)),
+    'a better net': ((0.75, 0.75), (0.65, 0.65)),
+}
+PATIENTS = ((5, 5), (10, 10), (16, 4), (27, 3), (28, 2))  # healthy, ill
 Cell = dict[str, Any]
 
 
@@ -59,6 +70,27 @@ def one_task(kind: str, n: int, shift: float, random: np.random.Generator) -> di
     }
 
 
+def one_class(bias: str, healthy: int, ill: int, random: np.random.Generator) -> dict[str, bool]:
+    """Which tests call two models different on subjects of one class each, and whether the second is called better."""
+    of = np.repeat([0, 1], (healthy, ill))
+    n = len(of)
+    owner, y = np.tile(np.repeat(np.arange(n), 50), 2), np.tile(np.repeat(of, 50), 2)
+    shares = np.array(BIASES[bias])[:, of]
+    varies = (shares > 0) & (shares < 1)
+    right = random.binomial(50, (shares + 0.1 * varies * random.normal(size=shares.shape)).clip(0, 1))
+    said = np.where(np.arange(50) < right[..., None], of[:, None], 1 - of[:, None]).ravel()
+    owner[n * 50 :] += n
+    stack = weighted.classes(np.eye(2)[said], y, owner, 'bal_acc')
+    found = exchange.exchange(exchange.difference([stack]), n, np.arange(n)).test
+    mean = paired.permutation(paired.differences(*(right / 50)))
+    return {
+        'exchange': found.p <= paired.ALPHA,
+        'second': found.p <= paired.ALPHA and found.z < 0,
+        'mean': mean.p <= paired.ALPHA,
+        'mean second': mean.p <= paired.ALPHA and mean.z < 0,
+    }
+
+
 def five_tasks(kind: str, n: int, random: np.random.Generator) -> dict[str, bool]:
     """Whether any of five tasks is called different."""
     tests = [paired.permutation(paired.differences(*seeds(kind, n, random))).p for _ in range(5)]
@@ -71,7 +103,8 @@ def over_datasets(k: int, spread: float, random: np.random.Generator) -> dict[st
     entries = []
     for n in sizes:
         a, b = seeds('windows' if not spread else 'normal', n, random)
-        entries.append(datasets.entry([paired.differences(a + random.normal(0, spread) * 0.05 * np.sqrt(2), b)]))
+        shift = random.normal(0, spread) * 0.05 * np.sqrt(2)
+        entries.append(datasets.entry([datasets.task(paired.differences(a + shift, b))]))
     stouffer = datasets.stouffer([z for z, *_ in entries], [n for _, n, *_ in entries])
     known = [(g, v) for *_, g, v in entries if g is not None]
     effects = datasets.random_effects([g for g, _ in known], [v for _, v in known])
@@ -109,7 +142,7 @@ def trial(name: str, at: tuple[Any, ...]) -> Callable[[np.random.Generator], dic
     return functools.partial({f.__name__: f for f in TRIALS}[name], *at)
 
 
-TRIALS = (one_task, five_tasks, over_datasets, diagram, resampled)
+TRIALS = (one_task, one_class, five_tasks, over_datasets, diagram, resampled)
 
 
 @functools.cache
@@ -141,10 +174,35 @@ def table(title: str, heads: tuple[Any, ...], rows: list[tuple[str, list[float]]
         print(f'| {name} |', ' | '.join(f'{v:.1f}' for v in values), '|')
 
 
+def patients(trials: int) -> None:
+    """The table of subjects of one class each."""
+    asked = [('one_class', (bias, *counts), trials) for bias in BIASES for counts in PATIENTS]
+    with multiprocessing.get_context('spawn').Pool() as pool:
+        found = dict(pool.imap_unordered(cell, asked, chunksize=1))
+    rows = [
+        (f'{words}, {bias}', [found['one_class', (bias, *counts)][test] for counts in PATIENTS])
+        for bias in BIASES
+        for test, words in (
+            ('exchange', 'subjects exchanged'),
+            ('second', 'of these the second is better'),
+            ('mean', 'mean over subjects'),
+            ('mean second', 'of these the second is better (mean)'),
+        )
+        if 'second' not in test or bias == 'a net and a dummy'
+    ]
+    heads = tuple(f'{healthy} + {ill}' for healthy, ill in PATIENTS)
+    table('subjects of one class each, called different, %, by subjects of the two', heads, rows)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('--trials', type=int, default=1000)
-    trials = parser.parse_args().trials
+    parser.add_argument('--only', choices=('one_class',), help='this population alone')
+    args = parser.parse_args()
+    trials = args.trials
+    patients(trials)
+    if args.only:
+        return
     least = {n: paired.detectable(1.0, n) or 0.0 for n in SUBJECTS}
     asked: list[tuple[str, tuple[Any, ...]]] = [('one_task', (kind, n, 0.0)) for kind in KINDS for n in SUBJECTS]
     asked += [('one_task', (kind, n, least[n])) for kind in ('normal', 'heavy') for n in SUBJECTS[1:]]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+import pytest
+
 from jbench import epochs, run
 
 
@@ -34,6 +36,7 @@ def test_a_disk_that_refuses_stops_nothing(tmp_path):
     epochs.append(epochs.log_file(tmp_path, 'abc', 33), {'epoch': 0})
 
 
+@pytest.mark.slow
 def test_a_run_logs_what_its_result_says_at_the_end(tmp_path):
     asked = {'seeds': [33], 'workdir': tmp_path, 'simulated': 'yes', 'changes': {'recipe.max_epochs': 2}}
     (result,) = run.results('p3', 'eegnet', **asked)

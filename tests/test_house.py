@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 import inspect
+import itertools
 import re
 from importlib import import_module
 from pathlib import Path
@@ -267,6 +268,12 @@ def test_only_the_command_line_knows_its_arguments():
     assert {name for name in named if room(name) != 'cli'} == {'jbench.run'}
 
 
+def test_no_two_files_of_tests_have_one_name():
+    """pytest takes the second for the first."""
+    names = sorted(p.name for p in (ROOT / 'tests').rglob('test_*.py'))
+    assert [a for a, b in itertools.pairwise(names) if a == b] == []
+
+
 def test_no_circle_of_imports():
     left = {name: wanted(path) & set(MODULES) for name, path in MODULES.items()}
     while free := {name for name, needs in left.items() if not needs & set(left)}:
@@ -317,6 +324,7 @@ NAMED = {  # beside spec, tasks and targets, modules that say the name of a kind
     'data.stimuli.embed': 'makes the vectors of stimuli, of which an embedding consists',
     'data.simulation.stimuli': 'a stream of random numbers is called so',
     'results.index': 'a field of a result is called so',
+    'results.forged': 'a field of a result is called so',
     'results.record': 'a field of a result is called so',
     'report.figures.each_task': 'a field of a result is called so',
     'trained': 'a field of a result is called so',

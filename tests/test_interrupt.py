@@ -96,9 +96,8 @@ DISKS = {  # too small for what the stage writes there
 
 
 @pytest.mark.skipif(not CAN_MOUNT, reason='no small disk can be mounted here')
-@pytest.mark.parametrize(
-    'stages', [('checkpoint', 'weights'), pytest.param(tuple(DISKS), marks=pytest.mark.slow)], ids=('few', 'all')
-)
+@pytest.mark.slow
+@pytest.mark.parametrize('stages', [tuple(DISKS)], ids=('all',))
 def test_a_full_disk_is_named_and_a_rerun_with_space_ends_alike(undisturbed, workdir, stages):
     for stage, (disks, path) in ((s, DISKS[s]) for s in stages):
         status, err = finish(start(workdir, disks=disks, save_every=SAVES))
@@ -113,7 +112,8 @@ def test_a_full_disk_is_named_and_a_rerun_with_space_ends_alike(undisturbed, wor
     assert outcome(workdir) == outcome(undisturbed)
 
 
-@pytest.mark.parametrize('n', [4, pytest.param(8, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize('n', [8])
 def test_processes_at_once_give_one_result(undisturbed, workdir, n):
     flags = ('--task=p3', '--model=dummy', '--seeds=33', '--format=json')
     runs = [start(workdir, *flags) for _ in range(n)]

@@ -16,7 +16,7 @@ from jbench.context import Context
 from jbench.data.load import loader, prepared_set
 from jbench.data.stimuli import embed
 from jbench.metrics import keystrokes
-from jbench.results import result_file
+from jbench.results import checked, result_file
 from jbench.spec.errors import RequestError
 from jbench.targets import score
 from jbench.train import fit, seeds
@@ -217,7 +217,7 @@ def test_results_of_before_say_no_level(context):
     del old['headline']['level'], old['headline']['n_subjects'], old['config']['task']['level']
     old = {k: v for k, v in old.items() if k not in ('date', 'commit', 'machine')}
     old['schema'], old['headline']['chance_over_subjects'] = 2, 0.0
-    old['sha256'] = result_file._digest({k: v for k, v in old.items() if k != 'sha256'})
+    old['sha256'] = checked.digest({k: v for k, v in old.items() if k != 'sha256'})
     path.write_text(json.dumps(old))
     assert result_file.read(path)['headline'] == result['headline'] | {'interval': None, 'differs_from_chance': None}
     assert result_file.rescore(path)['headline']['value'] == result['headline']['value']

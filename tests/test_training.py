@@ -73,6 +73,7 @@ def test_an_interrupted_cross_validation_goes_on_behind_its_last_fold(few: None,
     assert again['predictions_sha256'] == first['predictions_sha256'] and again['split_hash'] == first['split_hash']
 
 
+@pytest.mark.slow
 def test_a_fold_that_fails_fails_the_seed_and_is_named(few: None, tmp_path: Path, monkeypatch, capsys) -> None:
     from jbench.train import fit
 
@@ -108,6 +109,7 @@ def test_within_a_subject_a_model_learns_from_that_subject_alone(few: None, tmp_
     assert custom[0] == 'split=cross_session' and 'split.folds=2' in custom
 
 
+@pytest.mark.slow
 def test_chance_is_of_one_rule_for_all_folds(tmp_path: Path) -> None:
     """Each fold's own commonest class is the one that its test part lacks: together these answers are all wrong."""
     command = ['--task=sex', '--debug', '--seeds=33', '--model=dummy', '--simulated=yes', f'--workdir={tmp_path}']

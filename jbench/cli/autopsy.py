@@ -19,7 +19,7 @@ from jbench.data.load.sampling import class_weights
 from jbench.report.autopsy import case as autopsy_case
 from jbench.report.autopsy.case import Case, Loss, Network, Other
 from jbench.report.autopsy.examine import examine
-from jbench.report.autopsy.findings import Finding, findings
+from jbench.report.autopsy.findings import Statement, findings
 from jbench.report.autopsy.page import page
 from jbench.report.dataset.facts import require
 from jbench.report.text import as_json
@@ -38,7 +38,7 @@ OTHERS = 12  # results that stand beside, at most
 
 def write(
     path: Path, out: Path | None, model: str | None = None, say: Callable[[str], object] = lambda text: None
-) -> tuple[Path, list[Finding]]:
+) -> tuple[Path, list[Statement]]:
     """Examine the run of a result file, and write its page and findings.
 
     Args:

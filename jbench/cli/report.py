@@ -120,19 +120,22 @@ def _published(argv: list[str]) -> int:
 
 def _verify(argv: list[str]) -> int:
     """What speaks against the results below some folders, one line a problem; status 1 where there is any."""
-    p = _parser('verify', 'Check results that somebody hands in: schema, digests, scores from predictions, place.')
+    p = _parser(
+        'verify', 'Check results that somebody hands in: schema, digests, scores from predictions, protocol, place.'
+    )
     p.add_argument('folders', nargs='+', metavar='DIR', help='folders with results')
     p.add_argument('--without_predictions', action='store_true', help='take scores as written: no .npz lies beside')
     args = known(p, argv)
+    from jbench.report import verify
     from jbench.report.text import printable
-    from jbench.results import index, result_file
+    from jbench.results import index
 
     paths = index.result_paths(args.folders)
     if not paths:
         raise RequestError(f'no results under {", ".join(args.folders)}; expected .../seed33.json at any depth')
     n_problems = n_wrong = 0
     for path in paths:
-        problems = result_file.verify(path, predictions=not args.without_predictions)
+        problems = verify.problems(path, predictions=not args.without_predictions)
         for problem in problems:
             print(printable(problem))
         n_problems, n_wrong = n_problems + len(problems), n_wrong + bool(problems)
@@ -143,17 +146,25 @@ def _verify(argv: list[str]) -> int:
 def _compare(argv: list[str]) -> int:
     """Two models, paired by subject."""
     p = _parser('compare', 'Is A better than B? Paired by subject, task by task and over datasets.')
-    p.add_argument('a', metavar='A', help='a model, a result file, or a folder with its results')
-    p.add_argument('b', metavar='B', help='another one')
+    p.add_argument('words', nargs='*', metavar='A B', help='each a model, a result file, or a folder with its results')
     where = os.environ.get('JBENCH_WORKDIR', './jbench-work')
-    p.add_argument('--results', action='append', metavar='DIR', help=f'folder with results, may be repeated [{where}]')
-    p.add_argument('--also', default='', help='count these too: simulated,partial,debug [none]')
+    flag = '--results'
+    p.add_argument(flag, action='append', nargs='+', default=[], metavar='DIR', help=f'folders with results [{where}]')
+    _also(p)
     _format(p)
     args = known(p, argv)
     from jbench.report import compare_sides, text
 
-    also = [word for word in args.also.split(',') if word]
-    found = compare_sides.compared(args.a, args.b, args.results or [where], also)
+    given = _flat(args.results)
+    missing = max(0, 2 - len(args.words))  # `--results DIR A B` took A and B for folders
+    last = len(given) - (missing if args.results and len(args.results[-1]) > missing else 0)
+    words = [*args.words, *given[last:]]
+    folders = [*given[:last], *words[2:]] or [where]
+    if len(words) < 2:
+        raise RequestError(
+            'two models, result files or folders are compared, e.g. jbench compare eegnet shallow_fbcsp_net'
+        )
+    found = compare_sides.compared(words[0], words[1], folders, args.also)
     if args.format == 'json':
         from jbench.report import compare
 
@@ -260,7 +271,7 @@ def _parser(command: str, words: str) -> Parser:
 def _also(p: argparse.ArgumentParser) -> None:
     """`--also=simulated,debug`, as a list of words."""
     said = 'count these too: simulated,partial,debug [none]'
-    p.add_argument('--also', default=[], type=lambda text: [word for word in text.split(',') if word], help=said)
+    p.add_argument('--also', default=[], type=lambda text: [w.strip() for w in text.split(',') if w.strip()], help=said)
 
 
 def _flat(given: list[list[str]]) -> list[str]:

@@ -15,6 +15,7 @@ from jbench.spec.dataset import Dataset
 from jbench.spec.errors import MissingExtraError, RequestError, unknown
 from jbench.spec.model import ModelSpec
 from jbench.spec.task import Task
+from jbench.tasks import registered
 from jbench.tasks.suites import SUITES
 
 GROUPS = ('classic', 'foundation', 'baselines')
@@ -30,7 +31,7 @@ class Pick(NamedTuple):
 @functools.cache
 def tasks() -> dict[str, tuple[Task, ...]]:
     """All tasks by name, versions in ascending order."""
-    return _versions(t for module in _modules('jbench.tasks') for t in getattr(module, 'TASKS', ()))
+    return _versions(registered())
 
 
 def _versions(found: Iterable[Task]) -> dict[str, tuple[Task, ...]]:

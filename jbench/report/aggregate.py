@@ -8,7 +8,12 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from jbench.results.index import Index, LeftOut, Row
+from jbench.results.origin import believable
 from jbench.spec.metrics import METRICS
+
+Group = tuple[str, str, str, str]  # protocol, model, key, prepared data
+Seed = tuple[str, str, str, str, int]  # and the seed
+CUSTOM = 'custom: '  # how the user's own among the `changes` begin
 
 
 class Score(NamedTuple):
@@ -49,7 +54,7 @@ class Score(NamedTuple):
 def protocol(row: Row) -> str:
     """What has to be equal before two results are compared, in one line."""
     at = '' if row.level == 'window' else f' of a {row.level}'
-    name = f'{row.task}@{row.version}/{row.dataset}, {row.metric}{at}, split {row.split_hash}'
+    name = f'{row.task}@{row.version}/{row.dataset}, {row.metric}{at}, split {row.split_hash}, asked {row.asked}'
     return '; '.join([name, *changes(row)])
 
 
@@ -57,22 +62,24 @@ def changes(row: Row) -> tuple[str, ...]:
     """How a result departs from the protocol of its task, in words; recordings that were generated count as that."""
     flags = {'simulated': row.simulated, 'debug': row.debug, 'as published': row.as_published}
     marks = [name for name, there in flags.items() if there]
-    marks += [f'custom: {", ".join(row.custom)}'] if row.custom else []
+    marks += [f'{CUSTOM}{", ".join(row.custom)}'] if row.custom else []
     return (*marks, *([f'partial: {", ".join(row.partial)}'] if row.partial else []))
 
 
+def customised(protocol: str) -> bool:
+    """Whether the user changed a protocol, by settings or by a try: 'partial', 'simulated' and 'as published' are not
+    the user's."""
+    return CUSTOM in protocol or '; debug' in protocol
+
+
 def comparable(rows: Iterable[Row]) -> Index:
-    """Rows of which each counts: one file a seed, and of a model in a protocol the seeds of one key on the same
-    prepared data, the newest. The others are left out; rows keep their order.
+    """Rows of which each counts: one file a seed, the newest; and of a model in a protocol the seeds of one key on the
+    same prepared data: of these the most, then the newest. The others are left out; rows keep their order.
     """
     left_out: list[LeftOut] = []
-    seeds: dict[tuple[str, ...], Row] = {}
-    newest: dict[tuple[str, str], Row] = {}
+    seeds: dict[Seed, Row] = {}
     for row in rows:
-        cell = (protocol(row), row.model)
-        if cell not in newest or _age(row) > _age(newest[cell]):
-            newest[cell] = row
-        name = (*cell, row.key, row.prepared_hash, str(row.seed))
+        name = (protocol(row), row.model, row.key, row.prepared_hash, row.seed)
         other = seeds.get(name)
         if other is None:
             seeds[name] = row
@@ -81,22 +88,45 @@ def comparable(rows: Iterable[Row]) -> Index:
         why = 'a copy of' if old.sha256 == new.sha256 else 'the same seed, older than'
         left_out.append(LeftOut(old.path, f'repeated: {why} {new.path}'))
         seeds[name] = new
+    groups: dict[Group, list[Row]] = {}
+    for name, row in seeds.items():
+        groups.setdefault(name[:4], []).append(row)
+    best: dict[tuple[str, str], list[Row]] = {}
+    for whose, group in groups.items():
+        cell = whose[:2]
+        if cell not in best or _weight(group) > _weight(best[cell]):
+            best[cell] = group
     kept = []
-    for row in seeds.values():
-        last = newest[protocol(row), row.model]
-        if row.key != last.key:
-            left_out.append(LeftOut(row.path, f'older key: {row.key}; newer of {row.model} is {last.key}'))
-        elif row.prepared_hash != last.prepared_hash:
-            why = f'older data: {row.prepared_hash}; newer of {row.key} are {last.prepared_hash}'
-            left_out.append(LeftOut(row.path, why))
-        else:
+    for name, row in seeds.items():
+        taken = best[name[:2]]
+        if (row.key, row.prepared_hash) == (taken[0].key, taken[0].prepared_hash):
             kept.append(row)
+        else:
+            left_out.append(LeftOut(row.path, _why_not(groups[name[:4]], taken)))
     return Index(kept, left_out)
 
 
+def _weight(group: Sequence[Row]) -> tuple[int, tuple[str, str, str]]:
+    """What sorts the seeds of a key on the same data."""
+    return len(group), max(map(_age, group))
+
+
+def _why_not(group: Sequence[Row], taken: Sequence[Row]) -> str:
+    """Why the seeds of one key on the same data do not count beside others of the model."""
+    (mine, first), n = (group[0], taken[0]), (len(group), len(taken))
+    told = 'older' if n[0] == n[1] else 'fewer seeds'
+    if mine.key != first.key:
+        return f'other key: {mine.key} of {mine.model}, {told}; taken: {first.key} ({_seeds(n[1])})'
+    return f'other data: {mine.prepared_hash} of {mine.key}, {told}; taken: {first.prepared_hash} ({_seeds(n[1])})'
+
+
+def _seeds(n: int) -> str:
+    return f'{n} seed{"s" * (n != 1)}'
+
+
 def _age(row: Row) -> tuple[str, str, str]:
-    """What sorts results by age: results of older schemas have no date and come first."""
-    return (row.date or '', row.key, row.sha256)
+    """What sorts results by age: results without a date that can be believed (none in older schemas) come first."""
+    return (row.date if row.date and believable(row.date) else '', row.key, row.sha256)
 
 
 def scores(rows: Iterable[Row]) -> list[Score]:
@@ -152,7 +182,7 @@ def _score(rows: Sequence[Row]) -> Score:
         changes=changes(first),
         metrics=_means([row.metrics for row in rows]),
         pretraining=first.pretraining,
-        date=max((row.date for row in rows if row.date), default=None),
+        date=max((row.date for row in rows if row.date and believable(row.date)), default=None),
         paths=tuple(row.path for row in rows),
     )
 

@@ -1,22 +1,27 @@
-"""Two models, paired by subject, task by task and over datasets; from scores, nothing is computed anew."""
+"""Two models on the same subjects, task by task and over datasets; nothing is trained."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from jbench.report.aggregate import Score
+from jbench.report import compare_headlines
+from jbench.report.aggregate import Score, customised
 from jbench.report.statistics import datasets, many, paired
 from jbench.spec.errors import RequestError
 
 ALPHA = paired.ALPHA
+EQUAL = 'equal on every subject'
+NONE = 'without a verdict'
+RAREST = 3  # subjects of a class, where each has one: of fewer the test says too much (docs/statistics.md)
 FEW = 5  # datasets: of fewer nothing is said of how different they are
 
 
 class Pair(NamedTuple):
-    """Two models on one dataset of one task. Scores are means over the subjects that both have."""
+    """Two models on one dataset of one task. What is None is not known, or not tested."""
 
     task: str
     version: int
@@ -24,21 +29,25 @@ class Pair(NamedTuple):
     protocol: str
     metric: str
     better: str
-    a: float
+    a: float  # headlines, means over seeds
     b: float
     n: int  # subjects that both have
     only: tuple[int, int]  # subjects that A alone has, and B alone
-    difference: float  # positive where A is better
-    sd: float | None
-    interval: tuple[float, float] | None  # 95 %
-    p: float  # paired permutation
-    least: float  # the smallest p that so many subjects can give
-    wilcoxon: float
-    adjusted: float  # p, Holm over the tasks
-    g: float | None  # standardised mean difference
-    rank_biserial: float
-    detectable: float | None  # least difference found with a power of 0.8, of this task alone
-    verdict: str
+    difference: float  # of what is tested, else of the headlines; positive where A is better
+    each: float | None  # mean of the subjects' own differences
+    basis: str = ''  # what is tested: 'headline'; 'subjects', the mean of their differences; '' for nothing
+    n_seeds: int | None = None  # of each, that were compared; None where no predictions were read
+    sd: float | None = None  # of a subject: standard error times sqrt(n)
+    interval: tuple[float, float] | None = None  # 95 %
+    p: float | None = None  # paired permutation
+    least: float | None = None  # the smallest p that so many subjects can give
+    rarest: int | None = None  # where each subject shows one class, the fewest subjects that show the same
+    adjusted: float | None = None  # p, Holm over the tasks
+    wilcoxon: float | None = None  # of subjects' own differences, as are g and the ranks: not where one lacks classes
+    g: float | None = None  # standardised mean difference
+    rank_biserial: float | None = None
+    detectable: float | None = None  # least difference found with a power of 0.8, of this task alone
+    verdict: str = ''
 
 
 class Over(NamedTuple):
@@ -65,9 +74,10 @@ def compare(a: Sequence[Score], b: Sequence[Score], names: tuple[str, str]) -> C
     """Compare two models where their protocols are equal; of a task on a dataset in the newest version that both have,
     if possible without changes of the user's.
 
-    Each task has a paired permutation test, adjusted by Holm over the tasks: it decides the verdict. Over datasets,
-    Stouffer's test decides, and a random-effects meta-analysis says whether that holds for datasets like these; tasks
-    on one dataset share its subjects, and make one entry (`datasets.entry`).
+    Each task has a permutation test of the headlines that exchanges subjects (`compare_headlines`), adjusted by Holm
+    over the tasks: it decides the verdict. Over datasets, Stouffer's test decides, and a random-effects meta-analysis
+    says whether that holds for datasets like these; tasks on one dataset share its subjects, and make one entry
+    (`datasets.entry`).
 
     Args:
         a, b: scores of one model each, at most one of a protocol.
@@ -75,7 +85,7 @@ def compare(a: Sequence[Score], b: Sequence[Score], names: tuple[str, str]) -> C
     Raises: RequestError where they have no task in common, or no subject in any.
     """
     ours, theirs = ({s.protocol: s for s in side} for side in (a, b))
-    shared = sorted(ours.keys() & theirs.keys(), key=lambda p: (-ours[p].version, 'custom: ' in p, p))
+    shared = sorted(ours.keys() & theirs.keys(), key=lambda p: (-ours[p].version, customised(p), p))
     if not shared:
         raise _nothing_in_common(a, b, names)
     left_out = _one_sided(ours, theirs, names)
@@ -85,7 +95,7 @@ def compare(a: Sequence[Score], b: Sequence[Score], names: tuple[str, str]) -> C
         if chosen != protocol:
             left_out.append((_place(ours[protocol]), f'another protocol than {chosen}: {protocol}'))
     both = [first[place] for place in sorted(first)]
-    found: list[tuple[Pair, np.ndarray]] = []
+    found: list[tuple[Pair, float | None]] = []
     for protocol in both:
         pair = _pair(ours[protocol], theirs[protocol])
         if pair is None:
@@ -95,9 +105,10 @@ def compare(a: Sequence[Score], b: Sequence[Score], names: tuple[str, str]) -> C
     if not found:
         reasons = '\n'.join(f'  {place}: {reason}' for place, reason in left_out)
         raise RequestError(f'{names[0]} and {names[1]} have no subject in common in any task\n{reasons}')
-    adjusted = many.holm([pair.p for pair, _ in found])
-    pairs = tuple(_judged(pair, float(p), names) for (pair, _), p in zip(found, adjusted, strict=True))
-    over = _over([(pair.dataset, d) for pair, d in found], names)
+    tested = [pair.p for pair, _ in found if pair.p is not None]
+    adjusted = iter(many.holm(tested).tolist())
+    pairs = tuple(_judged(pair, None if pair.p is None else next(adjusted), names) for pair, _ in found)
+    over = _over([(pair, z) for pair, (_, z) in zip(pairs, found, strict=True) if z is not None], names)
     return Comparison(*names, pairs, over, tuple(left_out), _verdict(pairs, over, names))
 
 
@@ -118,15 +129,14 @@ def plain(comparison: Comparison) -> dict[str, Any]:
     }
 
 
-def _pair(a: Score, b: Score) -> tuple[Pair, np.ndarray] | None:
-    """Two scores of one protocol, and the differences [n]; None where no subject is in both."""
+def _pair(a: Score, b: Score) -> tuple[Pair, float | None] | None:
+    """Two scores of one protocol, and the normal score of their test; None where no subject is in both."""
     common = sorted(a.per_subject.keys() & b.per_subject.keys())
     x, y = (np.array([score.per_subject[s] for s in common], np.float64) for score in (a, b))
     d = paired.differences(x, y, a.better)
-    if not len(d):
+    found = compare_headlines.headlines(a, b)
+    if not len(d) and isinstance(found, str):
         return None
-    both = np.isfinite(x) & np.isfinite(y)
-    mean, test, effect = paired.difference(d), paired.permutation(d), paired.effect(d)
     pair = Pair(
         task=a.task,
         version=a.version,
@@ -134,31 +144,69 @@ def _pair(a: Score, b: Score) -> tuple[Pair, np.ndarray] | None:
         protocol=a.protocol,
         metric=a.metric,
         better=a.better,
-        a=float(x[both].mean()),
-        b=float(y[both].mean()),
+        a=a.mean,
+        b=b.mean,
         n=len(d),
         only=(len(a.per_subject) - len(common), len(b.per_subject) - len(common)),
+        difference=(a.mean - b.mean) * (1 if a.better == 'higher' else -1),
+        each=float(d.mean()) if len(d) else None,
+    )
+    if isinstance(found, str):
+        return _by_subjects(
+            pair, d, found if found != compare_headlines.NEEDED else compare_headlines.by_subjects(a, b, d)
+        )
+    sd = None if found.error is None else found.error * float(np.sqrt(found.n))
+    pair = pair._replace(
+        a=found.a,
+        b=found.b,
+        n=found.n,
+        basis='headline',
+        n_seeds=found.n_seeds,
+        difference=found.difference,
+        sd=sd,
+        interval=found.interval,
+        p=found.test.p,
+        least=found.test.least,
+        rarest=found.rarest,
+        detectable=paired.detectable(sd, found.n),
+    )
+    return _with_effects(pair, d) if found.alike and len(d) == found.n else pair, found.test.z
+
+
+def _by_subjects(pair: Pair, d: np.ndarray, why_not: str) -> tuple[Pair, float | None]:
+    """A pair of which there are the subjects' own differences [n] alone: tested, unless there is a reason not to."""
+    if why_not:
+        return pair._replace(verdict=f'no verdict: {why_not}'), None
+    mean, test = paired.difference(d), paired.permutation(d)
+    pair = pair._replace(
+        basis='subjects',
         difference=float(d.mean()),
         sd=mean.sd,
         interval=mean.interval,
         p=test.p,
         least=test.least,
-        wilcoxon=paired.wilcoxon(d).p,
-        adjusted=1.0,
-        g=effect.g,
-        rank_biserial=effect.rank_biserial,
         detectable=paired.detectable(mean.sd, len(d)),
-        verdict='',
     )
-    return pair, d
+    return _with_effects(pair, d), test.z
 
 
-def _judged(pair: Pair, adjusted: float, names: tuple[str, str]) -> Pair:
+def _with_effects(pair: Pair, d: np.ndarray) -> Pair:
+    """A pair with what the subjects' own differences [n] say."""
+    effect = paired.effect(d)
+    return pair._replace(wilcoxon=paired.wilcoxon(d).p, g=effect.g, rank_biserial=effect.rank_biserial)
+
+
+def _judged(pair: Pair, adjusted: float | None, names: tuple[str, str]) -> Pair:
     """A pair with its adjusted p, and what follows from it."""
-    if adjusted <= ALPHA:
+    if adjusted is None or pair.least is None:
+        return pair
+    if _equal(pair):
+        verdict = EQUAL
+    elif pair.rarest is not None and pair.rarest < RAREST:
+        few = f'{pair.rarest} subject{"s" * (pair.rarest != 1)}'
+        verdict = f'cannot be told apart: {few} of a class cannot show a difference'
+    elif adjusted <= ALPHA and pair.difference:
         verdict = f'{names[0] if pair.difference > 0 else names[1]} is better'
-    elif pair.p == 1.0 and not pair.difference and not pair.sd:
-        verdict = 'equal on every subject'
     elif pair.least > ALPHA:
         verdict = f'cannot be told apart: {pair.n} subject{"s" * (pair.n != 1)} cannot show a difference'
     else:
@@ -166,18 +214,23 @@ def _judged(pair: Pair, adjusted: float, names: tuple[str, str]) -> Pair:
     return pair._replace(adjusted=adjusted, verdict=verdict)
 
 
-def _over(found: Sequence[tuple[str, np.ndarray]], names: tuple[str, str]) -> Over | None:
-    """What all datasets say together; None for a single one."""
-    by_dataset: dict[str, list[np.ndarray]] = {}
-    for dataset, d in found:
-        by_dataset.setdefault(dataset, []).append(d)
+def _equal(pair: Pair) -> bool:
+    """Whether two models are equal on every subject."""
+    return pair.p == 1.0 and not pair.difference and not pair.sd
+
+
+def _over(found: Sequence[tuple[Pair, float]], names: tuple[str, str]) -> Over | None:
+    """What all datasets say together, from pairs and their normal scores; None for a single one."""
+    by_dataset: dict[str, list[datasets.OnTask]] = {}
+    for pair, z in found:
+        by_dataset.setdefault(pair.dataset, []).append(datasets.OnTask(z, pair.n, pair.g))
     if len(by_dataset) < 2:
         return None
     entries = [datasets.entry(tasks) for tasks in by_dataset.values()]
-    stouffer = datasets.stouffer([z for z, *_ in entries], [n for _, n, *_ in entries])
-    known = [(g, variance) for *_, g, variance in entries if g is not None and variance is not None]
+    stouffer = datasets.stouffer([e.z for e in entries], [e.n for e in entries])
+    known = [(e.g, e.variance) for e in entries if e.g is not None and e.variance is not None]
     effects = datasets.random_effects([g for g, _ in known], [v for _, v in known])
-    verdict = 'cannot be told apart'
+    verdict = EQUAL if all(_equal(pair) for pair, _ in found) else 'cannot be told apart'
     if stouffer.p <= ALPHA:
         verdict = f'{names[0] if stouffer.z > 0 else names[1]} is better'
         if effects is None or effects.p is None or effects.p > ALPHA or effects.effect * stouffer.z < 0:
@@ -187,13 +240,14 @@ def _over(found: Sequence[tuple[str, np.ndarray]], names: tuple[str, str]) -> Ov
 
 def _verdict(pairs: Sequence[Pair], over: Over | None, names: tuple[str, str]) -> str:
     """The comparison in a sentence or two."""
-    better = [[p for p in pairs if p.adjusted <= ALPHA and (p.difference > 0) is side] for side in (True, False)]
     if len(pairs) == 1:
         text = f'{names[0]} and {names[1]}: {pairs[0].verdict}.'
     else:
-        told = [f'{name} is better on {len(on)}' for name, on in zip(names, better, strict=True) if on]
-        apart = len(pairs) - len(better[0]) - len(better[1])
-        told += [f'{apart} cannot be told apart'] if apart else []
+        count = Counter(pair.verdict.partition(':')[0] for pair in pairs)
+        told = [f'{name} is better on {count[word]}' for name in names if count[word := f'{name} is better']]
+        told += [f'{count[EQUAL]} {"are" if count[EQUAL] > 1 else "is"} {EQUAL}'] if count[EQUAL] else []
+        words = ('cannot be told apart', 'no verdict')
+        told += [f'{count[word]} {with_}' for word, with_ in zip(words, (words[0], NONE), strict=True) if count[word]]
         text = f'Of {len(pairs)} tasks: {", ".join(told)}.'
     return text if over is None else f'{text} Over {over.n} datasets: {over.verdict}.'
 

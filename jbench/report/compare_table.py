@@ -13,7 +13,7 @@ from jbench.spec.metrics import METRICS
 if TYPE_CHECKING:
     from rich.console import Console
 
-HEADS = ('task\ndataset', 'metric\nsubjects', 'A\nB', 'diff.\n95 %', 'p\nHolm', 'Wilcoxon', 'g\nranks', 'detect.')
+HEADS = ('task\ndataset', 'metric\nsubjects', 'A\nB', 'diff.\n95 %', 'p\nHolm', 'each\nWilcoxon', 'g\nranks', 'detect.')
 WORDS = 2  # columns that may fold
 
 
@@ -54,15 +54,21 @@ def _told(comparison: Comparison) -> list[str]:
         for pair in comparison.pairs
         if any(pair.only)
     ]
+    others = [f'{_place(pair)}: {text}' for pair in comparison.pairs if (text := _basis(pair))]
     left = [f'left out: {place}: {reason}' for place, reason in comparison.left_out]
     over = _over(comparison.over) if comparison.over else []
     legend = (
-        'A, B: means over subjects; diff.: positive where A is better, 95 % over subjects; p: paired permutation, '
-        f'Holm: over the tasks, a difference where at most {ALPHA:g}; Wilcoxon: p of signed ranks; g: standardised '
-        'difference; ranks: rank-biserial correlation; detect.: least difference that is found with a power of '
-        f'{paired.POWER:g}'
+        'A, B: headlines; diff.: positive where A is better, 95 % over subjects; p: subjects exchanged, Holm: over the '
+        f'tasks, a difference where at most {ALPHA:g}; each: mean difference of the own scores of subjects, Wilcoxon: '
+        'p of its signed ranks, g: standardised, ranks: rank-biserial correlation (- where a subject lacks classes); '
+        f'detect.: least difference that is found with a power of {paired.POWER:g}'
     )
-    return [legend, *lonely, *left, *said, *over, comparison.verdict]
+    return [legend, *lonely, *others, *left, *said, *over, comparison.verdict]
+
+
+def _basis(pair: Pair) -> str:
+    """What is to be said of a test that is not of the headlines."""
+    return 'no predictions (.npz): diff. and p are of the mean over subjects' if pair.basis == 'subjects' else ''
 
 
 def _over(over: Over) -> list[str]:
@@ -94,14 +100,16 @@ def _cells(pair: Pair) -> tuple[str, ...]:
         f'{text(pair.a)}\n{text(pair.b)}',
         f'{sign}{text(pair.difference)}\n{interval}',
         f'{_p(pair.p)}\n{_p(pair.adjusted)}',
-        _p(pair.wilcoxon),
-        f'{g}\n{pair.rank_biserial:+.2f}',
+        f'{"+" if (pair.each or 0) > 0 else ""}{text(pair.each)}\n{_p(pair.wilcoxon)}',
+        f'{g}\n{"-" if pair.rank_biserial is None else f"{pair.rank_biserial:+.2f}"}',
         text(pair.detectable),
     )
 
 
-def _p(p: float) -> str:
+def _p(p: float | None) -> str:
     """A p value, never 0."""
+    if p is None:
+        return '-'
     return '<0.001' if p < 0.001 else f'{p:.3f}'
 
 

@@ -120,7 +120,7 @@ def _best(scores: Iterable[Score]) -> set[str]:
 
 def _cell(score: Score, sign: str, form: str) -> str:
     mean = form % format_score(score.mean, score.metric)
-    return mean if score.sd is None else f'{mean} {sign} {format_score(score.sd, score.metric)}'
+    return f'{mean} {sign} {format_score(score.sd, score.metric)}' if score.sd else mean  # a baseline takes no seed
 
 
 def _more(s: Score) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations, groupby
 from typing import Any, NamedTuple
 
-from jbench.report.aggregate import Score
+from jbench.report.aggregate import Score, customised
 from jbench.results.index import LeftOut
 
 LEAST_DATASETS = 5  # of a task, to speak of variability over them
@@ -58,7 +58,7 @@ def one_protocol(scores: Iterable[Score]) -> tuple[list[Score], list[LeftOut]]:
         models[s.protocol] = models.get(s.protocol, 0) + 1
     chosen: dict[Cell, str] = {}
     by_date = sorted(scores, key=lambda s: (s.date or '', s.protocol), reverse=True)
-    for s in sorted(by_date, key=lambda s: (bool(s.changes), -models[s.protocol])):
+    for s in sorted(by_date, key=lambda s: (customised(s.protocol), -models[s.protocol])):
         if s.version == newest[s.origin, s.task]:
             chosen.setdefault((s.origin, s.task, s.dataset), s.protocol)
     kept, left_out = [], []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import stat
 from collections.abc import Mapping
 from typing import Any
 
@@ -20,6 +21,8 @@ def read(path: str | os.PathLike[str]) -> dict[str, Any]:
 
     Raises: FileNotFoundError; RequestError naming the file, the field and what was expected.
     """
+    if not stat.S_ISREG(os.stat(path).st_mode):  # a pipe would be waited for
+        raise RequestError(f'{path}: expected a file, found a folder, a pipe or a device')
     result, text = files.read_json_text(path)
     version = result.get('schema') if isinstance(result, dict) else None
     if isinstance(version, int) and version > SCHEMA:

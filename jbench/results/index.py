@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from jbench.data.prepare.workers import sheltered, workers
 from jbench.models import MODELS
-from jbench.results import checked
+from jbench.results import asked, checked
 from jbench.spec.errors import RequestError, unknown
 from jbench.spec.identity import from_json
 from jbench.spec.metrics import METRICS
@@ -53,6 +53,7 @@ class Row(NamedTuple):
     suite: str | None
     split_hash: str
     prepared_hash: str
+    asked: str  # digest of the task on this dataset, less what is the model's (`asked.digest`)
     metric: str
     better: str
     value: float | None
@@ -134,7 +135,8 @@ def result_paths(folders: Iterable[str | os.PathLike[str]]) -> list[str]:
 def _results(folder: str | os.PathLike[str]) -> Iterator[str]:
     """Paths of result files below a folder. Raises: RequestError where it is none."""
     if not os.path.isdir(folder):
-        raise RequestError(f'{folder}: no such folder; expected one with results, .../seed33.json at any depth')
+        found = 'a file' if os.path.exists(folder) else 'no such folder'
+        raise RequestError(f'{folder}: {found}; expected a folder with results, .../seed33.json at any depth')
     todo = [os.fspath(folder)]
     while todo:
         try:
@@ -153,7 +155,7 @@ def _read(paths: Sequence[str], also: Sequence[str]) -> Index:
     found = Index([], [])
     for path in paths:
         try:
-            row = _row(path, checked.read(path))
+            row = read_row(path, checked.read(path))
             reason = _reason(row, also)
         except FileNotFoundError:
             reason = 'damaged: removed meanwhile'
@@ -161,8 +163,6 @@ def _read(paths: Sequence[str], also: Sequence[str]) -> Index:
             reason = f'damaged: {str(error).removeprefix(f"{path}: ")}'
         except _NoDecoding:
             reason = 'another kind of result: no model answers a task in it'
-        except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:  # a config that no run writes
-            reason = f'damaged: its config cannot be read: {type(error).__name__}: {error}'
         if reason:
             found.left_out.append(LeftOut(path, reason))
         else:
@@ -187,6 +187,14 @@ class _NoDecoding(Exception):
     pass
 
 
+def read_row(path: str, result: Mapping[str, Any]) -> Row:
+    """The lean form of a result of `checked.read`. Raises: RequestError for a config that no run writes."""
+    try:
+        return _row(path, result)
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+        raise RequestError(f'its config cannot be read: {type(error).__name__}: {error}') from error
+
+
 def _row(path: str, result: Mapping[str, Any]) -> Row:
     """The lean form of a result. Raises: ValueError where its words and its config say different things."""
     if result['kind'] != 'decoding':
@@ -195,12 +203,13 @@ def _row(path: str, result: Mapping[str, Any]) -> Row:
     task, model = config['task'], config.get('model', {})  # which schema 1 lacks
     said = (result['task'], result['task_version'], result['dataset'], result['model'], head['name'])
     name = full_name(task['device'], task['name'])
-    asked = (name, task['version'], config['dataset']['name'], _model(result), task['metric'])
-    if said != asked:
-        raise ValueError(f'the result says {said}, its config {asked}')
+    meant = (name, task['version'], config['dataset']['name'], _model(result), task['metric'])
+    if said != meant:
+        raise ValueError(f'the result says {said}, its config {meant}')
     if METRICS[head['name']].better != head['better']:
         raise ValueError(f'of {head["name"]}, the {METRICS[head["name"]].better} is better, not the {head["better"]}')
-    known, interval, machine = MODELS.get(result['model']), head['interval'], result['machine'] or {}
+    known = MODELS.get(model.get('name', result['model']))
+    interval, machine = head['interval'], result['machine'] or {}
     return Row(
         path=path,
         sha256=result['sha256'],
@@ -212,7 +221,7 @@ def _row(path: str, result: Mapping[str, Any]) -> Row:
         core=result['dataset'] in (task['datasets'][0], task['simulated']),
         model=_word(result['model']),
         model_version=model.get('version'),
-        family=_word(model.get('family', known.family if known else '')),
+        family=_word(known.family if known else model.get('family', '')),
         key=result['key'],
         seed=result['seed'],
         status=_word(result['status']),
@@ -224,6 +233,7 @@ def _row(path: str, result: Mapping[str, Any]) -> Row:
         suite=protocol['suite'],
         split_hash=result['split_hash'],
         prepared_hash=result['prepared_hash'],
+        asked=asked.digest(config, known),
         metric=_word(head['name']),
         better=_word(head['better']),
         value=head['value'],

@@ -13,12 +13,19 @@ from pathlib import Path
 from typing import Any
 
 PACKAGE = Path(__file__).parents[1]
+FORMAT, DATE = '%Y-%m-%dT%H:%M:%SZ', re.compile(r'\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ', re.ASCII)
 SECONDS = 10  # for git to answer
 
 
 def date() -> str:
     """Now in UTC, as 2026-01-31T12:00:00Z."""
-    return datetime.datetime.now(datetime.UTC).strftime('%Y-%m-%dT%H:%M:%SZ')
+    return datetime.datetime.now(datetime.UTC).strftime(FORMAT)
+
+
+def believable(date: str) -> bool:
+    """Whether a date is one as `date` gives it, and no more than a day ahead: clocks differ."""
+    tomorrow = datetime.datetime.now(datetime.UTC) + datetime.timedelta(days=1)
+    return bool(DATE.fullmatch(date)) and date <= tomorrow.strftime(FORMAT)
 
 
 @functools.cache

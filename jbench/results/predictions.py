@@ -12,18 +12,39 @@ from jbench import files
 from jbench.spec.errors import RequestError
 
 REMEDY = 'remove it and run the same command again'
+KINDS = {'i': 'integers', 'f': 'floats', 'U': 'text'}
+SHAPES = {  # of each array: kinds of numpy's types, and how many dimensions it may have
+    'id': ('i', (1,)),
+    'outputs': ('f', (2,)),
+    'y': ('if', (1, 2)),
+    'subject': ('U', (1,)),
+    'group': ('U', (1,)),
+    'vectors': ('f', (2,)),
+}
 
 
 def load_predictions(path: str | Path) -> dict[str, np.ndarray]:
     """The arrays `id`, `outputs`, `y`, `subject` beside a result file, sorted by id (`read` checks their digest); of
     embeddings also `group`, and `vectors` of the stimuli that `y` counts.
 
-    Raises: RequestError for a file that is no such archive.
+    Raises: RequestError for a file that is no such archive, or with an array of another kind or length.
     """
     npz = Path(path).with_suffix('.npz')
     arrays = files.read_npz(npz)
     if set(arrays) - {'group', 'vectors'} != {'id', 'outputs', 'y', 'subject'}:
         raise RequestError(f'{npz}: expected the arrays id, outputs, y, subject, found {sorted(arrays)}; {REMEDY}')
+    n = len(arrays['id']) if arrays['id'].ndim else 0
+    for name, array in arrays.items():
+        kinds, axes = SHAPES[name]
+        rows = n if name != 'vectors' else len(array) if array.ndim else 0
+        if array.dtype.kind not in kinds or array.ndim not in axes or len(array) != rows or not n:
+            wanted = f'{" or ".join(KINDS[k] for k in kinds)} in {" or ".join(map(str, axes))} dimensions'
+            rest = '' if name == 'vectors' else ', as many as ids and at least one'
+            raise RequestError(
+                f'{npz}: {name}: expected {wanted}{rest}; found {array.dtype} {list(array.shape)}, {n} ids; {REMEDY}'
+            )
+    if (np.diff(arrays['id']) <= 0).any():
+        raise RequestError(f'{npz}: id: expected each once, in ascending order; {REMEDY}')
     return arrays
 
 

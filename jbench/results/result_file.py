@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from jbench import files
-from jbench.results import checked, older
+from jbench.results import checked, forged, older
 from jbench.results.predictions import REMEDY, arrange, load_predictions
 from jbench.results.schema import SCHEMA, as_text, mismatches, plain, schema
 from jbench.spec.cell import Cell
@@ -138,9 +138,10 @@ def rescore(path: str | Path) -> dict[str, Any]:
 def verify(path: str | Path, *, predictions: bool = True) -> list[str]:
     """What speaks against a result that somebody hands in, one text a problem; [] for none.
 
-    Beyond what `read` checks: its scores follow from its predictions, its words from its config, and it lies where it
-    belongs. Which data and which seed gave the predictions, nobody can tell from the file. `predictions`: whether they
-    must lie beside it; without them its scores are taken as they are written.
+    Beyond what `read` checks: its scores follow from its predictions, its words from its config, no field contradicts
+    another (`forged.problems`), and it lies where it belongs. What nobody can tell: docs/results_repository.md;
+    whether its task is the registered one, `jbench.report.verify.problems`.
+    `predictions`: whether they must lie beside it; without them its scores are taken as they are written.
     """
     path = Path(path)
     try:
@@ -159,8 +160,12 @@ def verify(path: str | Path, *, predictions: bool = True) -> list[str]:
             'key': older.key(result) if old else from_json(Cell, cell, 'config').key,
             'weights': result['weights'] and {**result['weights'], 'sha256': _digest_of_weights(path, result)},
         }
+        arrays = load_predictions(path) if predictions and result['predictions_sha256'] else None
         if predictions:
-            true |= rescore(path) | _counted(result, load_predictions(path))
+            true |= rescore(path)
+        if arrays is not None:
+            true |= _counted(result, arrays)
+        others = [f'{path}: {problem}' for problem in forged.problems(path, result, arrays)]
     except (FileNotFoundError, RequestError) as error:
         return [str(error)]
     except (KeyError, TypeError, ValueError) as error:  # predictions or a config that no run writes
@@ -171,6 +176,7 @@ def verify(path: str | Path, *, predictions: bool = True) -> list[str]:
     ]
     place = Path(*names, result['key'], f'seed{result["seed"]}.json')
     wrong = [f'{path}: {k}: written {result[k]}, expected {v}' for k, v in true.items() if result[k] != v]
+    wrong += others
     return wrong + ([] if path.parts[-5:] == place.parts else [f'{path}: belongs at .../{place}'])
 
 

@@ -5,7 +5,9 @@ The file name is the registry. To add a task, add a `Task` to the module of its 
 
 from __future__ import annotations
 
+import pkgutil
 from dataclasses import replace
+from importlib import import_module
 from typing import Any
 
 from jbench.spec.task import Recipe, Task, Value
@@ -18,6 +20,12 @@ SEEN_LATER = 0.026 - 1 / 1024
 
 
 LENGTH = ('lr', 'max_epochs', 'patience', 'least_steps', 'patience_steps')  # what `in_steps` leaves to who says it
+
+
+def registered() -> list[Task]:
+    """All tasks, every version of each."""
+    modules = [import_module(f'{__name__}.{m.name}') for m in pkgutil.iter_modules(__path__)]
+    return [task for module in modules for task in getattr(module, 'TASKS', ())]
 
 
 def published(**fields: Any) -> Task:

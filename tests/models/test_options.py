@@ -124,6 +124,7 @@ def test_options_of_ones_own_file_are_read_without_running_it(tmp_path):
         spec(f'{tmp_path}/mine.py:power:bands=2.5')
 
 
+@pytest.mark.slow
 def test_a_run_with_an_option_says_it_and_its_result_runs_again(tmp_path):
     (tmp_path / 'mine.py').write_text(
         'import numpy as np\ndef one(data, which: int = 0):\n'

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from result_files import HISTORIC, store
+from result_files import HISTORIC, merged, store
 
+from jbench.models import MODELS
 from jbench.report import aggregate, ranks
 from jbench.results import index
 
@@ -100,28 +101,98 @@ def test_changes_lose_against_the_protocol_of_the_task_and_newer_dates_win(tmp_p
     assert [s.model for s in kept] == ['biot'] and len(left_out) == 3
 
 
-def test_of_two_keys_of_a_model_the_newest_counts(tmp_path):
-    for seed in (1, 2):
-        store(tmp_path, value=0.9, seed=seed, key='old', date='2026-01-01T00:00:00Z')
-    store(tmp_path, value=0.6, seed=1, key='new', date='2026-03-01T00:00:00Z')
+def test_of_two_keys_of_a_model_with_as_many_seeds_the_newest_counts(tmp_path):
+    store(tmp_path, value=0.9, seed=2, key='old', date='2026-01-01T00:00:00Z')
+    store(tmp_path, value=0.6, seed=1, key='new', date='2026-03-01T00:00:00Z', prepared_hash='ours')
     store(tmp_path, value=0.5, seed=2, key='new', date='2026-02-01T00:00:00Z', prepared_hash='older windows')
     store(tmp_path, value=0.9, seed=3, key='schema 2', date=None)
+    store(tmp_path, value=0.9, seed=4, key='a wrong clock', date='2199-01-01T00:00:00Z')
+    store(tmp_path, value=0.9, seed=4, key='no date', date='zzz')
     found = aggregate.comparable(rows(tmp_path))
     assert [(r.key, r.seed) for r in found.rows] == [('new', 1)]
-    assert sorted(x.reason.partition(';')[0] for x in found.left_out) == [
-        'older data: older windows',
-        'older key: old',
-        'older key: old',
-        'older key: schema 2',
+    assert sorted(x.reason for x in found.left_out) == [
+        'other data: older windows of new, older; taken: ours (1 seed)',
+        'other key: a wrong clock of eegnet, older; taken: new (1 seed)',
+        'other key: no date of eegnet, older; taken: new (1 seed)',
+        'other key: old of eegnet, older; taken: new (1 seed)',
+        'other key: schema 2 of eegnet, older; taken: new (1 seed)',
     ]
     (s,) = aggregate.scores(rows(tmp_path))
     assert (s.mean, s.n_seeds, s.date) == (0.6, 1, '2026-03-01T00:00:00Z')
 
 
+@pytest.mark.parametrize('other', [{'key': 'new'}, {'prepared_hash': 'other windows'}])
+def test_one_newer_file_does_not_leave_out_several_seeds(other, tmp_path):
+    for seed in (1, 2, 3):
+        store(tmp_path, value=0.6, seed=seed, date='2026-01-01T00:00:00Z')
+    newer = store(tmp_path / 'x', value=0.9, seed=1, date='2026-03-01T00:00:00Z', **other)
+    found = aggregate.comparable(rows(tmp_path))
+    assert [r.seed for r in found.rows] == [1, 2, 3]
+    (out,) = found.left_out
+    assert out.path == str(newer) and 'fewer seeds; taken: ' in out.reason and out.reason.endswith('(3 seeds)')
+
+
+def test_of_a_seed_that_is_there_twice_a_date_to_come_is_not_the_newest(tmp_path):
+    store(tmp_path / 'a', value=0.6, date='2026-03-01T00:00:00Z')
+    store(tmp_path / 'b', value=0.9, date='2199-03-01T00:00:00Z')
+    (s,) = aggregate.scores(rows(tmp_path))
+    assert (s.mean, s.date) == (0.6, '2026-03-01T00:00:00Z')
+    store(tmp_path / 'b', value=0.9, date='2199-03-01T00:00:00Z', seed=34)
+    assert aggregate.scores(rows(tmp_path))[0].date == '2026-03-01T00:00:00Z'
+
+
+MARKS = {
+    'partial': {'protocol': {'partial': ['1 of 2 recordings']}},
+    'as published': {'config': {'task': {'recipe': {'published': True}}}},
+    'simulated': {'simulated': True},
+}
+
+
+@pytest.mark.parametrize('name', MARKS)
+def test_what_marks_all_results_does_not_let_changes_of_the_user_win(name, tmp_path):
+    mark, both = MARKS[name], merged(MARKS[name], LR)
+    store(tmp_path, 'dummy', 0.6, **mark)
+    for model in ('eegnet', 'dummy'):
+        store(tmp_path / 'x', model, 0.7, **both)
+    found = aggregate.scores(rows(tmp_path, ('partial', 'simulated')))
+    assert sorted(aggregate.customised(s.protocol) for s in found) == [False, True, True]
+    kept, left_out = ranks.one_protocol(found)
+    assert [(s.model, s.mean) for s in kept] == [('dummy', 0.6)] and len(left_out) == 2
+
+
+WINDOW = {'config': {'task': {'window': {'start': 0.125}}}}
+DECAY = {'config': {'task': {'recipe': {'weight_decay': 9.0}}}}
+
+
+@pytest.mark.parametrize('change', [WINDOW, DECAY])
+def test_another_protocol_that_nothing_else_tells_is_another_group(change, tmp_path):
+    store(tmp_path, 'eegnet', 0.6)
+    store(tmp_path, 'dummy', 0.7, **change)
+    found = aggregate.scores(rows(tmp_path))
+    assert len({s.protocol for s in found}) == 2 and [s.changes for s in found] == [(), ()]
+    assert not ranks.ranks(ranks.one_protocol(found)[0])
+
+
+def test_what_a_model_wants_otherwise_leaves_it_comparable(tmp_path):
+    wants = {'name': 'net:mine', 'family': 'user', 'overrides': [['recipe.weight_decay', 9.0], ['signal.sfreq', 200.0]]}
+    store(tmp_path, 'eegnet', 0.6)
+    store(tmp_path, 'net:mine', 0.7, config={
+        'model': wants, 'task': {'recipe': {'weight_decay': 9.0}, 'signal': {'sfreq': 200.0}}
+    })  # fmt: skip
+    assert len({s.protocol for s in aggregate.scores(rows(tmp_path))}) == 1
+    store(
+        tmp_path,
+        'dummy',
+        0.7,
+        config={'model': {'overrides': wants['overrides'], 'version': MODELS['dummy'].version}, **DECAY['config']},
+    )
+    assert len({s.protocol for s in aggregate.scores(rows(tmp_path))}) == 2  # the table knows what it wants
+
+
 def test_a_seed_counts_once(tmp_path):
-    first = store(tmp_path / 'a', value=0.6)
-    store(tmp_path / 'b', value=0.6)
-    newer = store(tmp_path / 'c', value=0.8, date='2027-01-01T00:00:00Z')
+    first = store(tmp_path / 'a', value=0.6, date='2026-01-01T00:00:00Z')
+    store(tmp_path / 'b', value=0.6, date='2026-01-01T00:00:00Z')
+    newer = store(tmp_path / 'c', value=0.8, date='2026-02-01T00:00:00Z')
     found = aggregate.comparable(rows(tmp_path))
     assert [r.path for r in found.rows] == [str(newer)]
     assert len(found.left_out) == 2 and str(first) in {x.path for x in found.left_out}

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import io
 import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from result_files import store
 from rich.console import Console
 
-from jbench.report import compare_sides, compare_table
+from jbench.report import compare_table
 from jbench.report.aggregate import Score
 from jbench.report.compare import Comparison, compare, plain
 from jbench.report.statistics import datasets, paired
@@ -26,7 +24,8 @@ def score(task: str, model: str, values: Any, **changes: Any) -> Score:
     """A score with what a comparison reads; subjects are s00, s01, ... where values are a list."""
     subjects = values if isinstance(values, dict) else {f's{k:02d}': float(v) for k, v in enumerate(values)}
     given = dict.fromkeys(Score._fields) | {'task': task, 'version': 1, 'dataset': f'Of_{task}', 'model': model}
-    given |= {'metric': 'bal_acc', 'better': 'higher', 'origin': 'own', 'per_subject': subjects, **changes}
+    given |= {'metric': 'acc', 'better': 'higher', 'origin': 'own', 'per_subject': subjects, 'paths': ()}
+    given |= {'mean': float(np.mean([*subjects.values()])) if subjects else 0.5, **changes}
     given['protocol'] = changes.get('protocol', f'{task}@1/{given["dataset"]}, {given["metric"]}')
     return Score(**given)
 
@@ -119,7 +118,8 @@ def test_over_datasets_tasks_of_one_make_one_entry() -> None:
         differences.append(d)
     over = compare(a, b, NAMES).over
     assert over is not None and over.n == 3
-    entries = [datasets.entry(differences[:2]), datasets.entry(differences[2:3]), datasets.entry(differences[3:])]
+    tasks = [*map(datasets.task, differences)]
+    entries = [datasets.entry(tasks[:2]), datasets.entry(tasks[2:3]), datasets.entry(tasks[3:])]
     assert over.stouffer == pytest.approx(datasets.stouffer([e[0] for e in entries], [e[1] for e in entries]), rel=1e-3)
     expected = datasets.random_effects([e[2] for e in entries], [e[3] for e in entries])
     assert over.effects is not None and expected is not None
@@ -207,70 +207,34 @@ def test_json_holds_everything_and_no_nan() -> None:
     assert found['over']['stouffer']['n'] == 2 and found['over']['effects']['interval'] is None
 
 
-# ---- from files ----
+def test_scores_of_classes_need_predictions() -> None:
+    """Of a subject with one class its own score is of that class alone."""
+    for metric in ('bal_acc', 'f1_macro', 'auroc', 'auprc', 'instance_top5_acc', 'pearsonr', 'bmae'):
+        found = compare(*sides(metric=metric), NAMES)
+        (pair,) = found.pairs
+        assert pair.verdict == 'no verdict: needs the predictions (.npz)'
+        assert (pair.p, pair.adjusted, pair.interval, pair.wilcoxon, pair.g) == (None,) * 5 and pair.basis == ''
+        text = shown(found)
+        assert f'{100 * pair.a:.1f}' in text or f'{pair.a:.3f}' in text
+        assert 'eegnet is better' not in text
 
 
-@pytest.fixture(scope='module')
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two models, two seeds, seven subjects; results that are simulated."""
-    work = tmp_path_factory.mktemp('work')
-    for model, shift in (('eegnet', 0.1), ('other', 0.0)):
-        for seed in (33, 34):
-            store(work, model, 0.7, seed=seed, per_subject=by_subject(seed, shift))
-        store(work / 'simulated', model, 0.7, simulated=True)
-    return work
+def test_headlines_that_disagree_with_subjects_have_no_verdict() -> None:
+    a, b = sides()
+    found = compare([a[0]._replace(mean=0.6)], [b[0]._replace(mean=0.7)], NAMES)
+    assert found.pairs[0].difference == pytest.approx(-0.1) and (found.pairs[0].each or 0) > 0.05
+    assert found.verdict == (
+        'eegnet and other: no verdict: needs the predictions (.npz): headlines and subjects do not agree.'
+    )
+    a.append(score('sleep', 'eegnet', np.linspace(0.5, 0.8, 9)))
+    b.append(score('sleep', 'other', np.linspace(0.4, 0.7, 9)))
+    a[0], b[0] = a[0]._replace(mean=0.6), b[0]._replace(mean=0.7)
+    found = compare(a, b, NAMES)
+    assert found.verdict == 'Of 2 tasks: eegnet is better on 1, 1 without a verdict.', 'and it is no test for Holm'
+    assert found.pairs[1].adjusted == found.pairs[1].p and found.over is None
 
 
-def by_subject(seed: int, shift: float) -> dict[str, float]:
-    return {f'S{k:02d}': 0.5 + 0.03 * k + shift + 0.01 * (k * seed % 3) for k in range(1, 8)}
-
-
-def test_sides_are_models_files_or_folders(folder: Path) -> None:
-    named = compare_sides.compared('eegnet', 'other', [str(folder / 'results')])
-    assert (named.a, named.b, named.pairs[0].n) == ('eegnet', 'other', 7) and named.pairs[0].difference > 0.09
-    eegnet, other = (str(next(folder.glob(f'results/*/*/{model}'))) for model in ('eegnet', 'other'))
-    assert compare_sides.compared(eegnet, other, []) == named
-    assert compare_sides.compared(eegnet, 'other', [str(folder / 'results')]) == named
-    first, second = sorted(map(str, Path(eegnet).rglob('*.json')))
-    one = compare_sides.compared(first, other, [])
-    assert one.pairs[0].a == pytest.approx(np.mean(list(by_subject(33, 0.1).values())))
-    again = compare_sides.compared(first, second, [])
-    assert (again.a, again.b) == (first, second)
-    assert compare_sides.compared('eegnet', 'eegnet', [str(folder / 'results')]).pairs[0].p == 1.0
-
-
-def test_a_wrong_side_is_told(folder: Path) -> None:
-    for a, words in {
-        'egnet': "unknown model 'egnet'; did you mean 'eegnet'?",
-        f'{folder}/results': r'several models \(eegnet, other\): name one',
-        f'{folder}/none': 'no such folder',
-        f'{folder}/none.json': 'no such file',
-    }.items():
-        with pytest.raises(RequestError, match=words):
-            compare_sides.compared(a, 'other', [str(folder / 'results')])
-    empty = folder / 'empty'
-    empty.mkdir(exist_ok=True)
-    with pytest.raises(RequestError, match='no results under'):
-        compare_sides.compared('eegnet', 'other', [str(empty)])
-
-
-def test_results_that_do_not_count_are_told(folder: Path) -> None:
-    simulated = folder / 'simulated'
-    (path,) = simulated.rglob('eegnet/*/seed33.json')
-    for a in ('eegnet', str(path.parent), str(path)):
-        with pytest.raises(RequestError, match=r'counts: \d left out \(simulated\); --also=simulated'):
-            compare_sides.compared(a, 'other', [str(simulated)])
-        found = compare_sides.compared(a, 'other', [str(simulated)], ['simulated'])
-        assert found.verdict == 'eegnet and other: equal on every subject.' and 'simulated' in found.pairs[0].protocol
-
-
-@pytest.mark.parametrize('command', [['compare'], ['report', 'compare']])
-def test_the_command(folder: Path, capsys: pytest.CaptureFixture[str], command: list[str]) -> None:
-    from jbench import run
-
-    assert run.main([*command, 'eegnet', 'other', f'--results={folder}/results', '--format=json']) == 0
-    assert json.loads(capsys.readouterr().out)['verdict'] == 'eegnet and other: eegnet is better.'
-    assert run.main([*command, 'eegnet', 'other', f'--results={folder}/results']) == 0
-    assert 'eegnet is better' in capsys.readouterr().out
-    assert run.main([*command, 'egnet', 'other', f'--results={folder}/results']) == 2
-    assert 'did you mean' in capsys.readouterr().err
+def test_equal_models_are_equal_in_the_summary() -> None:
+    a = [score(f't{k}', 'eegnet', np.linspace(0.5, 0.8, 9)) for k in range(3)]
+    found = compare(a, a, ('eegnet', 'again'))
+    assert found.verdict == 'Of 3 tasks: 3 are equal on every subject. Over 3 datasets: equal on every subject.'

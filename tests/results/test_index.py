@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -155,3 +156,23 @@ def test_several_processes_find_the_same(monkeypatch, tmp_path):
     monkeypatch.setattr(index, 'MANY', 2)
     monkeypatch.setattr(index, 'SHARE', 2)
     assert index.scan([tmp_path]) == alone
+
+
+def test_pipes_and_broken_links_are_told_and_links_to_files_count(tmp_path):
+    path = store(tmp_path / 'kept', value=0.6)
+    folder = tmp_path / 'read'
+    folder.mkdir()
+    (folder / 'seed1.json').symlink_to(path)
+    (folder / 'seed2.json').symlink_to(tmp_path / 'none')
+    os.mkfifo(folder / 'seed3.json')
+    rows, left_out = index.scan([folder])
+    assert [Path(r.path).name for r in rows] == ['seed1.json']
+    assert [(Path(x.path).name, x.reason.partition(',')[0]) for x in left_out] == [
+        ('seed2.json', 'damaged: removed meanwhile'),
+        ('seed3.json', 'damaged: expected a file'),
+    ]
+
+
+def test_a_family_is_that_of_the_table(tmp_path):
+    store(tmp_path, config={'model': {'family': 'foundation'}})
+    assert [r.family for r in index.scan([tmp_path]).rows] == ['classic']

@@ -60,9 +60,8 @@ def computed(folder: Path, alone: tuple[int, ...], two: tuple[int, ...]) -> dict
     return found
 
 
-@pytest.mark.parametrize(
-    ('alone', 'two'), [((1,), (2,)), pytest.param((1, 2, 4), (1, 2), marks=pytest.mark.slow)], ids=('ends', 'all')
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(('alone', 'two'), [((1, 2, 4), (1, 2))])
 def test_devices_and_processes_agree(alone, two, tmp_path):
     """1, 2 and 4 devices of one process, and two processes with one and two devices each."""
     runs = computed(tmp_path, alone, two)

@@ -19,7 +19,7 @@ UNTRAINED = 'chance'  # the model of that name, which is no chance level
 OF_PART = {'channel': 'channel', 'time': 'stretch of time', 'frequency': 'band of frequencies'}
 
 
-class Finding(NamedTuple):
+class Statement(NamedTuple):
     """One sentence."""
 
     about: str  # 'answers', 'channel', 'time', 'frequency', 'attribution', 'network'
@@ -33,7 +33,7 @@ def answers_something(base: Base) -> bool:
     return bool(np.isfinite(base.value)) and base.p <= ALPHA
 
 
-def findings(case: Case, parts: Parts) -> list[Finding]:
+def findings(case: Case, parts: Parts) -> list[Statement]:
     """Everything that can be said, the answers first."""
     found = [*_answers(case, parts), *_compared(parts)]
     if answers_something(parts.base):
@@ -43,7 +43,7 @@ def findings(case: Case, parts: Parts) -> list[Finding]:
     elif case.network is not None:
         falls = joined([f'{_largest(one):.3g} ({one.family})' for one in parts.ablations])
         found.append(
-            Finding(
+            Statement(
                 'answers',
                 'Nothing stands out: answers are no better than with shuffled targets, so channels, times and '
                 f'frequencies point at nothing. Largest falls of {case.metric} without a part: {falls}.',
@@ -57,14 +57,14 @@ def _largest(one: Ablation) -> float:
     return float(one.falls.max(initial=0))
 
 
-def _answers(case: Case, parts: Parts) -> Iterator[Finding]:
+def _answers(case: Case, parts: Parts) -> Iterator[Statement]:
     base, found = parts.base, parts.answers
     if not np.isfinite(base.value):
-        yield Finding('answers', f'{case.metric} is not defined on these windows.', None)
+        yield Statement('answers', f'{case.metric} is not defined on these windows.', None)
         return
     verb = 'better than' if answers_something(base) else 'not better than'
     low, high = np.quantile(base.shuffled, [0.025, 0.975]) if len(base.shuffled) else (np.nan, np.nan)
-    yield Finding(
+    yield Statement(
         'answers',
         f'{case.metric} is {base.value:.3f}, {verb} with shuffled targets ({low:.3f} to {high:.3f} in 95 % of '
         f'{len(base.shuffled)} shufflings, p = {base.p:.3g}).',
@@ -75,7 +75,7 @@ def _answers(case: Case, parts: Parts) -> Iterator[Finding]:
         true, said = np.unravel_index(wrong.argmax(), wrong.shape)
         total = found.confusion[true].sum()
         names = [case.classes[k] if k < len(case.classes) else str(k) for k in (int(true), int(said))]
-        yield Finding(
+        yield Statement(
             'answers',
             f'The commonest mistake: {names[0]} is called {names[1]} in {wrong[true, said]} of {total} windows.',
             float(wrong[true, said] / total),
@@ -84,7 +84,7 @@ def _answers(case: Case, parts: Parts) -> Iterator[Finding]:
     if len(subjects) > 1:
         cost = np.array([found.cost[case.answers['subject'] == s].mean() for s in subjects])
         worst = int(cost.argmax())
-        yield Finding(
+        yield Statement(
             'answers',
             f'Subject {subjects[worst]} is answered worst: {found.cost_name} {cost[worst]:.3g}, median of '
             f'{len(subjects)} subjects {np.median(cost):.3g}.',
@@ -93,7 +93,7 @@ def _answers(case: Case, parts: Parts) -> Iterator[Finding]:
         )
 
 
-def _compared(parts: Parts) -> Iterator[Finding]:
+def _compared(parts: Parts) -> Iterator[Statement]:
     for one in parts.answers.compared:
         if one.value is None or one.better is None:
             continue
@@ -106,24 +106,24 @@ def _compared(parts: Parts) -> Iterator[Finding]:
         side = 'better' if one.better > 0 else 'worse'
         name = f'the untrained network {one.name}' if one.name.partition(' ')[0] == UNTRAINED else one.name
         text = f'This run is {abs(one.better):.3f} {side} than {name} ({one.value:.3f}){more}.'
-        yield Finding('answers', text, one.better, (one.name,))
+        yield Statement('answers', text, one.better, (one.name,))
 
 
-def _fell(case: Case, one: Ablation) -> Finding:
+def _fell(case: Case, one: Ablation) -> Statement:
     """What a run needs of one family."""
     what, out = OF_PART[one.family], one.out
     floor = f'{one.floor:.3g}, the largest fall that chance gives over {len(one.parts)}'
     if not out:
         fall = float(one.falls[int(one.order[0])])
         text = f'No single {what} stands out: the largest fall of {case.metric}, {fall:.3g}, is not above the floor'
-        return Finding(one.family, f'{text} ({floor}).', fall)
+        return Statement(one.family, f'{text} ({floor}).', fall)
     named = [f'{one.parts[k]} ({one.falls[k]:.3g})' for k in out[:NAMED]]
     rest = f' and {len(out) - NAMED} more' if len(out) > NAMED else ''
     text = f'{case.metric} falls most without {joined(named)}{rest} (floor: {floor}).'
-    return Finding(one.family, text, float(one.falls[out[0]]), tuple(one.parts[k] for k in out))
+    return Statement(one.family, text, float(one.falls[out[0]]), tuple(one.parts[k] for k in out))
 
 
-def _attributed(case: Case, parts: Parts) -> Iterator[Finding]:
+def _attributed(case: Case, parts: Parts) -> Iterator[Statement]:
     """What attributions point at."""
     found = parts.attribution
     if found is None or parts.explained is None:
@@ -138,7 +138,7 @@ def _attributed(case: Case, parts: Parts) -> Iterator[Finding]:
             f'Of what speaks for the right answer, {share:.0%} comes from {joined(names[:3])} (by integrated '
             f'gradients; as much from each channel would be {min(3, len(order)) / len(mean):.0%}).'
         )
-        yield Finding('attribution', text, float(share), tuple(names))
+        yield Statement('attribution', text, float(share), tuple(names))
     for name, rows in groups(case, parts).items():
         of_class = found.frequencies[rows].sum(1)
         peaks = _peaks(of_class)
@@ -148,7 +148,7 @@ def _attributed(case: Case, parts: Parts) -> Iterator[Finding]:
         said = [f'{found.hz[k]:.4g} Hz ({of_class[:, k].mean() / total:.0%})' for k in peaks[:3]]
         text = f'What speaks for {name} lies most at {joined(said)} of the frequencies ({len(rows)} windows).'
         share = float(of_class[:, peaks[0]].mean() / total)
-        yield Finding('attribution', text, share, tuple(f'{found.hz[k]:.4g} Hz' for k in peaks[:3]))
+        yield Statement('attribution', text, share, tuple(f'{found.hz[k]:.4g} Hz' for k in peaks[:3]))
 
 
 def groups(case: Case, parts: Parts) -> dict[str, np.ndarray]:
@@ -170,10 +170,10 @@ def _peaks(values: np.ndarray) -> list[int]:
     return sorted(np.flatnonzero(top).tolist(), key=lambda k: -mean[k])
 
 
-def _complete(parts: Parts) -> Iterator[Finding]:
+def _complete(parts: Parts) -> Iterator[Statement]:
     found = parts.attribution
     if found is not None:
-        yield Finding(
+        yield Statement(
             'network',
             f'Attributions add up to the difference of the answer from that to the mean of training windows within '
             f'{found.missing:.2%} ({found.steps} points, {len(found.samples)} windows).',
@@ -181,20 +181,22 @@ def _complete(parts: Parts) -> Iterator[Finding]:
         )
 
 
-def _network(case: Case, parts: Parts) -> Iterator[Finding]:
+def _network(case: Case, parts: Parts) -> Iterator[Statement]:
     """Dead units, and gradients that vanish."""
     if case.network is None:
         return
     if not parts.layers:
-        yield Finding('network', 'The network names no features, so its layers are not seen.', None)
+        yield Statement('network', 'The network names no features, so its layers are not seen.', None)
     dead = {layer.name: (len(layer.dead), len(layer.spread)) for layer in parts.layers}
     total = sum(n for n, _ in dead.values())
     named = joined([f'{name} ({n} of {most})' for name, (n, most) in dead.items() if n])
     if parts.layers:
         text = f'Units that never change: {named}.' if total else 'No unit of a layer is dead: each changes.'
-        yield Finding('network', text, float(total), tuple(name for name, (n, _) in dead.items() if n))
+        yield Statement('network', text, float(total), tuple(name for name, (n, _) in dead.items() if n))
     for name in parts.aside:
-        yield Finding('network', f'No gradient reaches the layer {name}: the answer does not rest on it.', 0.0, (name,))
+        yield Statement(
+            'network', f'No gradient reaches the layer {name}: the answer does not rest on it.', 0.0, (name,)
+        )
     if parts.flow is not None:
         relative, gone = parts.flow.relative, parts.flow.vanished
         low, high = int(relative.argmin()), int(relative.argmax())
@@ -204,4 +206,4 @@ def _network(case: Case, parts: Parts) -> Iterator[Finding]:
             f'{names[low]} ({relative[low]:.2g}); none reaches {len(gone)} of {len(names)} tensors'
             + (f': {joined(gone[:NAMED])}.' if gone else '.')
         )
-        yield Finding('network', text, float(relative[low]), gone)
+        yield Statement('network', text, float(relative[low]), gone)

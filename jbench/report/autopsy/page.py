@@ -11,7 +11,7 @@ import numpy as np
 
 from jbench.report.autopsy.case import Case
 from jbench.report.autopsy.examine import Parts
-from jbench.report.autopsy.findings import Finding, findings
+from jbench.report.autopsy.findings import Statement, findings
 from jbench.report.autopsy.pictures import pictures
 from jbench.report.dataset.figures import png
 
@@ -63,7 +63,7 @@ def page(case: Case, parts: Parts) -> str:
     return '\n'.join([*lines, '</main></html>']) + '\n'
 
 
-def _listed(said: Sequence[Finding]) -> str:
+def _listed(said: Sequence[Statement]) -> str:
     return '<ul>' + ''.join(f'<li>{escape(one.text)}' for one in said) + '</ul>'
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
+from jbench import files
 from jbench.report.text import printable
 
 NAV = (
@@ -21,7 +22,6 @@ NAV = (
     ('results.html', 'Results'),
     ('left_out.html', 'Left out'),
 )
-LONGEST = 80  # characters of a file name
 DOI = re.compile(r'10\.\d{4,9}/[!-~]+')
 
 
@@ -103,7 +103,7 @@ def addresses(folder: str, names: Iterable[str]) -> dict[str, str]:
     found: dict[str, str] = {}
     taken: set[str] = set()
     for name in sorted(set(names)):
-        slug = re.sub(r'[^A-Za-z0-9@._-]+', '_', name).strip('._')[:LONGEST]
+        slug = files.slug(name).rstrip('._')
         if not slug or slug.lower() in taken:
             slug = f'{slug}-{hashlib.sha256(name.encode("utf-8", "replace")).hexdigest()[:12]}'
         taken.add(slug.lower())

@@ -33,6 +33,23 @@ class RandomEffects(NamedTuple):
     n: int  # datasets
 
 
+class OnTask(NamedTuple):
+    """What a task says of two models."""
+
+    z: float  # signed normal score of its test
+    n: int  # subjects
+    g: float | None  # standardised mean difference
+
+
+class Entry(NamedTuple):
+    """What a dataset says of two models."""
+
+    z: float
+    n: int  # mean number of subjects of its tasks
+    g: float | None  # None where no task has one
+    variance: float | None  # of g
+
+
 def stouffer(z: Sequence[float], n: Sequence[float]) -> Combined:
     """Signed normal scores, added with weights sqrt(n) (Stouffer 1949, Liptak 1958).
 
@@ -96,19 +113,17 @@ def random_effects(effects: Sequence[float], variances: Sequence[float]) -> Rand
     return RandomEffects(mean, (mean - reach, mean + reach), p, tau2, i2, q, k)
 
 
-def entry(differences: Sequence[np.ndarray]) -> tuple[float, int, float | None, float | None]:
-    """One dataset's part in what is combined, from its tasks: they share its subjects, so that their scores and effects
-    are averaged, with no less error than a single task has.
+def task(d: np.ndarray) -> OnTask:
+    """A task of which each subject has a difference, f64 [n]."""
+    return OnTask(paired.permutation(d).z, len(d), paired.effect(d).g)
 
-    Args:
-        differences: f64 [n], of each task.
-    Returns: normal score, the mean number of subjects, effect g and its variance (None where no task has an effect).
-    """
-    tests = [paired.permutation(d) for d in differences if len(d)]
-    if not tests:
-        return 0.0, 0, None, None
-    sizes = [len(d) for d in differences if len(d)]
-    pairs = [(paired.effect(d).g, len(d)) for d in differences]
-    known = [(g, effect_variance(g, n)) for g, n in pairs if g is not None]
-    g, variance = (float(np.mean(side)) for side in zip(*known, strict=True)) if known else (None, None)
-    return float(np.mean([test.z for test in tests])), round(float(np.mean(sizes))), g, variance
+
+def entry(tasks: Sequence[OnTask]) -> Entry:
+    """One dataset's part in what is combined, from its tasks: they share its subjects, so that their scores and effects
+    are averaged, with no less error than a single task has. Tasks without a subject are left out."""
+    known = [t for t in tasks if t.n]
+    if not known:
+        return Entry(0.0, 0, None, None)
+    effects = [(t.g, effect_variance(t.g, t.n)) for t in known if t.g is not None]
+    g, variance = (float(np.mean(side)) for side in zip(*effects, strict=True)) if effects else (None, None)
+    return Entry(float(np.mean([t.z for t in known])), round(float(np.mean([t.n for t in known]))), g, variance)

@@ -91,7 +91,7 @@ def permutation(d: np.ndarray) -> Test:
     if not n:
         return Test(1.0, 0.0, 0, 1.0, 'none')
     if n == 1:
-        return Test(1.0, _score(0.5, d[0]), 1, 1.0, 'exact')
+        return Test(1.0, score_of(0.5, d[0]), 1, 1.0, 'exact')
     from scipy import stats
 
     exact = 2**n <= uncertainty.DRAWS
@@ -108,7 +108,7 @@ def permutation(d: np.ndarray) -> Test:
     extra = 0 if exact else 1  # the true signs, beside those that were drawn
     beyond = ((far > at).sum() + ((far == at).sum() + extra) / 2) / (len(far) + extra)
     least = 2 / 2**n if exact else 2 / (uncertainty.DRAWS + 1)
-    return Test(float(found.pvalue), _score(beyond, found.statistic), n, least, 'exact' if exact else 'drawn')
+    return Test(float(found.pvalue), score_of(beyond, found.statistic), n, least, 'exact' if exact else 'drawn')
 
 
 def wilcoxon(d: np.ndarray) -> Test:
@@ -127,14 +127,14 @@ def wilcoxon(d: np.ndarray) -> Test:
         from scipy import stats
 
         p = float(stats.wilcoxon(_finite(d), zero_method='pratt', correction=True, method='asymptotic').pvalue)
-        return Test(p, _score(p, total), n, 0.0, 'normal')
+        return Test(p, score_of(p, total), n, 0.0, 'normal')
     size = np.abs(ranks)
     chance = np.ones(1)  # of the sum of ranks on the positive side
     for rank in size:
         chance = (np.append(chance, np.zeros(rank)) + np.append(np.zeros(rank), chance)) / 2
     far = np.abs(2 * np.arange(len(chance)) - size.sum())
     beyond, same = float(chance[far > abs(total)].sum()), float(chance[far == abs(total)].sum())
-    return Test(min(1.0, beyond + same), _score(beyond + same / 2, total), n, 2 / 2**n, 'exact')
+    return Test(min(1.0, beyond + same), score_of(beyond + same / 2, total), n, 2 / 2**n, 'exact')
 
 
 def effect(d: np.ndarray) -> Effect:
@@ -198,7 +198,7 @@ def _signed_ranks(d: np.ndarray) -> np.ndarray:
     return ranks[d != 0]
 
 
-def _score(p: float, direction: float) -> float:
+def score_of(p: float, direction: float) -> float:
     """The normal score of a two-sided p, signed."""
     from scipy import special
 

@@ -126,6 +126,7 @@ def test_columns_of_the_linear_layer_are_limited() -> None:
     assert (stored[before > 0.3] > 0.35).all()
 
 
+@pytest.mark.slow
 def test_dropout_takes_whole_features() -> None:
     """A feature of the only window that is dropped at all times teaches the taps that read it nothing."""
     model = atcnet.atcnet(Signal(n_chans=3, n_times=480, sfreq=120.0), 2)

@@ -85,6 +85,7 @@ def test_elu_mean_equals_its_parts(t: int, width: int) -> None:
         close(found, wanted, 1e-14)
 
 
+@pytest.mark.slow
 def test_positions_beyond_the_tokens_are_dead() -> None:
     """As in the reference: the table has 100 rows, more for very long windows, and only those of tokens count."""
     assert [(n_tokens(t), n_positions(t)) for t in (64, 480, 6463, 6528)] == [

@@ -47,6 +47,7 @@ def test_tokens() -> None:
     assert [n_tokens(t) for t in (99, 113, 114, 200, 240, 480)] == [1, 1, 2, 7, 10, 26]
 
 
+@pytest.mark.slow
 def test_polluted_statistics_are_those_of_ones() -> None:
     """What one pass over ones in training leaves (braindecode's constructor); the drawn weights are the same."""
     signal = Signal(n_chans=3, n_times=120, sfreq=120.0)

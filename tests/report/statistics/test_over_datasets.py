@@ -56,26 +56,26 @@ def test_degenerate_sets_of_datasets() -> None:
 
 def test_tasks_on_one_dataset_are_no_independent_datasets() -> None:
     d = np.random.default_rng(0).normal(0.5, 1, 12)
-    one = datasets.entry([d])
-    assert datasets.entry([d, d, d]) == pytest.approx(one)
+    one = datasets.entry([datasets.task(d)])
+    assert datasets.entry([datasets.task(d)] * 3) == pytest.approx(one)
     assert one[0] == paired.permutation(d).z and one[1] == 12
     assert one[2] == paired.effect(d).g and one[3] == pytest.approx(1 / 12 + one[2] ** 2 / 24)
-    assert datasets.entry([np.empty(0)]) == (0.0, 0, None, None)
-    assert datasets.entry([np.full(7, 0.1)])[2:] == (None, None), 'an effect without bound is left out'
+    assert datasets.entry([datasets.task(np.empty(0))]) == (0.0, 0, None, None)
+    assert datasets.entry([datasets.task(np.full(7, 0.1))])[2:] == (None, None), 'an effect without bound is left out'
 
 
 def test_moabb_684_datasets_where_nothing_differs_do_not_make_nan() -> None:
-    entries = [datasets.entry([d]) for d in (np.zeros(6), np.zeros(18), np.full(6, 0.1))]
+    entries = [datasets.entry([datasets.task(d)]) for d in (np.zeros(6), np.zeros(18), np.full(6, 0.1))]
     found = datasets.stouffer([z for z, *_ in entries], [n for _, n, *_ in entries])
     assert 0 < found.p < 1 and found.n == 3
 
 
 def test_moabb_44_a_dataset_of_one_subject_breaks_nothing() -> None:
-    z, n, g, variance = datasets.entry([np.array([0.1])])
+    z, n, g, variance = datasets.entry([datasets.task(np.array([0.1]))])
     assert np.isfinite(z) and (n, g, variance) == (1, None, None)
 
 
 def test_few_subjects_in_many_datasets_add_up() -> None:
     """Four subjects alone never reach 0.05, 12 datasets of four do."""
-    z, n, *_ = datasets.entry([np.array([0.1, 0.2, 0.3, 0.4])])
+    z, n, *_ = datasets.entry([datasets.task(np.array([0.1, 0.2, 0.3, 0.4]))])
     assert z == pytest.approx(-stats.norm.ppf(1 / 32)) and datasets.stouffer([z] * 12, [n] * 12).p < 1e-6

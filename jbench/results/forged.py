@@ -1,0 +1,113 @@
+"""What speaks against a result that somebody hands in, beyond scores and digests: fields that contradict each other,
+the tables of jbench, or the files beside it.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from jbench import targets
+from jbench.models import MODELS
+from jbench.results import index, origin
+from jbench.spec.errors import RequestError
+
+PARTIAL = 'partial: '  # how the warning begins that goes with each entry of protocol.partial
+# arrays of a safetensors file that are no parameters, by the end of their names, as PyTorch calls them
+BUFFERS = ('.running_mean', '.running_var', '.num_batches_tracked', 'merger.embedding.pos')
+
+
+def problems(path: Path, result: Mapping[str, Any], arrays: Mapping[str, np.ndarray] | None) -> Iterator[str]:
+    """One text a problem.
+
+    Args:
+        path: of the result.
+        result: as read, its config is one.
+        arrays: its predictions; None: not looked at.
+    """
+    if result['kind'] != 'decoding':
+        return
+    try:
+        index.read_row(str(path), result)
+    except RequestError as error:
+        yield str(error)
+    if result['date'] is not None and not origin.believable(result['date']):
+        yield f'date: written {result["date"]}, expected one in UTC as {origin.date()}, at most a day ahead'
+    yield from _model(result['config'].get('model'))
+    yield from _partial(result)
+    yield from _parameters(path, result)
+    if arrays is not None:
+        yield from _classes(result, arrays)
+
+
+def _model(written: Mapping[str, Any] | None) -> Iterator[str]:
+    """What a config says of a model of the table, and the table otherwise; results of schema 1 say nothing."""
+    known = MODELS.get(written['name']) if written else None
+    if written is None or known is None:
+        return
+    same = (written['version'], written['weights']) == (known.version, known.weights)
+    for name in ('family', 'kind', *(('pretraining',) if same else ())):
+        ours = getattr(known, name)
+        if written[name] != (list(ours) if isinstance(ours, tuple) else ours):
+            yield f'config.model.{name}: written {written[name]}, expected {ours}, as jbench has {known.name}'
+
+
+def _partial(result: Mapping[str, Any]) -> Iterator[str]:
+    """What of a dataset was not there stands in the protocol and, each with its mark, among the warnings."""
+    if result['simulated']:
+        return
+    said, marked = (
+        result['protocol']['partial'],
+        [w.removeprefix(PARTIAL) for w in result['warnings'] if w.startswith(PARTIAL)],
+    )
+    if set(said) != set(marked):
+        yield f'protocol.partial: written {said}, expected {marked}, as its warnings say'
+
+
+def _parameters(path: Path, result: Mapping[str, Any]) -> Iterator[str]:
+    """The number of parameters against the arrays of the weights, where these lie beside."""
+    kept = path.with_suffix('.safetensors')
+    if result['weights'] is None or not kept.is_file():
+        return
+    sizes = _sizes(kept)
+    if sizes is None:
+        yield f'weights: {kept.name} is no safetensors file'
+        return
+    n, total = n_parameters(sizes), result['n_parameters']['total']
+    if total != n:
+        yield f'n_parameters.total: written {total}, expected {n}, as {kept.name} has'
+
+
+def n_parameters(sizes: Mapping[str, int]) -> int:
+    """Parameters among the arrays of a safetensors file, as `weights.to_bytes` names them: their sizes by name."""
+    if any(name.startswith('params.') for name in sizes):  # by our own paths
+        return sum(size for name, size in sizes.items() if name.startswith('params.'))
+    return sum(size for name, size in sizes.items() if not name.endswith(BUFFERS))
+
+
+def _sizes(path: Path) -> dict[str, int] | None:
+    """How many numbers each array of a safetensors file has, from its header; None where it is none."""
+    try:
+        with path.open('rb') as file:
+            length = int.from_bytes(file.read(8), 'little')
+            header = json.loads(file.read(min(length, path.stat().st_size)))
+        return {name: math.prod(array['shape']) for name, array in header.items() if name != '__metadata__'}
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return None
+
+
+def _classes(result: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Iterator[str]:
+    """The list of classes against the width of the outputs, where an output is a class; schema 1 has no `n_out`."""
+    kind, width = result['config']['task']['target']['kind'], arrays['outputs'].shape[1]
+    if targets.of(kind).frames:
+        return
+    names, n_out = result['classes'], result['n_out']
+    if n_out is not None and n_out != width:
+        yield f'n_out: written {n_out}, expected {width}, the width of the outputs'
+    if targets.of(kind).least and (len(names) != width or len(set(names)) != len(names)):
+        yield f'classes: written {names}, expected {width} names, one for each output'
