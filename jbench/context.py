@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,6 +19,7 @@ class Context(NamedTuple):
     stop: StopSignal
     if_exists: str  # 'skip' | 'resume' | 'overwrite' | 'fail'
     keep_weights: bool = True  # beside the results
+    weights: Mapping[str, Path] = {}
 
     def guard(self) -> None:
         """Raises Interrupted if a signal asked this process to stop."""

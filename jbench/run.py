@@ -25,17 +25,19 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from jbench.cli import download
 from jbench.cli.arguments import parse, parse_cite
 from jbench.cli.environment import environment
-from jbench.plan import cell_file, request
+from jbench.plan import cell_file, request, select, weights
 from jbench.plan.request import Plan
 from jbench.progress import say
-from jbench.spec.cell import Cell
 from jbench.spec.errors import RequestError, unknown
 
 if TYPE_CHECKING:
     from jbench import stages
 
 SWITCHES = ('debug', 'exclude_bad')  # flags without a value
-OF_PYTHON = ('seeds', 'data_dir', 'workdir', 'simulated', 'if_exists', 'keep_weights', 'device', 'config', *SWITCHES)
+OF_PYTHON = (
+    *('seeds', 'weights', 'data_dir', 'workdir', 'simulated', 'if_exists', 'keep_weights', 'device', 'config'),
+    *SWITCHES,
+)
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -89,8 +91,8 @@ def results(
         task: as --task, or a list of such.
         model: as --model, or a list of such.
         changes: fields to change, as `--set` has them.
-        flags: further flags by name, as `OF_PYTHON` lists them: seeds (whole numbers), data_dir, workdir, simulated and
-            keep_weights (True, False), if_exists, device, config, debug and exclude_bad (True).
+        flags: further flags by name, as `OF_PYTHON` lists them: seeds (whole numbers), weights, data_dir, workdir,
+            simulated and keep_weights (True, False), if_exists, device, config, debug and exclude_bad (True).
     Raises: RequestError for a request or data that are wrong, and where nothing gives a result (stderr says why);
         KeyboardInterrupt where a signal stops it: the same call goes on from there.
     """
@@ -104,7 +106,7 @@ def results(
     plan = _plan(args, changes or {})
     for reason in filter(None, (plan.simulated, *(f'not run: {a}' for a in plan.absent))):
         say(reason)
-    outcome = _stages(args, plan.cells)
+    outcome = _stages(args, plan)
     if outcome is None:
         raise KeyboardInterrupt
     if not outcome.results:
@@ -163,7 +165,8 @@ def _run(args: argparse.Namespace) -> int:
     fetched, lost, alone = 0, set[download.Lost](), args.stages == ['download']
     if 'download' in args.stages:
         where = (args.task, args.cell, args.data_dir)
-        fetched, lost = download.fetch(*where, alone=alone, dry_run=args.dry_run)
+        models = () if args.cell else weights.to_fetch(select.select_models(args.model, args.device), args.weights)
+        fetched, lost = download.fetch(*where, models=models, alone=alone, dry_run=args.dry_run)
     if alone or (lost and fetched == 2) or ('download' in args.stages and args.dry_run):  # what would run, files tell
         return fetched
     if 'check' in args.stages:
@@ -184,7 +187,7 @@ def _run(args: argparse.Namespace) -> int:
         plans = [dry_run.plan_cell(c, args.seeds, args.data_dir, args.workdir, **how) for c in plan.cells]
         print(dry_run.show(plans, args.stages, args.workdir, args.format, verbose=args.verbose))
         return 0
-    outcome = _stages(args, plan.cells)
+    outcome = _stages(args, plan)
     if outcome is None:
         return 75
     missing = plan.absent and 'all' not in (args.task or '').split(',')  # which means: all that can run here
@@ -221,13 +224,13 @@ def _cite(paths: list[Path]) -> int:
 def _plan(args: argparse.Namespace, typed: Mapping[str, Any] = {}) -> Plan:
     """Which cells run; `typed`: changes that Python gives. Raises RequestError."""
     if args.cell:
-        return cell_file.plan(args.cell, args.data_dir, args.workdir)
+        return cell_file.plan(args.cell, args.data_dir, args.workdir, args.weights)
     changes = tuple(sorted({**dict(request.changes(args.set, args.config)), **typed}.items()))
-    asked = request.Request(args.task, args.model, changes, args.simulated, args.debug, args.device)
+    asked = request.Request(args.task, args.model, changes, args.simulated, args.debug, args.device, args.weights)
     return request.plan(asked, args.data_dir, args.workdir)
 
 
-def _stages(args: argparse.Namespace, cells: list[Cell]) -> stages.Outcome | None:
+def _stages(args: argparse.Namespace, plan: Plan) -> stages.Outcome | None:
     """Run the stages and show what they found; None where a signal stopped them."""
     who = environment(args.workdir, args.device, args.distributed)
     from jbench.progress import Interrupted, Progress, StopSignal
@@ -243,9 +246,9 @@ def _stages(args: argparse.Namespace, cells: list[Cell]) -> stages.Outcome | Non
         from jbench.train.programs import Compiler
 
         compiler = Compiler(seal)
-        context = Context(args.workdir, args.data_dir, progress, stop, args.if_exists, args.keep_weights)
+        context = Context(args.workdir, args.data_dir, progress, stop, args.if_exists, args.keep_weights, plan.weights)
         try:
-            asked = (cells, args.stages, args.seeds)
+            asked = (plan.cells, args.stages, args.seeds)
             outcome = stages.run(*asked, context=context, compiler=compiler, distributed=args.distributed)
         except Interrupted:
             processes.leave()

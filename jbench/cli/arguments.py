@@ -39,6 +39,11 @@ def parser() -> argparse.ArgumentParser:
         help='model[:option=value], group (classic, foundation, baselines, all), path/to/file.py:function, comma list '
         '[eegnet]',
     )
+    p.add_argument(
+        '--weights',
+        help="that pretrained models start from: FILE, a folder of MODEL/FILE, or 'none' (random ones) [the published "
+        'ones, which --download fetches]',
+    )
     p.add_argument('--seeds', default='33,34,35', help='model seeds [33,34,35]; data and split seeds stay 33')
     p.add_argument(
         '--stage',

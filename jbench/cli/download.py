@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from jbench.plan import cell_file, select
 from jbench.plan.request import Plan
 from jbench.progress import say
+from jbench.spec.checkpoints import CHECKPOINTS
 
 Lost = tuple[str, str]  # a task and the dataset of it that could not be fetched, by their names
 
 
 def fetch(
-    task: str | None, cell_path: str | None, data_dir: Path | None, *, alone: bool, dry_run: bool
+    task: str | None,
+    cell_path: str | None,
+    data_dir: Path | None,
+    *,
+    models: Sequence[str] = (),
+    alone: bool,
+    dry_run: bool,
 ) -> tuple[int, set[Lost]]:
-    """Fetch the datasets that are named, and the Core ones of tasks that name none; and encoders of their stimuli.
+    """Fetch the datasets that are named, and the Core ones of tasks that name none; encoders of their stimuli; and
+    pretrained weights of models.
 
     Args:
         task, cell_path: as --task and --cell, one of which is given.
         data_dir: as --data_dir.
+        models: names of those whose weights are wanted.
         alone: no stage follows.
         dry_run: only say where everything comes from.
     Returns: 0 if all are there, 1 if some are, 2 if none is; and what did not come, half of which may be there.
@@ -35,9 +45,10 @@ def fetch(
     wanted_encoders = [name for name in dict.fromkeys(needs.values()) if name]
     if dry_run:
         print('\n'.join([*map(files.steps, wanted), *map(files.encoder_steps, wanted_encoders)]))
+        print(''.join(f'weights of {name}: {CHECKPOINTS[name].words}\n' for name in models), end='')
         return 0, set()
     with Progress() as progress:
-        outcome = files.fetch_all(wanted, data_dir, progress.update, progress.say, wanted_encoders)
+        outcome = files.fetch_all(wanted, data_dir, progress.update, progress.say, wanted_encoders, models)
     failed = {name: [c for c in chosen if name in (c[1].name, needs[c])] for name in outcome.failed}
     for name, need in () if alone else failed.items():
         say(f'not run, since {name} did not come: {", ".join(dict.fromkeys(t.full_name for t, _ in need))}')

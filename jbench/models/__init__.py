@@ -9,10 +9,10 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
-from jbench.models import baselines, classic, user_model
+from jbench.models import baselines, classic, foundation, user_model
 from jbench.spec.model import ModelSpec
 
-FAMILIES = (classic, baselines)  # folders: groups of --model
+FAMILIES = (classic, foundation, baselines)  # folders: groups of --model
 MODELS = {m.name: m for family in FAMILIES for m in family.MODELS}
 
 

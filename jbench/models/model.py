@@ -45,6 +45,9 @@ class Model(NamedTuple):
     # precompute(x [B, C, T]) -> arrays [B, ...]: what training needs of each window alone. Computed once where windows
     # stay in memory, and carried in the batch; a batch without them computes them.
     precompute: Callable[[jax.Array], dict[str, jax.Array]] = lambda x: {}
+    checkpoints: tuple[Exceptions, ...] = ()  # how files of pretrained weights may differ from it; none: it takes none
+    # of a network that knows electrodes by name: channel -> what it is used as; the others are left out
+    channels: Mapping[str, str] | None = None
 
     def to_torch(self, variables: Variables) -> dict[str, np.ndarray]:
         """Variables (or gradients, in their place) as a state_dict."""
@@ -146,13 +149,15 @@ def network(
     *,
     precompute: Callable[[jax.Array], dict[str, jax.Array]] = lambda x: {},
     start: Callable[[Variables], Variables] = lambda variables: variables,
+    checkpoints: tuple[Exceptions, ...] = (),
+    channels: Mapping[str, str] | None = None,
 ) -> Model:
     """The functions of a network for windows of `signal`.
 
     Args:
         module: called as module(batch, train=..., key=...) -> logits [B, n]; collections 'params' and 'batch_stats'.
             What it or a part of it gives to `self.sow('features', name, value)` is a feature, by its dotted path.
-        tensors, precompute: see `Model`.
+        tensors, precompute, checkpoints, channels: see `Model`.
         start: what becomes of the variables that the module draws (other initial values).
     """
     window = (signal.n_chans, signal.n_times)
@@ -174,7 +179,7 @@ def network(
         stats = changed.get('batch_stats', {}) if train else variables['batch_stats']
         return Answer(jnp.asarray(logits), stats, _named(changed.get('features', {})))
 
-    return Model(init, apply, tensors, precompute)
+    return Model(init, apply, tensors, precompute, checkpoints, channels)
 
 
 def _named(sown: Mapping[str, Any]) -> dict[str, jax.Array]:

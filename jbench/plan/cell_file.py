@@ -13,10 +13,11 @@ from typing import Any
 
 from jbench import files
 from jbench.models import options, user_model
-from jbench.plan import cells, select, user_files
+from jbench.plan import cells, select, user_files, weights
 from jbench.plan.evaluations import EVALUATIONS, evaluation
 from jbench.plan.request import Plan
 from jbench.spec.cell import WORDS, Cell
+from jbench.spec.checkpoints import CHECKPOINTS
 from jbench.spec.dataset import Dataset
 from jbench.spec.errors import RequestError, unknown
 from jbench.spec.identity import from_json, to_json
@@ -27,15 +28,19 @@ from jbench.spec.task import Task
 HOW = 'expected a cell, as --dry_run --format=json gives it ("config" of each), or a result file'
 
 
-def plan(path: str, data_dir: Path | None, workdir: Path) -> Plan:
-    """The cell of a file, if its data are here and its model fits. Raises: RequestError."""
+def plan(path: str, data_dir: Path | None, workdir: Path, asked: str | None = None) -> Plan:
+    """The cell of a file, if its data and weights are here and its model fits; `asked`: as --weights.
+
+    Raises: RequestError.
+    """
     from jbench.data.prepare.build_set import locate
 
     cell = read(path)
     cells.fits(select.Pick(cell.model, True), cell.task)
     if locate(cell.task, cell.dataset, data_dir, workdir)[0] is None:
         raise cells.absent(cell.task, cell.dataset, data_dir)
-    return Plan([cell], cells.simulated([cells.Choice(cell.task, cell.dataset, True)]), [])
+    files_ = weights.find(cell.model, cell.model.weights, asked, data_dir)
+    return Plan([cell], cells.simulated([cells.Choice(cell.task, cell.dataset, True)]), [], files_)
 
 
 def read(path: str) -> Cell:
@@ -95,6 +100,9 @@ def _model(given: ModelSpec, what: str) -> ModelSpec:
         if ours.name != given.name:
             where = user_model.file_of(ours)
             raise RequestError(f'{what}: model {given.name!r}: {where} changed, and is {ours.name!r} now')
+    if given.name in CHECKPOINTS:
+        kept = ('weights', 'own_weights', 'pretraining')
+        ours = dataclasses.replace(ours, **{field: getattr(given, field) for field in kept})
     _same(given, ours, ('version', 'weights', 'kind'), what)
     return options.with_options(ours, dict(given.options), what)
 

@@ -59,6 +59,11 @@ def fits(pick: Pick, task: Task) -> bool:
     if n_times < model.least_times:
         reason = f'model {model.name!r} needs windows of at least {model.least_times} samples; those of task '
         reason += f'{task.full_name!r} have {n_times}'
+    if n_times % model.times_multiple:
+        whole = max(n_times // model.times_multiple, 1)
+        near = (f'{k * model.times_multiple / task.signal.sfreq:g}' for k in (whole, whole + 1))
+        reason = f'model {model.name!r} needs windows of a multiple of {model.times_multiple} samples; those of task '
+        reason += f'{task.full_name!r} have {n_times}: --set window.duration={" or ".join(near)}'
     if model.targets and kind not in model.targets:
         reason = f'model {model.name!r} predicts targets of kind {", ".join(model.targets)}; that of task '
         reason += f'{task.full_name!r} is {kind!r}'

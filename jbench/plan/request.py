@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from jbench.plan import cells, select, user_files
+from jbench.plan import cells, select, user_files, weights
 from jbench.spec.cell import Cell
 from jbench.spec.errors import RequestError
 from jbench.spec.overrides import Override
@@ -22,6 +22,7 @@ class Request(NamedTuple):
     simulated: str = 'auto'  # as --simulated
     debug: bool = False
     device: str | None = None  # as --device: which models a group holds
+    weights: str | None = None  # as --weights
 
 
 class Plan(NamedTuple):
@@ -30,6 +31,7 @@ class Plan(NamedTuple):
     cells: list[Cell]
     simulated: str  # which tasks run on generated recordings, and why; '': none
     absent: list[str]  # why some of what was asked for is left out
+    weights: Mapping[str, Path] = {}
 
 
 def changes(settings: Iterable[str], config: str | None) -> tuple[Override, ...]:
@@ -43,11 +45,12 @@ def plan(request: Request, data_dir: Path | None, workdir: Path) -> Plan:
 
     Raises: RequestError where a name or a field is wrong, or nothing can run.
     """
-    models = select.select_models(request.models, request.device)
+    picks = select.select_models(request.models, request.device)
+    models, files, unweighted = weights.resolve(picks, request.weights, data_dir)
     selected = select.select_tasks(request.tasks)
     if request.simulated == 'yes' and all(d is not None and not d.simulated for _, d in selected):
         raise RequestError('--simulated=yes: unused, because every dataset is named, and a named one is never replaced')
-    choices, absent = [], []
+    choices, absent = [], unweighted
     for task, dataset in selected:
         try:
             choices.append(cells.choose_dataset(task, dataset, data_dir, workdir, request.simulated))
@@ -70,4 +73,4 @@ def plan(request: Request, data_dir: Path | None, workdir: Path) -> Plan:
     if recipe and all(m.kind == 'estimator' for m, _ in models):
         names = ', '.join(m.name for m, _ in models)
         raise RequestError(f'--set {recipe[0]}: unused, because {names} follows no recipe')
-    return Plan(list({c.key: c for c in found}.values()), cells.simulated(choices), absent)
+    return Plan(list({c.key: c for c in found}.values()), cells.simulated(choices), absent, files)

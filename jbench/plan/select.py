@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import pkgutil
 from collections.abc import Iterable, Mapping
@@ -11,6 +12,7 @@ from typing import NamedTuple
 
 from jbench.models import MODELS, options, user_model
 from jbench.plan.user_files import user_tasks
+from jbench.spec.checkpoints import CHECKPOINTS
 from jbench.spec.dataset import Dataset
 from jbench.spec.errors import MissingExtraError, RequestError, unknown
 from jbench.spec.model import ModelSpec
@@ -177,6 +179,9 @@ def select_models(text: str, device: str | None = None) -> list[Pick]:
     chosen: dict[str, Pick] = {}
     for asked in filter(None, (p.strip() for p in text.split(','))):
         item, wanted = options.split(asked)
+        weights = wanted.pop('weights', '')
+        if weights and item.lower() not in CHECKPOINTS:
+            raise RequestError(f'--model={asked}: {item} takes no pretrained weights; {", ".join(CHECKPOINTS)} do')
         if item in GROUPS or item == 'all':
             if wanted:
                 raise RequestError(f'--model={asked}: options belong to one model, {item} is a group')
@@ -185,10 +190,10 @@ def select_models(text: str, device: str | None = None) -> list[Pick]:
                 raise RequestError(f'--model={item}: no model of this family is in this version of jbench')
             for m in group:
                 if not m.accelerator or device in ('gpu', 'tpu'):
-                    chosen.setdefault(m.name, Pick(m, False))
+                    chosen.setdefault(f'{m.name}:', Pick(m, False))
         elif item.lower() in MODELS:
-            named = options.with_options(MODELS[item.lower()], wanted)
-            chosen[named.full_name] = Pick(named, True)
+            named = dataclasses.replace(options.with_options(MODELS[item.lower()], wanted), weights=weights)
+            chosen[f'{named.full_name}:{weights}'] = Pick(named, True)
         elif item.partition(':')[0].lower() in MODELS:
             there = ', '.join(options.known(MODELS[item.partition(':')[0].lower()])) or 'none'
             raise RequestError(f'--model={asked}: options are name=value, as in eegnet:dropout=0.5; it has: {there}')

@@ -13,6 +13,8 @@ ONE_ANSWER = (*CLASSES, 'labels', 'value', 'embedding')  # a window; keystrokes 
 SERIES = tuple(p for p in PARADIGMS if p != 'fmri')  # what a network of electrodes fits: all but volumes
 OVER_TIME = tuple(p for p in SERIES if p not in ('', 'fnirs'))
 
+SCRATCH = 'none'  # weights of a model that could start from pretrained ones, and starts from random ones
+
 Position = tuple[float, float, float] | None  # of a channel: metres in MNE's head coordinates; None: not known
 
 
@@ -45,9 +47,11 @@ class ModelSpec:
     targets: tuple[str, ...] = ()  # kinds of target that it fits; (): all
     paradigms: tuple[str, ...] = ()  # paradigms that it fits; (): all
     least_times: int = 1  # samples of a window
+    times_multiple: int = 1  # windows must be so many samples long, or a multiple of it
     asks: tuple[typing.Literal['ch_names', 'positions', 'channel_mask'], ...] = ()  # of Signal
     overrides: tuple[Override, ...] = ()  # fields of a task that it wants otherwise: ('signal.sfreq', 200.0)
-    weights: str = ''  # SHA-256 of the pretrained weights that it starts from
+    weights: str = ''  # SHA-256 of the pretrained weights that it starts from; 'none': it could, and does not
+    own_weights: bool = False  # these are a file of the user's, not the published one
     pretraining: tuple[str, ...] = ()  # names of the datasets that these were learnt on
     accelerator: bool = False  # far too slow on a CPU: a group holds it only with --device=gpu or tpu
     citation: str = ''
@@ -57,5 +61,6 @@ class ModelSpec:
 
     @property
     def full_name(self) -> str:
-        """With the options: 'eegnet:dropout=0.5'."""
-        return ':'.join((self.name, *(f'{name}={value}' for name, value in self.options)))
+        """With the options: 'eegnet:dropout=0.5', 'labram:weights=none'."""
+        weights = (('weights', self.weights[:8]),) if self.own_weights or self.weights == SCRATCH else ()
+        return ':'.join((self.name, *(f'{name}={value}' for name, value in (*self.options, *weights))))

@@ -14,10 +14,12 @@ import numpy as np
 from jbench import epochs, processes, targets
 from jbench.context import Context
 from jbench.data.load import loader, prepared_set, sampling
-from jbench.models import factory
+from jbench.models import factory, pretrained
 from jbench.models.baselines.estimator import Labelled, Training
+from jbench.models.model import Model
 from jbench.spec.cell import Cell
 from jbench.spec.errors import RequestError
+from jbench.spec.model import SCRATCH
 from jbench.train import fit, optim, parallel, trainable
 from jbench.train.programs import Compiler, asked_signal, build
 from jbench.version import __version__
@@ -57,8 +59,9 @@ def train_network(
     tx = optim.adamw(recipe, batches * n_epochs)
     asked = asked_signal(cell.model, data.signal)
     network = build(cell.model, asked, data.n_out, recipe.published, data.length > 0)
+    begin = _begin(cell, network, context)
     for seed in seeds:
-        start = parallel.new_state(programs.draw(np.uint32(seed)), tx, fit.loss_weights(recipe, train))
+        start = parallel.new_state(begin(programs.draw(np.uint32(seed))), tx, fit.loss_weights(recipe, train))
         watch = _watch(cell, data, seed, n_epochs, context)
         began = time.monotonic()
         try:
@@ -103,6 +106,26 @@ def train_network(
             },
         )
         compiled = 0.0
+
+
+def _begin(cell: Cell, network: Model, context: Context) -> Callable[[Any], Any]:
+    """What becomes of a drawn state: its variables are those of the pretrained weights, where there are some.
+
+    Raises: RequestError for weights that are not here, or do not fit the network.
+    """
+    digest = cell.model.weights
+    if digest in ('', SCRATCH):
+        return lambda drawn: drawn
+    if digest not in context.weights:
+        raise RequestError(f'{cell.title}: no weights with SHA-256 {digest} are here; --weights=FILE names them')
+    path = context.weights[digest]
+    found = pretrained.arrays(path, digest, context.workdir / 'weights')
+
+    def begin(drawn: Any) -> Any:
+        variables = {name: drawn[name] for name in ('params', 'batch_stats')}
+        return drawn | pretrained.begin(network, found, variables, str(path))
+
+    return begin
 
 
 def _while_compiling(name: str, context: Context) -> Callable[[], None]:

@@ -25,6 +25,7 @@ from jbench.data.download.http import Progress, Refused, check_space, public, re
 from jbench.data.source import fetch_of
 from jbench.files import TEMP_SUFFIX, explained, locked, publish
 from jbench.spec import encoders
+from jbench.spec.checkpoints import CHECKPOINTS, place_of
 from jbench.spec.dataset import Dataset, Download
 from jbench.spec.errors import RequestError
 
@@ -50,14 +51,16 @@ def fetch_all(
     report: Report,
     say: Callable[[str], None],
     wanted_encoders: Sequence[str] = (),
+    wanted_weights: Sequence[str] = (),
 ) -> Outcome:
-    """Fetch every dataset that can be fetched, and say of the others how to get them; then encoders of stimuli.
+    """Fetch every dataset that can be fetched, and say of the others how to get them; then encoders of stimuli, and
+    pretrained weights of models.
 
     Args:
-      data_dir: files go to `<data_dir>/<dataset>/` and `<data_dir>/encoders/<encoder>/`, which are made.
+      data_dir: files go to `<data_dir>/<dataset>/`, `.../encoders/<encoder>/`, `.../weights/<model>/`, which are made.
       report: progress of one dataset.
       say: a line of text.
-      wanted_encoders: their names; none without a data_dir.
+      wanted_encoders, wanted_weights: names of the encoders, and of the models; none without a data_dir.
 
     Raises: RequestError without a `data_dir`; KeyboardInterrupt on Ctrl-C and SIGTERM.
     """
@@ -77,11 +80,14 @@ def fetch_all(
             except RequestError as error:
                 say(f'jbench: {error}\n  by hand: {steps(dataset)}')
                 outcome.failed.append(dataset.name)
-        for name in wanted_encoders:
+        others = [(name, fetch_encoder) for name in wanted_encoders] + [
+            (name, fetch_weights) for name in wanted_weights
+        ]
+        for name, fetch_other in others:
             assert data_dir is not None
             try:
-                fetch_encoder(name, data_dir / 'encoders' / name, report, say)
-                outcome.there.append(name)
+                came = fetch_other(name, data_dir, report, say)
+                (outcome.there if came else outcome.by_hand).append(name)
             except RequestError as error:
                 say(f'jbench: {error}')
                 outcome.failed.append(name)
@@ -130,12 +136,24 @@ def fetch(dataset: Dataset, folder: Path, report: Report, say: Callable[[str], N
         _fetch(dataset.name, place, wanted_files.list_of(dataset, place, folder), folder, report, say)
 
 
-def fetch_encoder(name: str, folder: Path, report: Report, say: Callable[[str], None]) -> None:
-    """Fetch into `folder` what is missing of an encoder of stimuli; as `fetch`."""
+def fetch_encoder(name: str, data_dir: Path, report: Report, say: Callable[[str], None]) -> bool:
+    """Fetch what is missing of an encoder of stimuli; as `fetch`. Returns whether it is here."""
     say(encoder_steps(name))
-    encoder = encoders.find(name)
+    encoder, folder = encoders.find(name), data_dir / 'encoders' / name
     place = Download(url=f'hf:models/{encoder.model}', files=encoder.files, without='*.whl')
     _fetch(name, place, folder / KEPT, folder, report, say)
+    return True
+
+
+def fetch_weights(model: str, data_dir: Path, report: Report, say: Callable[[str], None]) -> bool:
+    """Fetch the published weights of a model, if they are missing; as `fetch`. Returns whether they are here."""
+    checkpoint, folder = CHECKPOINTS[model], place_of(model, data_dir).parent
+    say(f'weights of {model}: {checkpoint.words}')
+    place = Download(url=checkpoint.url, files=checkpoint.file)
+    if checkpoint.access != 'open' and not hosts.token(place.url) and not (folder / checkpoint.file).is_file():
+        return False
+    _fetch(f'weights of {model}', place, folder / KEPT, folder, report, say)
+    return True
 
 
 def _fetch(name: str, place: Download, kept: Path, folder: Path, report: Report, say: Callable[[str], None]) -> None:

@@ -196,15 +196,18 @@ def _osf(ask: Ask, rest: str) -> list[File]:
 
 
 def _hf(ask: Ask, rest: str) -> list[File]:
-    """`datasets/owner/name` or `models/owner/name`, branch main: sums are SHA-256 of files in LFS, Git's of others."""
-    files, url = [], f'{HOSTS["hf"]}api/{rest}/tree/main?recursive=true'
+    """`datasets/owner/name` or `models/owner/name`, with `@revision` or of branch main: sums are SHA-256 of files in
+    LFS, Git's of others."""
+    rest, _, revision = rest.partition('@')
+    revision = revision or 'main'
+    files, url = [], f'{HOSTS["hf"]}api/{rest}/tree/{revision}?recursive=true'
     while url:
         answer = ask(url)
         for entry in json.loads(answer.body):
             if entry['type'] == 'file':
                 lfs = entry.get('lfs')
                 sums = {'sha256': lfs['oid']} if lfs else {'git': entry['oid']}
-                at = f'{HOSTS["hf"]}{rest.removeprefix("models/")}/resolve/main/{quote(entry["path"])}'
+                at = f'{HOSTS["hf"]}{rest.removeprefix("models/")}/resolve/{revision}/{quote(entry["path"])}'
                 files.append(file_of(entry['path'], at, (lfs or entry)['size'], **sums))
         url = answer.following
     return files

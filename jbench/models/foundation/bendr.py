@@ -28,9 +28,8 @@ The mixture starts as 1 where a channel has the name of a target, 0 elsewhere. N
 channel has such a name it would feed constant windows in silence; here that is refused (`adapter='random'` draws the
 weights). Nor that the projections of attention start from one and the same draw in all eight layers, as copies.
 
-How it is computed. Time before features; the strided convolutions are products of neighbouring samples side by side,
-and so is the grouped one. Attention is written out: over so few vectors (27 in ten seconds) it is less than a hundredth
-of the multiplications.
+How it is computed. Time before features; convolutions are products of neighbouring samples side by side. Attention is
+written out: over so few vectors (27 in ten seconds) it is less than a hundredth of the multiplications.
 """
 
 from __future__ import annotations
@@ -57,8 +56,9 @@ HEADS = 8
 START = -5.0
 AMPLITUDE_RANGE = 4861.0
 LEAST_RANGE = 1e-12
-# a file of braindecode without its head; the mixture of channels is new
 CHECKPOINT = Exceptions(head=('head.*', 'adapter.*'))
+# as it lay at the hub before April 2026, when braindecode read nothing of it
+OLD = (('encoder_state_dict.*', 'encoder.*'), ('contextualizer_state_dict.*', 'contextualizer.*'))
 
 
 class Sizes(NamedTuple):
@@ -296,4 +296,5 @@ def bendr(
 
 def built(module: BENDR, signal: Signal) -> Model:
     """The functions of the network, of any sizes."""
-    return network(module, signal, _tensors(signal.n_chans, module.n_out, module.sizes))
+    tensors, use = _tensors(signal.n_chans, module.n_out, module.sizes), channels(signal.ch_names)
+    return network(module, signal, tensors, checkpoints=(CHECKPOINT, CHECKPOINT._replace(renamed=OLD)), channels=use)

@@ -224,4 +224,5 @@ def biot(
     pattern = adapters.differences(signal.ch_names, PAIRS)
     begin = adapters.start('biot', signal, adapter, targets=PAIRS, pattern=pattern, drawn=True)
     module = _BIOT(begin, signal.n_times, n_out, axis_name, dropout, attention_dropout)
-    return network(module, signal, _tensors(signal.n_chans, n_out), precompute=precompute)
+    tensors, use = _tensors(signal.n_chans, n_out), channels(signal.ch_names)
+    return network(module, signal, tensors, precompute=precompute, checkpoints=(CHECKPOINT,), channels=use)

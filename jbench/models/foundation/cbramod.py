@@ -157,4 +157,4 @@ def cbramod(signal: Signal, n_out: int, *, axis_name: str | None = None, dropout
             f'multiple, as {signal.n_times // PATCH * PATCH} or {(signal.n_times // PATCH + 1) * PATCH}. '
             f'Set window.duration so: at 200 Hz, to whole seconds'
         )
-    return network(_CBraMod(n_out, axis_name, dropout), signal, _tensors(n_out))
+    return network(_CBraMod(n_out, axis_name, dropout), signal, _tensors(n_out), checkpoints=(CHECKPOINT,))

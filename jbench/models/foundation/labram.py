@@ -209,4 +209,6 @@ def labram(signal: Signal, n_out: int, *, axis_name: str | None = None, drop_pat
             f'system, as Cz, or pairs of them, as F7-T7. Rename the channels, or take a model that needs no names, as '
             f'cbramod'
         )
-    return network(_Labram(tuple(found), tuple(found.values()), n_out, axis_name, drop_path), signal, _tensors(n_out))
+    module = _Labram(tuple(found), tuple(found.values()), n_out, axis_name, drop_path)
+    use = channels(signal.ch_names)
+    return network(module, signal, _tensors(n_out), checkpoints=(CHECKPOINT,), channels=use)

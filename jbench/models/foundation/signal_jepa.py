@@ -280,4 +280,6 @@ def signal_jepa(
     rows, start = _rows(signal, table)
     module = _SignalJEPA(tuple(rows.tolist()), tuple(map(tuple, start.tolist())), n_out, axis_name, dropout)
     n_flat = N_FILTERS * WIDTH * n_vectors(signal.n_times)
-    return network(module, signal, _tensors(signal.n_chans, len(start), n_flat, n_out))
+    tensors = _tensors(signal.n_chans, len(start), n_flat, n_out)
+    use = channels(signal.ch_names) if table == 'names' else None
+    return network(module, signal, tensors, checkpoints=(CHECKPOINT[table],), channels=use)
