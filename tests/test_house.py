@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from each import each
+from shapes import fitting
 
 from jbench.cli import arguments
 from jbench.data.source import Source, source_of
@@ -19,13 +20,13 @@ from jbench.models import MODELS, factory
 from jbench.plan import cells, select, user_files
 from jbench.spec.dataset import Dataset
 from jbench.spec.errors import RequestError
-from jbench.spec.model import Signal
 from jbench.spec.task import TARGETS
 from jbench.tasks import REVISION
 from jbench.tasks.suites import SUITES
 
 ROOT = Path(__file__).parents[1]
-FAMILIES = ('classic', 'baselines')
+FAMILIES = ('classic', 'foundation', 'baselines')
+SHARED = ('estimator', 'adapters', 'labram_channels')  # no models: what several of a family need, and tables of names
 EVERY = [t for versions in select.tasks().values() for t in versions]
 ALL = sorted(name for name, versions in select.tasks().items() if versions[0].device == 'eeg')
 
@@ -102,8 +103,7 @@ def test_a_version_says_what_it_corrects_and_the_first_what_it_was_read_from(tas
 @each('model', [m for m in MODELS.values() if m.kind == 'network'], ids=lambda m: m.name)
 def test_the_shortest_window_of_a_network_is_in_the_table(model):
     def build(n_times: int):
-        at = ((0.1, 0.1, 0.1),) * 8
-        return factory(model)(Signal(n_chans=8, n_times=n_times, sfreq=120.0, positions=at), 3, axis_name=None)
+        return factory(model)(dataclasses.replace(fitting(model, 1), n_times=n_times), 3, axis_name=None)
 
     build(model.least_times)
     if model.least_times > 1:
@@ -115,14 +115,12 @@ def test_the_shortest_window_of_a_network_is_in_the_table(model):
 def test_every_file_of_a_family_is_in_its_table(name):
     family, _, file = name.partition('.')
     asked = {m.name for m in MODELS.values() if m.target.partition(':')[0] == f'jbench.models.{name}'}
-    assert asked or file == 'estimator'  # what the baselines share
+    assert asked or file in SHARED
     assert asked - {'chance'} <= {m.name for m in import_module(f'jbench.models.{family}').MODELS}
 
 
 @pytest.mark.parametrize('model', MODELS.values(), ids=lambda m: m.name)
 def test_every_model_can_be_made(model):
-    from jbench.spec.model import Signal
-
     module, _, factory = model.target.partition(':')
     make = getattr(import_module(module), factory)
     assert model.family in select.GROUPS and model.citation and model.title
@@ -131,9 +129,9 @@ def test_every_model_can_be_made(model):
         import jax.numpy as jnp
 
         frames = 'keystrokes' in model.targets  # answers each of several, and needs long windows
-        c, t = (6, 2064) if frames else (5, 128)
-        positions = ((0.1, 0.2, 0.3),) * c if ('positions' in model.asks) else ()
-        made = make(Signal(n_chans=c, n_times=t, sfreq=120.0, positions=positions), 3)
+        signal = fitting(model, 2064 if frames else 128)
+        c, t = signal.n_chans, signal.n_times
+        made = make(signal, 3)
         variables = jax.eval_shape(made.init, jax.random.key(0))
         batch = {'x': jnp.zeros((2, c, t)), 'y': jnp.zeros(2, int), 'mask': jnp.ones(2, bool)}
         batch['id'] = jnp.arange(2)

@@ -292,9 +292,13 @@ def test_an_encoder_comes_from_its_hub_without_what_is_not_read(served, tmp_path
         assert set(there(tmp_path / 'encoders' / 'tiny')) == {'config.json', 'model.safetensors'}
         monkeypatch.setitem(encoders.ENCODERS, 'tiny', encoders.Encoder('o/n', 'word', 4, files='*'))
         download_fetch.fetch_encoder('tiny', tmp_path / 'all', lambda *facts: None, said.append)
-        assert set(there(tmp_path / 'all' / 'encoders' / 'tiny')) == {*FILES, 'config.json', 'pytorch_model.bin', 'model.safetensors'} | {
-            'onnx/model.onnx'
-        }
+        all_ = tmp_path / 'all' / 'encoders' / 'tiny'
+        assert set(there(all_)) == {
+            *FILES,
+            'config.json',
+            'pytorch_model.bin',
+            'model.safetensors',
+        } | {'onnx/model.onnx'}
     assert said[0] == 'tiny: o/n from huggingface.co, under the licence that stands there'
 
     task, real = select.tasks()['image'][-1], select.datasets()['Gifford2022Large']

@@ -1,0 +1,133 @@
+"""Files of pretrained weights: read whole or refused with every difference; nothing in them runs."""
+
+from __future__ import annotations
+
+import hashlib
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+from answers import linear
+from safetensors.numpy import save_file
+
+from jbench.models import pretrained
+from jbench.models.model import Model
+from jbench.models.torch_weights import Exceptions
+from jbench.spec.errors import MissingExtraError, RequestError
+from jbench.spec.model import Signal
+
+needs_torch = pytest.mark.skipif(find_spec('torch') is None, reason="torch is not installed: pip install -e '.[peers]'")
+
+
+def network() -> Model:
+    """Two tensors, of which one is the head."""
+    made = linear(Signal(n_chans=2, n_times=8, sfreq=1.0), 2)
+    head = (Exceptions(head=('*bias',)),)
+    return made._replace(checkpoints=head)
+
+
+def names() -> dict[str, tuple[int, ...]]:
+    drawn = network().init(jax.random.key(0))
+    return {name: value.shape for name, value in network().to_torch(drawn).items()}
+
+
+def sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def read(path: Path, kept: Path) -> dict[str, np.ndarray]:
+    return pretrained.arrays(path, sha256(path), kept)
+
+
+def start(found: Any, where: str = 'file') -> dict[str, np.ndarray]:
+    model = network()
+    drawn = model.init(jax.random.key(0))
+    return model.to_torch(pretrained.begin(model, found, drawn, where))
+
+
+def test_what_both_have_is_read_and_the_head_stays_as_it_was_drawn(tmp_path):
+    (weight,) = (name for name in names() if not name.endswith('bias'))
+    save_file({weight: np.full(names()[weight], 7, np.float32)}, tmp_path / 'w.safetensors')
+    found = start(read(tmp_path / 'w.safetensors', tmp_path))
+    assert (found[weight] == 7).all()
+    drawn = network().to_torch(network().init(jax.random.key(0)))
+    assert all((found[name] == drawn[name]).all() for name in names() if name != weight)
+
+
+def test_every_difference_is_named():
+    (weight,) = (name for name in names() if not name.endswith('bias'))
+    with pytest.raises(RequestError) as error:
+        start({'other.weight': np.ones(2, np.float32)}, 'mine.safetensors')
+    told = str(error.value)
+    assert told.startswith('mine.safetensors: ') and f'missing: {weight}' in told and 'other.weight' in told
+    with pytest.raises(RequestError, match=weight):
+        start({weight: np.ones((9, 9), np.float32)})
+    with pytest.raises(RequestError, match='takes no pretrained weights'):
+        pretrained.begin(network()._replace(checkpoints=()), {}, {}, 'file')
+
+
+def test_the_layout_that_fits_best_explains_what_is_wrong():
+    (weight,) = (name for name in names() if not name.endswith('bias'))
+    layouts = (*network().checkpoints, Exceptions(renamed=(('old.*', '*'),), head=('*bias',)))
+    model = network()._replace(checkpoints=layouts)
+    drawn = model.init(jax.random.key(0))
+    found = pretrained.begin(model, {f'old.{weight}': np.full(names()[weight], 3, np.float32)}, drawn, 'file')
+    assert (model.to_torch(found)[weight] == 3).all()
+
+
+def test_a_damaged_file_and_one_that_changed(tmp_path):
+    save_file({'a': np.ones(300, np.float32)}, path := tmp_path / 'w.safetensors')
+    digest = sha256(path)
+    path.write_bytes(path.read_bytes()[:-5])
+    with pytest.raises(RequestError, match='not a complete safetensors file'):
+        read(path, tmp_path)
+    with pytest.raises(RequestError, match='changed while the run went on'):
+        pretrained.arrays(path, digest, tmp_path)
+
+
+def test_a_pickled_file_asks_for_torch(tmp_path, monkeypatch):
+    (path := tmp_path / 'w.pt').write_bytes(b'PK\x03\x04 anything')
+    monkeypatch.setattr(pretrained, 'find_spec', lambda name: None)
+    with pytest.raises(MissingExtraError, match='checkpoints'):
+        read(path, tmp_path)
+
+
+@needs_torch
+def test_pickled_files_are_read_once_flat_wrapped_or_nested(tmp_path):
+    import torch
+
+    one = {'a.weight': torch.arange(4.0).reshape(2, 2)}
+    cases = {
+        'flat': (one, ['a.weight']),
+        'wrapped': ({'state_dict': one, 'epoch': 3}, ['a.weight']),
+        'nested': ({'x': one, 'y': one, 'config': {'n': 1}}, ['x.a.weight', 'y.a.weight']),
+    }
+    for name, (content, expected) in cases.items():
+        torch.save(content, path := tmp_path / f'{name}.pt')
+        found = read(path, tmp_path / 'kept')
+        assert sorted(found) == expected and (found[expected[0]] == [[0, 1], [2, 3]]).all()
+        assert (tmp_path / 'kept' / f'{sha256(path)}.safetensors').is_file()
+
+
+@needs_torch
+def test_a_payload_never_runs(tmp_path):
+    import os
+    import pickle
+
+    import torch
+
+    class Payload:
+        def __reduce__(self) -> Any:
+            return os.mkdir, (str(tmp_path / 'canary'),)
+
+    torch.save({'a': torch.ones(2), 'b': Payload()}, tmp_path / 'zip.pt')
+    (tmp_path / 'bare.pt').write_bytes(pickle.dumps(Payload()))
+    for name in ('zip.pt', 'bare.pt'):
+        with pytest.raises(RequestError, match='holds more than tensors'):
+            read(tmp_path / name, tmp_path / 'kept')
+    assert not (tmp_path / 'canary').exists() and not (tmp_path / 'kept').exists()
+    pickle.loads((tmp_path / 'bare.pt').read_bytes())
+    assert (tmp_path / 'canary').exists(), 'it would have run'

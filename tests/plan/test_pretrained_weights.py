@@ -1,0 +1,115 @@
+"""Which weights a model starts from: found, named by their digest, in the key, and never taken for others."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from safetensors.numpy import save
+
+from jbench.plan import cell_file, request, select, weights
+from jbench.spec.checkpoints import CHECKPOINTS, place_of
+from jbench.spec.errors import RequestError
+from jbench.spec.identity import canonical
+
+BLOB = save({'a': np.ones(3, np.float32)})
+DIGEST = hashlib.sha256(BLOB).hexdigest()
+
+
+def planned(models: str, weights: str | None = None, data_dir: Path | None = None) -> request.Plan:
+    return request.plan(request.Request('p3', models, weights=weights, simulated='yes'), data_dir, Path('absent'))
+
+
+def written(path: Path, blob: bytes = BLOB) -> str:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(blob)
+    return str(path)
+
+
+def test_without_weights_a_named_model_says_what_to_do_and_a_group_goes_without_it(tmp_path):
+    with pytest.raises(RequestError) as error:
+        planned('biot', data_dir=tmp_path)
+    told = str(error.value)
+    assert '\n' not in told and all(w in told for w in ('--download', '--weights=FILE', '--weights=none', 'licence'))
+    assert str(tmp_path / 'weights' / 'biot') in told
+    plan = planned('eegnet,foundation')
+    assert [c.model.name for c in plan.cells] == ['eegnet']
+    (why,) = plan.absent
+    assert why.startswith('bendr, ') and '--download' in why
+
+
+def test_random_weights_are_named_so_and_saw_nothing():
+    for plan in (planned('biot', 'none'), planned('biot:weights=none')):
+        (cell,) = plan.cells
+        assert cell.model.full_name == 'biot:weights=none' and cell.model.pretraining == () and plan.weights == {}
+    assert planned('biot,eegnet', 'none').cells[1].model.full_name == 'eegnet'
+
+
+def test_published_weights_lie_in_the_data_folder(tmp_path):
+    written(place_of('biot', tmp_path))
+    plan = planned('biot', data_dir=tmp_path)
+    (cell,) = plan.cells
+    assert (cell.model.full_name, cell.model.weights) == ('biot', DIGEST) and cell.model.pretraining
+    assert plan.weights == {DIGEST: place_of('biot', tmp_path)}
+    again = planned('biot', written(tmp_path / 'copy.safetensors'), tmp_path)
+    assert again.cells[0].key == cell.key, 'the same bytes are the same weights, wherever they lie'
+
+
+def test_each_file_of_weights_is_another_cell(tmp_path):
+    files = [written(tmp_path / f'{i}.safetensors', save({'a': np.full(3, i, np.float32)})) for i in range(2)]
+    cells = [planned('biot', w).cells[0] for w in (*files, 'none')]
+    assert len({c.key for c in cells}) == len({c.model.full_name for c in cells}) == 3
+    both = planned(f'biot:weights={files[0]},biot:weights={files[1]}')
+    assert [c.key for c in both.cells] == [c.key for c in cells[:2]] and len(both.weights) == 2
+    assert cells[0].model.full_name == f'biot:weights={cells[0].model.weights[:8]}'
+
+
+def test_a_folder_holds_weights_of_several_models(tmp_path):
+    for name in ('biot', 'bendr'):
+        written(tmp_path / name / CHECKPOINTS[name].file, save({name: np.ones(2, np.float32)}))
+    assert len(planned('biot,bendr', str(tmp_path)).weights) == 2
+    with pytest.raises(RequestError, match=r'holds no labram/model\.safetensors$'):
+        planned('biot,bendr,labram', str(tmp_path))
+    with pytest.raises(RequestError, match='one file for 2 models'):
+        planned('biot,bendr', str(tmp_path / 'biot' / 'model.safetensors'))
+
+
+@pytest.mark.parametrize(
+    ('models', 'wanted', 'told'),
+    [
+        ('biot', 'absent.safetensors', r'no such file'),
+        ('biot', '{}/text', r'no weights: expected a safetensors file'),
+        ('eegnet', 'none', r'unused'),
+        ('eegnet:weights=none', None, r'eegnet takes no pretrained weights'),
+        ('foundation:weights=none', None, r'no pretrained weights'),
+    ],
+)
+def test_what_cannot_be(models: str, wanted: str | None, told: str, tmp_path):
+    written(tmp_path / 'text', b'no weights at all')
+    with pytest.raises(RequestError, match=told):
+        planned(models, wanted and wanted.format(tmp_path))
+
+
+def test_a_cell_in_a_file_asks_for_its_weights(tmp_path):
+    file = written(tmp_path / 'own.safetensors')
+    (cell,) = planned('biot', file).cells
+    path = written(tmp_path / 'cell.json', canonical(cell).encode())
+
+    def run(asked: str | None) -> Any:
+        return cell_file.plan(path, None, Path('absent'), asked)
+
+    assert run(file).cells[0].key == cell.key and run(file).weights == {DIGEST: Path(file)}
+    with pytest.raises(RequestError, match=f'SHA-256 {DIGEST}; name them by --weights=FILE'):
+        run(None)
+    with pytest.raises(RequestError, match='is another file'):
+        run(written(tmp_path / 'other.safetensors', save({'b': np.ones(1, np.float32)})))
+
+
+def test_what_is_fetched():
+    def wanted(models: str, asked: str | None = None) -> list[str]:
+        return weights.to_fetch(select.select_models(models), asked)
+
+    assert wanted('biot,eegnet,labram:weights=none') == ['biot'] and wanted('biot', 'none') == []
