@@ -97,6 +97,7 @@ FLAGS: dict[str, tuple[tuple[str, ...], int, str]] = {  # flag -> (arguments, ex
     '--help': (('--help',), 0, '--if_exists'),
     '--task': (('--task', 'p3', '--dry_run'), 0, 'p3@2/SimulatedP3 eegnet'),
     '--model': (('--task=p3', '--model=dummy,cov_ts_lr', '--dry_run'), 0, 'p3@2/SimulatedP3 cov_ts_lr'),
+    '--weights': (('--task=p3', '--model=biot', '--weights=none', '--dry_run'), 0, 'biot:weights=none'),
     '--seeds': (('--task=p3', '--seeds=1,2', '--dry_run'), 0, 'seeds          1, 2'),
     '--stage': ((*BASE, '--stage=report'), 0, 'SimulatedP3 (simulated)'),
     '--download': (
