@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 from jbench.spec.model import ONE_ANSWER, SERIES, ModelSpec
+from jbench.spec.pretraining import history
 
 # as their authors filtered nothing and scaled each window in the network
 UNTOUCHED = (
@@ -115,9 +118,12 @@ PLAIN = (
         ),
         n_parameters=4924000,
         least_times=200,
+        times_multiple=200,
         pretraining=TUH,
         citation='Wang et al. (2025), ICLR, arXiv:2412.07236',
     ),
 )
 
-MODELS = (*ADAPTED, *PLAIN)
+MODELS = tuple(
+    dataclasses.replace(m, pretraining=seen.datasets if (seen := history(m.name)) else ()) for m in (*ADAPTED, *PLAIN)
+)
