@@ -14,8 +14,10 @@ from jbench.data.load.prepared_set import PreparedSet, listed_classes
 from jbench.results import learnt, origin
 from jbench.results.versions import versions
 from jbench.spec.cell import Cell
+from jbench.spec.checkpoints import CHECKPOINTS
 from jbench.spec.dataset import Dataset
 from jbench.spec.identity import to_json
+from jbench.spec.model import SCRATCH
 from jbench.spec.pretraining import Verdict, verdict
 from jbench.spec.task import Task
 from jbench.targets import score
@@ -144,7 +146,13 @@ def _overlap(cell: Cell, data: PreparedSet) -> Verdict:
 def _seen(cell: Cell, data: PreparedSet) -> list[str]:
     """The same in words, of a model whose weights may have seen it."""
     status, why = _overlap(cell, data)
-    return [f'overlap: {why}' if status == 'overlap' else f'overlap unknown: {why}'] if status != 'clean' else []
+    marks = [f'overlap: {why}' if status == 'overlap' else f'overlap unknown: {why}'] if status != 'clean' else []
+    checkpoint = CHECKPOINTS.get(cell.model.name)
+    if checkpoint and not checkpoint.shared and cell.model.weights not in ('', SCRATCH):
+        marks.append(
+            f'licence of the weights: {checkpoint.licence}; the weights kept beside this result are for you alone'
+        )
+    return marks
 
 
 class Counts(NamedTuple):
