@@ -122,7 +122,8 @@ PLAIN = (
     ),
 )
 
-# Their weights are of windows in tenths of millivolts at 200 Hz; the rest is CBraMod's, whose patches they share.
+# Their weights are of windows in tenths of millivolts at 200 Hz. The reference says no more: band and notch are
+# those of CBraMod, whose patches they share.
 OF_CBRAMOD = (
     ('signal.sfreq', 200.0),
     ('signal.band', (0.3, 75.0)),

@@ -32,6 +32,7 @@ array [C, 1, d] a step. Attention: `attention.attend_wide`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import flax.linen as nn
@@ -40,7 +41,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from jbench.models import torch_weights
-from jbench.models.foundation.tueg_channels import NAMES, channels, places
+from jbench.models.foundation import tueg_channels
+from jbench.models.foundation.tueg_channels import NAMES
 from jbench.models.layers import blocks
 from jbench.models.layers.attention import attend_wide
 from jbench.models.layers.blocks import PRECISION
@@ -50,8 +52,6 @@ from jbench.models.model import Batch, Model, network, require
 from jbench.models.torch_weights import Exceptions, Tensor
 from jbench.spec.errors import RequestError
 from jbench.spec.model import Signal
-
-__all__ = ['CHECKPOINT', 'SIZES', 'channels', 'eegdino_medium', 'eegdino_small']
 
 PATCH = 200  # samples
 KERNEL = (1, 5)  # channels x patches
@@ -75,6 +75,11 @@ SIZES = {
     'small': Size(12, 512, _front((25, 25, 25), 5)),
     'medium': Size(16, 1024, _front((64, 128, 64), 8)),
 }
+
+
+def channels(ch_names: Sequence[str]) -> dict[str, str]:
+    """Which channels are used, and as which electrode of pretraining: {'Fp1': 'FP1', 'T7': 'T3'}."""
+    return tueg_channels.channels(ch_names)
 
 
 class _Attention(nn.Module):
@@ -211,7 +216,7 @@ def _build(size: str, signal: Signal, n_out: int, *, axis_name: str | None, drop
         raise RequestError(f'{name}: drop_path={drop_path}: expected a rate from 0 to below 1')
     if len(signal.ch_names) != signal.n_chans:
         raise RequestError(f'{name}: needs the names of all {signal.n_chans} channels, got {len(signal.ch_names)}')
-    found = places(signal.ch_names)
+    found = tueg_channels.places(signal.ch_names)
     if not found:
         raise RequestError(
             f'{name}: it knows none of the channels {", ".join(signal.ch_names)}: expected some of {", ".join(NAMES)}. '
