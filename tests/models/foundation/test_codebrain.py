@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 import recorded_encoders as recorded
@@ -110,7 +111,7 @@ def test_size_of_taps_stays_as_it_started(monkeypatch: pytest.MonkeyPatch) -> No
     variables = compiled(model.init)(jax.random.key(0))
     pieces = np.asarray(variables['params']['block_0']['long']['pieces'])
     fixed = variables['batch_stats']['block_0']['long']
-    taps = long_convolution.taps(pieces, np.full(400, 2.0, np.float32), 1024)
+    taps = long_convolution.taps(pieces, jnp.full(400, 2.0), 1024)
     close(fixed['size'], np.linalg.norm(taps, axis=2), 1e-5)
     np.testing.assert_array_equal(fixed['decay'], 2)
     other = variables | {'params': jax.tree.map(lambda a: 2 * a, variables['params'])}
@@ -121,12 +122,12 @@ def test_size_of_taps_stays_as_it_started(monkeypatch: pytest.MonkeyPatch) -> No
 def test_taps_are_stretched_pieces() -> None:
     """Two numbers twice as they are, then stretched 2, 4, ... times, each piece half the one before."""
     pieces = np.random.default_rng(0).standard_normal((10, 1, 1, 2)).astype(np.float32)
-    found = np.asarray(long_convolution.taps(pieces, np.float32([2]), 1030))[0, 0]
+    found = np.asarray(long_convolution.taps(pieces, jnp.full(1, 2.0), 1030))[0, 0]
     a, b = pieces[2, 0, 0] * 2**7
     expected = [*pieces[0, 0, 0] * 2**9, *pieces[1, 0, 0] * 2**8, a, 0.75 * a + 0.25 * b, 0.25 * a + 0.75 * b, b]
     np.testing.assert_allclose(found[:8], expected, rtol=1e-5)
     np.testing.assert_allclose(found[[1023, 1024, 1029]], [pieces[9, 0, 0, 1], 0, 0], rtol=1e-5)
-    np.testing.assert_allclose(long_convolution.taps(pieces, np.float32([2]), 5)[0, 0], found[:5], rtol=1e-6)
+    np.testing.assert_allclose(long_convolution.taps(pieces, jnp.full(1, 2.0), 5)[0, 0], found[:5], rtol=1e-6)
 
 
 @pytest.mark.parametrize('length', [1, 2, 7, 19, 23])
