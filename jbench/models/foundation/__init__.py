@@ -16,6 +16,14 @@ UNTOUCHED = (
     ('signal.clamp', None),
 )
 TUH = ('Lopez2017Tuab', 'Hamid2020Tuar', 'Harati2015Tuev', 'Veloso2017Tuep', 'Shah2018Tusz', 'VonWeltin2017Tusl')
+OF_SIGNAL_JEPA = (
+    ('signal.sfreq', 128.0),
+    ('signal.band', (0.5, 40.0)),
+    ('signal.notch', ()),
+    ('signal.scaler', 'micro'),
+    ('signal.clamp', None),
+)
+LEE = ('Lee2019EegMi', 'Lee2019EegErp', 'Lee2019EegSsvep')
 ADAPTED = (
     ModelSpec(
         name='bendr',
@@ -59,16 +67,10 @@ ADAPTED = (
         targets=ONE_ANSWER,
         paradigms=SERIES,
         asks=('ch_names', 'positions'),
-        overrides=(
-            ('signal.sfreq', 128.0),
-            ('signal.band', (0.5, 40.0)),
-            ('signal.notch', ()),
-            ('signal.scaler', 'micro'),
-            ('signal.clamp', None),
-        ),
+        overrides=OF_SIGNAL_JEPA,
         n_parameters=2263936,
         least_times=152,
-        pretraining=('Lee2019EegMi', 'Lee2019EegErp', 'Lee2019EegSsvep'),
+        pretraining=LEE,
         citation='Guetschel et al. (2024), 9th Graz BCI Conf.',
     ),
 )
@@ -124,6 +126,63 @@ PLAIN = (
     ),
 )
 
+# Their weights are of windows in tenths of millivolts at 200 Hz. The reference says no more: band and notch are
+# those of CBraMod, whose patches they share.
+OF_CBRAMOD = (
+    ('signal.sfreq', 200.0),
+    ('signal.band', (0.3, 75.0)),
+    ('signal.notch', (60.0,)),
+    *TENTHS_OF_MILLIVOLTS,
+)
+OF_TUEG = (
+    ModelSpec(
+        name='codebrain',
+        title='CodeBrain',
+        family='foundation',
+        target='jbench.models.foundation.codebrain:codebrain',
+        targets=ONE_ANSWER,
+        paradigms=SERIES,
+        asks=('ch_names',),
+        overrides=OF_CBRAMOD,
+        n_parameters=13529200,
+        least_times=200,
+        pretraining=TUH,
+        citation='Ma et al. (2026), ICLR, arXiv:2506.09110',
+    ),
+    *(
+        ModelSpec(
+            name=f'eegdino_{size}',
+            title=f'EEG-DINO ({size})',
+            family='foundation',
+            target=f'jbench.models.foundation.eegdino:eegdino_{size}',
+            targets=ONE_ANSWER,
+            paradigms=SERIES,
+            asks=('ch_names',),
+            overrides=OF_CBRAMOD,
+            n_parameters=n,
+            pretraining=TUH,
+            citation='Wang et al. (2025), MICCAI',
+        )
+        for size, n in (('small', 4433944), ('medium', 33755456))
+    ),
+)
+LOCAL = tuple(
+    ModelSpec(
+        name=f'signal_jepa_{which}_local',
+        title=f'Signal-JEPA ({which}-local)',
+        family='foundation',
+        target=f'jbench.models.foundation.signal_jepa_local:signal_jepa_{which}_local',
+        targets=ONE_ANSWER,
+        paradigms=SERIES,
+        overrides=OF_SIGNAL_JEPA,
+        n_parameters=13932,
+        least_times=152,
+        pretraining=LEE,
+        citation='Guetschel et al. (2024), 9th Graz BCI Conf.',
+    )
+    for which in ('post', 'pre')
+)
+
 MODELS = tuple(
-    dataclasses.replace(m, pretraining=seen.datasets if (seen := history(m.name)) else ()) for m in (*ADAPTED, *PLAIN)
+    dataclasses.replace(m, pretraining=seen.datasets if (seen := history(m.name)) else ()) for m in (*ADAPTED, *PLAIN, *OF_TUEG, *LOCAL)
 )
