@@ -16,8 +16,8 @@ All layer norms have eps 1e-6. Parameters: 25287168 + 19 (C + 1) + 513 n.
 
 Patches do not see each other, and none knows its time: with the mean, in which the order of patches is lost, the
 network cannot tell when something happened. That mean is NeuralBench's form for encoders, the default here as in all of
-this folder. `head='probe'` is the authors' and braindecode's: of each patch (dropout .5) 16 values (norms of rows up to 1),
-those of all patches side by side to the outputs (up to .25): 32784 + n (16 P + 1) parameters in place of 513 n.
+this folder. `head='probe'` is the authors' and braindecode's: of each patch (dropout .5) 16 values (norms of rows up to
+1), those of all patches side by side to the outputs (up to .25): 32784 + n (16 P + 1) parameters in place of 513 n.
 
 Stride. The default of 32 samples is braindecode's, so that numbers can be compared with those of its class; the authors
 pretrained with 64 (patches side by side) and probed with 64, on evoked responses with 32.
