@@ -48,6 +48,7 @@ STEEGFORMER_CHANNELS: dict[str, int | None] = {
 EEGPT_CHANNELS: dict[str, str | None] = {
     **{'Fp1': 'FP1', 'AFz': None, 'Cz..': 'CZ', 'fc5.': 'FC5', 'T3': None, 'O2': 'O2', 'x': None, 'TP8': 'TP8'},
 }
+NARROW = (64, 2, 4)  # width, layers and heads of a smaller encoder
 LR |= dict.fromkeys(('steegformer_small', 'steegformer_short', 'steegformer_cls'), 1e-3)
 LR |= dict.fromkeys(('eegpt', 'eegpt_short', 'eegpt_named', 'eegpt_probe'), 1e-3)
 

@@ -12,6 +12,8 @@ import recorded_encoders as recorded
 import weights
 from networks import close, compiled, lively, tag
 
+from jbench.models import factory
+from jbench.models.foundation import MODELS
 from jbench.models.foundation import eegpt as module
 from jbench.models.foundation.eegpt import NAMES, TARGETS, channels, eegpt, n_patches, patches
 from jbench.models.model import Model, load
@@ -43,16 +45,25 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, 'LAYERS', recorded.SHORT)
 
 
+@pytest.fixture
+def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in zip(('WIDTH', 'LAYERS', 'HEADS'), recorded.NARROW, strict=True):
+        monkeypatch.setattr(module, name, value)
+
+
 def test_layout_and_counts() -> None:
     recorded.check_layout('eegpt', build(TRAINED), TRAINED)
     for c, t, n in ((4, 64, 1), (64, 1000, 4)):
         assert recorded.count(build((c, t, n))) == 25287168 + 19 * (c + 1) + 513 * n
         assert recorded.count(build((c, t, n), adapter='none')) == 25287168 + 513 * n
     assert recorded.count(build((19, 1024, 4), adapter='none', head='probe')) == 25321940
+    (line,) = (m for m in MODELS if m.name == 'eegpt')
+    assert line.n_parameters == recorded.count(build((22, 256, 4))) - 513 * 4
+    assert factory(line) is eegpt and line.least_times == module.PATCH
 
 
 @pytest.mark.parametrize('name', VARIANTS)
-def test_layout_of_variants(name: str, short: None) -> None:
+def test_layout_of_variants(name: str, narrow: None) -> None:
     recorded.check_layout(name, build(TRAINED, name), TRAINED)
 
 
@@ -60,7 +71,7 @@ def check_evaluation(name: str, shape: weights.Shape, x64: bool) -> None:
     with jax.enable_x64(x64):
         features = recorded.check_evaluation(name, build(shape, name), shape, 1e-9 if x64 else 1e-5)
     p = n_patches(shape[1], int(str(OPTIONS[name].get('stride', 32))))
-    assert features['tokens'].shape == (recorded.ROWS, 4 * p, 512)
+    assert features['tokens'].shape == (recorded.ROWS, 4 * p, module.WIDTH)
     if name == 'eegpt_probe':
         assert features['penultimate'].shape == (recorded.ROWS, 16 * p)
     else:
@@ -74,7 +85,7 @@ def test_evaluation_equals_braindecode(shape: weights.Shape, short: None) -> Non
 
 
 @pytest.mark.parametrize(('name', 'shape'), [(n, s) for n, shapes in VARIANTS.items() for s in shapes])
-def test_variants_equal_braindecode(name: str, shape: weights.Shape, short: None) -> None:
+def test_variants_equal_braindecode(name: str, shape: weights.Shape, narrow: None) -> None:
     check_evaluation(name, shape, x64=True)
 
 
@@ -85,8 +96,13 @@ def test_whole_network_equals_braindecode(shape: weights.Shape) -> None:
         check_evaluation('eegpt', shape, x64)
 
 
-@pytest.mark.parametrize('name', ['eegpt_short', *VARIANTS])
-def test_ten_steps_equal_braindecode(name: str, short: None) -> None:
+def test_ten_steps_equal_braindecode(short: None) -> None:
+    with jax.enable_x64(True):
+        recorded.check_steps('eegpt_short', build(TRAINED), TRAINED, 1e-9)
+
+
+@pytest.mark.parametrize('name', VARIANTS)
+def test_ten_steps_of_variants_equal_braindecode(name: str, narrow: None) -> None:
     with jax.enable_x64(True):
         recorded.check_steps(name, build(TRAINED, name), TRAINED, 1e-9)
 
@@ -98,20 +114,19 @@ def test_ten_steps_of_the_whole_network_equal_braindecode() -> None:
 
 
 @pytest.mark.slow
-def test_dropout_of_the_probe_spreads_as_braindecodes(short: None) -> None:
+def test_dropout_of_the_probe_spreads_as_braindecodes(narrow: None) -> None:
     recorded.check_dropout('eegpt_probe', build(TRAINED, 'eegpt_probe'), TRAINED)
 
 
 @pytest.mark.slow
-def test_devices_drop_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, 'LAYERS', 1)
+def test_devices_drop_as_one(narrow: None) -> None:
     shared = build(TRAINED, 'eegpt_probe', axis_name='devices')
     recorded.check_devices(build(TRAINED, 'eegpt_probe'), shared, TRAINED)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize('name', ['eegpt_short', 'eegpt_probe'])
-def test_initial_weights_are_drawn_as_braindecodes(name: str, short: None) -> None:
+@pytest.mark.parametrize('name', VARIANTS)
+def test_initial_weights_are_drawn_as_braindecodes(name: str, narrow: None) -> None:
     recorded.check_initial(name, build(TRAINED, name))
 
 
@@ -135,9 +150,8 @@ def test_mixtures_start_by_name() -> None:
     np.testing.assert_array_equal(found['bias'], 0)
 
 
-def test_only_the_used_channels_count(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_the_used_channels_count(narrow: None) -> None:
     """In any order; the reference is theirs alone. A reference common to all channels changes nothing."""
-    monkeypatch.setattr(module, 'LAYERS', 1)
     with jax.enable_x64(True):
         x, mask = np.random.default_rng(0).standard_normal((2, 4, 90)), np.ones(2, bool)
         names = ('Fp1', 'AFz', 'Cz', 'O2')
@@ -169,9 +183,8 @@ def test_patches_are_cut_every_stride(times: int, stride: int) -> None:
     assert n_patches(times, stride) == len(starts)
 
 
-def test_the_mean_knows_no_time_the_probe_does(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_mean_knows_no_time_the_probe_does(narrow: None) -> None:
     """Patches in another order: the same outputs from the mean, others from the authors' head."""
-    monkeypatch.setattr(module, 'LAYERS', 1)
     x = np.random.default_rng(0).standard_normal((2, 2, 128)).astype(np.float32)
     mask = np.ones(2, bool)
     for head, same in (('mean', True), ('probe', False)):
@@ -207,7 +220,7 @@ def test_what_it_cannot_read_is_refused() -> None:
 
 
 @pytest.mark.parametrize('adapter', ['random', 'none'])
-def test_a_file_of_braindecode_is_read_but_for_what_is_new(adapter: str, tmp_path: Path, short: None) -> None:
+def test_a_file_of_braindecode_is_read_but_for_what_is_new(adapter: str, tmp_path: Path, narrow: None) -> None:
     """Its ids belong to another montage and are not looked at."""
     from safetensors.numpy import save_file
 

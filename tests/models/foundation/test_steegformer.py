@@ -1,4 +1,4 @@
-"""STEEGFormer against braindecode's recorded numbers: two layers of each size, slow all eight; channels, windows."""
+"""STEEGFormer against braindecode's recorded numbers: two layers of it, slow all eight; channels, windows."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ import recorded_encoders as recorded
 import weights
 from networks import close, compiled, lively, tag
 
+from jbench.models import factory
+from jbench.models.foundation import MODELS
 from jbench.models.foundation import steegformer as module
 from jbench.models.foundation.steegformer_channels import INDEX, NAMES, channels
 from jbench.models.model import Model, load
@@ -38,12 +40,20 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(module.SIZES, name, size._replace(layers=layers))
 
 
+@pytest.fixture
+def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(module.SIZES, 'steegformer_small', module.Size(*recorded.NARROW))
+
+
 def test_layout_and_counts() -> None:
     recorded.check_layout('steegformer_small', build(TRAINED), TRAINED)
     for name, expected in ENCODERS.items():
         for shape in ((4, 70, 1), (11, 300, 3)):
             width = module.SIZES[name].width
             assert recorded.count(build(shape, name)) == expected + shape[2] * (width + 1)
+    lines = {m.name: m for m in MODELS if m.name.startswith('steegformer')}
+    assert {name: m.n_parameters for name, m in lines.items()} == ENCODERS
+    assert all(factory(m) is getattr(module, name) and m.least_times == 16 for name, m in lines.items())
 
 
 def check_evaluation(name: str, shape: weights.Shape, x64: bool, **options: str) -> None:
@@ -69,7 +79,7 @@ def test_larger_sizes_equal_braindecode(name: str, short: None) -> None:
     check_evaluation(name, SHORT[1], x64=True)
 
 
-def test_class_token_equals_braindecode(short: None) -> None:
+def test_class_token_equals_braindecode(narrow: None) -> None:
     check_evaluation('steegformer_cls', SHORT[1], x64=True, pool='cls')
     with jax.enable_x64(True):
         recorded.check_steps('steegformer_cls', build(TRAINED, pool='cls'), TRAINED, 1e-9)
@@ -94,8 +104,8 @@ def test_ten_steps_of_the_whole_network_equal_braindecode() -> None:
 
 
 @pytest.mark.slow
-def test_initial_weights_are_drawn_as_braindecodes(short: None) -> None:
-    recorded.check_initial('steegformer_short', build(TRAINED))
+def test_initial_weights_are_drawn_as_braindecodes(narrow: None) -> None:
+    recorded.check_initial('steegformer_cls', build(TRAINED))
 
 
 def test_channels_by_name() -> None:
@@ -108,7 +118,7 @@ def test_channels_by_name() -> None:
     assert len({INDEX[name] for name in ('T3', 'T7', 'T5', 'P7', 'A1', 'M1')}) == 6
 
 
-def test_only_the_used_channels_count(short: None) -> None:
+def test_only_the_used_channels_count(narrow: None) -> None:
     """In any order, and at any scale."""
     with jax.enable_x64(True):
         x, mask = np.random.default_rng(0).standard_normal((2, 3, 50)), np.ones(2, bool)
@@ -154,9 +164,8 @@ def test_what_it_cannot_read_is_refused() -> None:
         build(TRAINED, drop_path=1.0)
 
 
-def test_a_dropped_path_is_dropped_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_dropped_path_is_dropped_whole(narrow: None) -> None:
     """Of the last layer each window does with or without either branch, at the rate; the others are scaled."""
-    monkeypatch.setitem(module.SIZES, 'steegformer_small', module.Size(16, 2, 2))
     rate, x = 0.75, np.random.default_rng(0).standard_normal((8, 2, 40)).astype(np.float32)
     signal = Signal(n_chans=2, n_times=40, sfreq=128.0, ch_names=('C3', 'C4'))
     model, both = (module.steegformer_small(signal, 1, axis_name=a, drop_path=rate) for a in (None, 'i'))
@@ -190,7 +199,7 @@ def test_a_dropped_path_is_dropped_whole(monkeypatch: pytest.MonkeyPatch) -> Non
     close(split(x), drawn[0], 1e-5)
 
 
-def test_a_file_of_braindecode_is_read_but_for_the_head(tmp_path: Path, short: None) -> None:
+def test_a_file_of_braindecode_is_read_but_for_the_head(tmp_path: Path, narrow: None) -> None:
     from safetensors.numpy import save_file
 
     model = build(TRAINED)
