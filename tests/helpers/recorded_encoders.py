@@ -41,6 +41,20 @@ LABRAM_CHANNELS: dict[str, str | None] = {
 }
 LABRAM_CHANNELS |= {f'E{i}': name for i, name in ((1, 'F10'), (62, 'PZ'), (124, 'F4'), (125, None))}
 
+# Names of channels, and their rows in STEEGFormer's table.
+STEEGFORMER_CHANNELS: dict[str, int | None] = {
+    **{'FP1': 6, 'nothing': None, 'Cz': 110, 't3': 61, 'T7': 65, 'E5': None, 'ftt7H': 33, 'M1': 31, 'A1': 73},
+    **{'Fpz-Cz': None, 'PPO2h': 141},
+    **{str(i): None for i in range(3)},
+}
+# Names of channels, and as what EEGPT reads them without a mixture.
+EEGPT_CHANNELS: dict[str, str | None] = {
+    **{'Fp1': 'FP1', 'AFz': None, 'Cz..': 'CZ', 'fc5.': 'FC5', 'T3': None, 'O2': 'O2', 'x': None, 'TP8': 'TP8'},
+}
+NARROW = (64, 2, 4)  # width, layers and heads of a smaller encoder
+LR |= dict.fromkeys(('steegformer_small', 'steegformer_short', 'steegformer_cls'), 1e-3)
+LR |= dict.fromkeys(('eegpt', 'eegpt_short', 'eegpt_named', 'eegpt_probe'), 1e-3)
+
 
 def places(n: int) -> tuple[tuple[float, float, float] | None, ...]:
     """Where n channels lie (m); the second is not known."""

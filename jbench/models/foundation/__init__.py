@@ -183,6 +183,53 @@ LOCAL = tuple(
     for which in ('post', 'pre')
 )
 
+# plain transformers, whose networks standardise or reference each window; a line a size
+STANDARDISED = (
+    ('signal.sfreq', 128.0),
+    ('signal.band', (0.5, 64.0)),
+    ('signal.notch', ()),
+    ('signal.scaler', 'micro'),
+    ('signal.baseline', None),
+    ('signal.clamp', 500.0),
+)
+TRANSFORMERS = (
+    *(
+        ModelSpec(
+            name=f'steegformer_{size}',
+            title=f'STEEGFormer {size}',
+            family='foundation',
+            target=f'jbench.models.foundation.steegformer:steegformer_{size}',
+            targets=ONE_ANSWER,
+            paradigms=SERIES,
+            asks=('ch_names',),
+            overrides=STANDARDISED,
+            n_parameters=n_parameters,
+            least_times=16,
+            # BCI Competition IV 2a and 2b with their test sessions. SEED has no name here; Cho2017Supporting (their
+            # `eeg_mi_bci`) and Wang2017Benchmark (their `ssvep`) are likely and not verified
+            pretraining=('Tangermann2012Review', 'Leeb2007Brain', 'Schirrmeister2017Deep'),
+            citation='Yang et al. (2026), ICLR, openreview.net/forum?id=5Xwm8e6vbh',
+        )
+        for size, n_parameters in (('small', 25303552), ('base', 85181184), ('large', 302478336))
+    ),
+    ModelSpec(
+        name='eegpt',
+        title='EEGPT',
+        family='foundation',
+        target='jbench.models.foundation.eegpt:eegpt',
+        targets=ONE_ANSWER,
+        paradigms=SERIES,
+        asks=('ch_names',),
+        overrides=(('signal.sfreq', 256.0), *UNTOUCHED, ('signal.factor', 1e3)),
+        n_parameters=25287605,
+        least_times=64,
+        # SEED has no name here; Schirrmeister2017Deep is possible and not verified
+        pretraining=('Schalk2004Bci2000', 'Wang2017Benchmark'),
+        citation='Wang et al. (2024), NeurIPS 37, 39249-39280',
+    ),
+)
+
 MODELS = tuple(
-    dataclasses.replace(m, pretraining=seen.datasets if (seen := history(m.name)) else ()) for m in (*ADAPTED, *PLAIN, *OF_TUEG, *LOCAL)
+    dataclasses.replace(m, pretraining=seen.datasets if (seen := history(m.name)) else ())
+    for m in (*ADAPTED, *PLAIN, *OF_TUEG, *LOCAL, *TRANSFORMERS)
 )
