@@ -49,7 +49,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import flax.linen as nn
 import jax
@@ -59,6 +59,7 @@ import numpy as np
 from jbench.models import torch_weights
 from jbench.models.foundation.luna_layers import Block, Code, QueryLayer, Spectrum, Unify, block_tensors, unify_tensors
 from jbench.models.layers import blocks
+from jbench.models.layers.deep import in_turn
 from jbench.models.layers.patches import Front, Patches, patch_tensors
 from jbench.models.model import Batch, Model, network, require
 from jbench.models.torch_weights import Exceptions, Tensor
@@ -148,9 +149,11 @@ class _Luna(nn.Module):
         keys = blocks.split(key, size.depth + QUERY_LAYERS + 1)
         x = z_scored(x if len(self.used) == x.shape[1] else x[:, np.array(self.used)])
         x = self._joined(jnp.pad(x, ((0, 0), (0, 0), (0, -x.shape[2] % PATCH))), keys[size.depth :])
-        block = nn.remat(Block) if self.remat else Block
-        for i in range(size.depth):
-            x = block(2 * size.queries, size.joined, i, self.drop_path, self.axis_name, name=f'block_{i}')(x, keys[i])
+
+        def block(i: int, **place: Any) -> Block:
+            return Block(2 * size.queries, size.joined, i, self.drop_path, self.axis_name, **place)
+
+        x = in_turn(self, block, x, keys[: size.depth], again=self.remat)
         x = blocks.LayerNorm(size.joined, name='norm')(x)
         self.sow('features', 'tokens', x)  # [b, s, w]
         pooled = x.mean(1)
@@ -184,7 +187,7 @@ def _tensors(size: Size, mlp_norm: bool, n_out: int) -> list[Tensor]:
     out += norm(f'{place}.norm', ('code', 'norm'), 2 * d) if mlp_norm else []
     out += unify_tensors(size.queries, d, mlp_norm, QUERY_LAYERS)
     for i in range(size.depth):
-        out += block_tensors(f'blocks.{i}', f'block_{i}', size.joined)
+        out += block_tensors(f'blocks.{i}', f'layer_{i}', size.joined)
     return out + norm('norm', ('norm',), size.joined) + linear('head', ('head',), size.joined, n_out)
 
 

@@ -53,6 +53,7 @@ from jbench.models import torch_weights
 from jbench.models.layers import blocks
 from jbench.models.layers.attention import attend_wide
 from jbench.models.layers.blocks import PRECISION
+from jbench.models.layers.deep import in_turn
 from jbench.models.model import Batch, Model, network, require
 from jbench.models.torch_weights import Exceptions, Tensor
 from jbench.spec.errors import RequestError
@@ -62,6 +63,7 @@ PATCH, STEP = 200, 180  # samples
 HEAD = 64  # features of a head
 MARGIN, PER_PATCH = 0.4, 0.1  # of the code
 EPS = 1e-6  # of the norms in the layers
+LIMIT = 8e9  # bytes that a gradient may keep unasked
 
 
 class Size(NamedTuple):
@@ -124,6 +126,12 @@ def _in_bank(ch_names: Sequence[str], path: str) -> tuple[Position, ...]:
         raise RequestError(f'positions={path}: expected an object of names, with a list [x, y, z] for each') from error
 
 
+def kept_bytes(size: Size, batch: int, length: int) -> float:
+    """What the gradient keeps of the layers, about, for windows of `length` tokens in float32."""
+    a_token = 4 * size.width + 4 * size.heads * HEAD + 5 * size.hidden + 2 * size.heads * length
+    return 4.0 * batch * length * size.depth * a_token
+
+
 def code_of_tokens(places: np.ndarray, n: int, size: Size) -> tuple[np.ndarray, np.ndarray]:
     """Of n patches of each of the channels at places [c, 3]: (x, y, z, p) [c n, 4], and its waves [c n, d]."""
     times = np.broadcast_to(np.arange(n)[:, None], (len(places), n, 1))
@@ -164,7 +172,7 @@ class _Layer(nn.Module):
     size: Size
 
     @nn.compact
-    def __call__(self, x: jax.Array) -> jax.Array:
+    def __call__(self, x: jax.Array, key: jax.Array | None) -> jax.Array:
         d, inner, hidden = self.size.width, self.size.heads * HEAD, self.size.hidden
         joined = _Map(d, 3 * inner, name='joined')(_Rms(d, name='norm_1')(x))
         q, k, v = joined.reshape(*x.shape[:2], 3, self.size.heads, HEAD).transpose(2, 0, 3, 1, 4)
@@ -179,7 +187,7 @@ class _Reve(nn.Module):
     used: tuple[int, ...]  # channels of the input
     places: tuple[tuple[float, float, float], ...]  # theirs
     n_out: int
-    remat: bool
+    remat: bool | None
 
     @nn.compact
     def __call__(self, batch: Batch, *, train: bool, key: jax.Array | None) -> jax.Array:
@@ -189,10 +197,11 @@ class _Reve(nn.Module):
         b, c, t = x.shape
         p = n_patches(t)
         patches = jnp.stack([x[..., i * STEP : i * STEP + PATCH] for i in range(p)], 2)  # [b, c, p, 200]
-        x = blocks.Linear(PATCH, d, name='patches')(patches).reshape(b, c * p, d) + self._codes(p, x.dtype)
-        layer = nn.remat(_Layer) if self.remat else _Layer
-        for i in range(self.size.depth):
-            x = layer(self.size, name=f'layer_{i}')(x)
+        x = blocks.Linear(PATCH, d, name='patches')(patches).reshape(b, c * p, d)
+        x = x + self._codes(p, x.dtype)
+        again = train and kept_bytes(self.size, b, c * p) > LIMIT if self.remat is None else self.remat
+        keys = [None] * self.size.depth  # no dropout
+        x = in_turn(self, lambda i, **place: _Layer(self.size, **place), x, keys, again=again)
         self.sow('features', 'tokens', x)  # [b, c * p, d], channel by channel
         pooled = x.mean(1)
         self.sow('features', 'penultimate', pooled)  # [b, d]
@@ -237,22 +246,11 @@ def build(name: str, size: Size, signal: Signal, n_out: int, *, positions: str, 
     used = {i: place for i, place in enumerate(places) if place is not None}
     if not used:
         raise RequestError(
-            f'{name}: the place of none of the {signal.n_chans} channels is known {f"by {positions}" * bool(positions)}: '
+            f'{name}: the place of none of the {signal.n_chans} channels is known{f" by {positions}" * bool(positions)}: '
             'expected electrodes of the 10-05 system, as Cz. Rename the channels, or take a model that goes by their '
             'order alone, as cbramod'
         )
-    if remat is None:
-        remat = _kept(size, len(used) * n_patches(signal.n_times)) > LIMIT
     return network(_Reve(size, tuple(used), tuple(used.values()), n_out, remat), signal, _tensors(size, n_out))
-
-
-LIMIT = 6e9  # bytes that the gradient of 16 windows may keep
-
-
-def _kept(size: Size, length: int) -> float:
-    """Bytes, about, that the gradient of 16 windows of `length` tokens keeps of all layers."""
-    a_token = 5 * size.width + 5 * size.heads * HEAD + 6 * size.hidden + 2 * size.heads * length
-    return 16 * 4.0 * length * size.depth * a_token
 
 
 def reve_small(
@@ -273,7 +271,7 @@ def reve_base(
         axis_name: mapped axis over which rows are shared; nothing here depends on it.
         positions: path of the authors' file of places; '': those of the signal.
         remat: whether a layer's values are computed again for its gradient instead of kept: less memory, more time.
-            None: where those of 16 windows would fill more than 6 GB.
+            None: in training, where those of a batch would fill more than 8 GB.
 
     Raises: RequestError where a window is shorter than a patch, or the place of no channel is known.
     """

@@ -185,12 +185,12 @@ def test_a_dropped_path_is_dropped_whole() -> None:
     signal = Signal(n_chans=1, n_times=80, sfreq=256.0, positions=((0.0, 0.0, 0.1),))
     model = luna.build('luna', BASE._replace(depth=1), signal, 1, OPTIONS._replace(drop_path=rate, dropout=0.0))
     variables, batch = lively('luna', model), {'x': x, 'mask': np.ones(8, bool)}
-    block = variables['params']['block_0']
+    block = variables['params']['layer_0']
 
     @compiled
     def outputs(gains: tuple[float, float], key: jax.Array | None = None) -> jax.Array:
         scaled = {n: jax.tree.map(lambda a, g=g: a * g, block[n]) for n, g in zip(('out', 'narrow'), gains, strict=True)}
-        params = variables['params'] | {'block_0': block | scaled}
+        params = variables['params'] | {'layer_0': block | scaled}
         return model.apply(variables | {'params': params}, batch, train=key is not None, key=key).outputs[:, 0]
 
     whole = 1 / (1 - rate)
