@@ -47,7 +47,6 @@ kept as two halves, which attention does not see. Attention: `attention.attend_w
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 

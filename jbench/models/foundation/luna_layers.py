@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import flax.linen as nn
 import jax
@@ -122,7 +123,7 @@ class Unify(nn.Module):
         values = values + bias[2 * d :].reshape(h, -1) * total.reshape(-1, h, q, 1).swapaxes(1, 2)
         return self._widened(_linear(d, d, 'out')(values.reshape(-1, q, d)), keys[1:])
 
-    def _widened(self, y: jax.Array, keys: list[jax.Array | None]) -> jax.Array:
+    def _widened(self, y: jax.Array, keys: Sequence[jax.Array | None]) -> jax.Array:
         hidden = 4 * self.width
 
         def drop(h: jax.Array, which: int) -> jax.Array:

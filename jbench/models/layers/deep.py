@@ -37,4 +37,5 @@ def in_turn(
     def step(x: jax.Array, given: tuple[Any, jax.Array | None]) -> tuple[jax.Array, None]:
         return alone.apply({'params': given[0]}, x, given[1]), None
 
-    return lax.scan(jax.checkpoint(step), x, (params, None if keys[0] is None else jnp.stack(list(keys))))[0]
+    drawn = [key for key in keys if key is not None]
+    return lax.scan(jax.checkpoint(step), x, (params, jnp.stack(drawn) if drawn else None))[0]

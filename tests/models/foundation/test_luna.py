@@ -91,18 +91,20 @@ def test_remat_draws_the_same() -> None:
     model, again = build(TRAINED), build(TRAINED, remat=True)
     variables, (batch, _) = lively('luna', model), recorded.windows(TRAINED)
     key = jax.random.key(0)
-    one, two = (compiled(lambda v, m=m: m.apply(v, batch, train=True, key=key).outputs)(variables) for m in (model, again))
+    one, two = (
+        compiled(lambda v, m=m: m.apply(v, batch, train=True, key=key).outputs)(variables) for m in (model, again)
+    )
     close(two, one, 1e-6)
 
 
 def test_attention_to_channels_drops_probabilities() -> None:
-    """With dropout the sum over channels is no longer 1, as the bias of the values shows."""
+    """With dropout the shares of the channels no longer add up to 1: so the bias of the values shows."""
     part, x = Unify(2, 8, norm=False, rate=0.5, axis_name=None), np.ones((1, 4, 8), np.float32)
     params = part.init(jax.random.key(0), x, None)['params']
     params |= {'in_bias': jnp.ones(24), 'wide': jax.tree.map(jnp.zeros_like, params['wide'])}
-    found = {round(float(v), 3) for i in range(20) for v in (part.apply({'params': params}, x, jax.random.key(i))[0] /
-             part.apply({'params': params}, x, None)[0]).reshape(-1)}
-    assert len(found) > 2
+    apply = compiled(lambda key: part.apply({'params': params}, x, key))
+    ratio = np.stack([apply(key) / apply(None) for key in jax.random.split(jax.random.key(0), 20)])
+    assert ratio.std() > 0.1
 
 
 def test_channels_by_place() -> None:
@@ -189,7 +191,9 @@ def test_a_dropped_path_is_dropped_whole() -> None:
 
     @compiled
     def outputs(gains: tuple[float, float], key: jax.Array | None = None) -> jax.Array:
-        scaled = {n: jax.tree.map(lambda a, g=g: a * g, block[n]) for n, g in zip(('out', 'narrow'), gains, strict=True)}
+        scaled = {
+            n: jax.tree.map(lambda a, g=g: a * g, block[n]) for n, g in zip(('out', 'narrow'), gains, strict=True)
+        }
         params = variables['params'] | {'layer_0': block | scaled}
         return model.apply(variables | {'params': params}, batch, train=key is not None, key=key).outputs[:, 0]
 

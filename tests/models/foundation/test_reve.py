@@ -46,13 +46,17 @@ def at(*places: tuple[float, float, float] | None) -> Model:
 
 def test_layout_and_counts() -> None:
     recorded.check_layout('reve', build(TRAINED), TRAINED)
-    sizes = {'reve_small': (reve.reve_small, 512), 'reve_base': (reve.reve_base, 512), 'reve_large': (reve.reve_large, 1250)}
+    sizes = {
+        'reve_small': (reve.reve_small, 512),
+        'reve_base': (reve.reve_base, 512),
+        'reve_large': (reve.reve_large, 1250),
+    }
     expected = {model.name: model.n_parameters for model in MODELS}
     assert expected['reve_base'] == 69189120
-    for name, (made, width) in sizes.items():
+    for name, size in sizes.items():
         for c, t, n in ((4, 256, 1), (64, 6000, 4)):
-            model = made(Signal(n_chans=c, n_times=t, sfreq=200.0, positions=recorded.places(c)), n)
-            assert recorded.count(model) == expected[name] + (width + 1) * n
+            signal = Signal(n_chans=c, n_times=t, sfreq=200.0, positions=recorded.places(c))
+            assert recorded.count(getattr(reve, name)(signal, n)) == expected[name] + (size.width + 1) * n
 
 
 @pytest.mark.parametrize('shape', SHAPES, ids=tag)
@@ -137,7 +141,7 @@ def test_what_it_cannot_read_is_refused(tmp_path: Path, bank: str) -> None:
         channels(['Cz'], str(tmp_path / 'no.json'))
     for text in ('[1]', '{"Cz": 1}', '{"Cz": [1, 2]}', '{"Cz": ["a", 1, 2]}', '{'):
         (tmp_path / 'wrong.json').write_text(text)
-        with pytest.raises(RequestError, match='wrong.json: '):
+        with pytest.raises(RequestError, match=r'wrong\.json: '):
             channels(['Cz'], str(tmp_path / 'wrong.json'))
 
 
