@@ -46,11 +46,7 @@ def at(*places: tuple[float, float, float] | None) -> Model:
 
 def test_layout_and_counts() -> None:
     recorded.check_layout('reve', build(TRAINED), TRAINED)
-    sizes = {
-        'reve_small': (reve.reve_small, 512),
-        'reve_base': (reve.reve_base, 512),
-        'reve_large': (reve.reve_large, 1250),
-    }
+    sizes = {'reve_small': SMALL, 'reve_base': BASE, 'reve_large': LARGE}
     expected = {model.name: model.n_parameters for model in MODELS}
     assert expected['reve_base'] == 69189120
     for name, size in sizes.items():
