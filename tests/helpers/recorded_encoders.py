@@ -24,6 +24,7 @@ LR = {'biot': 3e-4, 'bendr': 0.01, 'signal_jepa': 3e-4}
 LR |= {'labram': 0.01, 'labram_short': 0.01, 'cbramod': 0.001, 'cbramod_short': 0.01}
 LR |= {'eegdino_small_short': 0.01, 'codebrain_short': 0.002}
 LR |= {'signal_jepa_post_local': 0.01, 'signal_jepa_pre_local': 0.03}
+LR |= {'luna': 0.003, 'luna_norms': 0.003, 'reve': 0.003}
 INITS, FIRST = 40, 2000  # fresh networks; numbers of a tensor that are looked at
 DRAWS = 1000  # passes with dropout
 SHORT = 2  # layers of a network whose name ends in '_short'

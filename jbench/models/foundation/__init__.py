@@ -1,235 +1,143 @@
-"""Encoders that were pretrained on many recordings: the lines of the table of models that are called `foundation`."""
+"""Encoders that were pretrained on many recordings: the lines of the table of models that are called `foundation`.
+
+What each wants of the signal (`overrides`) is what its weights were learnt on. Where they come from stands in
+spec/checkpoints.py, what they have seen in spec/pretraining.py.
+"""
 
 from __future__ import annotations
 
-import dataclasses
+from typing import Any
 
 from jbench.spec.model import ONE_ANSWER, SERIES, ModelSpec
+from jbench.spec.overrides import Override
 from jbench.spec.pretraining import history
 
-# as their authors filtered nothing and scaled each window in the network
-UNTOUCHED = (
-    ('signal.band', None),
-    ('signal.notch', ()),
-    ('signal.scaler', 'none'),
-    ('signal.baseline', None),
-    ('signal.clamp', None),
-)
-TUH = ('Lopez2017Tuab', 'Hamid2020Tuar', 'Harati2015Tuev', 'Veloso2017Tuep', 'Shah2018Tusz', 'VonWeltin2017Tusl')
-OF_SIGNAL_JEPA = (
-    ('signal.sfreq', 128.0),
-    ('signal.band', (0.5, 40.0)),
-    ('signal.notch', ()),
-    ('signal.scaler', 'micro'),
-    ('signal.clamp', None),
-)
-LEE = ('Lee2019EegMi', 'Lee2019EegErp', 'Lee2019EegSsvep')
-ADAPTED = (
-    ModelSpec(
-        name='bendr',
-        title='BENDR',
+
+def _signal(
+    sfreq: float,
+    band: tuple[float, float] | None,
+    notch: tuple[float, ...] = (),
+    *,
+    scaler: str = 'none',
+    factor: float = 1.0,
+    clamp: float | None = None,
+) -> tuple[Override, ...]:
+    """What weights were learnt on; windows are in volts without a scaler or factor."""
+    return (
+        ('signal.sfreq', sfreq),
+        ('signal.band', band),
+        ('signal.notch', notch),
+        ('signal.scaler', scaler),
+        ('signal.factor', factor),
+        ('signal.baseline', None),
+        ('signal.clamp', clamp),
+        ('recipe.lr', 1e-4),  # of NeuralBench for all of them, on simulations too
+    )
+
+
+def _line(name: str, title: str, n_parameters: int, signal: tuple[Override, ...], **more: Any) -> ModelSpec:
+    """A line; its module is called as the first words of `name`, if `of` does not say otherwise."""
+    module, seen = more.pop('of', name), history(name)
+    return ModelSpec(
+        name=name,
+        title=title,
         family='foundation',
-        target='jbench.models.foundation.bendr:bendr',
+        target=f'jbench.models.foundation.{module}:{name}',
         targets=ONE_ANSWER,
         paradigms=SERIES,
-        asks=('ch_names',),
-        overrides=(
-            ('signal.sfreq', 256.0),
-            *UNTOUCHED,
-            ('recipe.lr', 1e-5),
-            ('recipe.weight_decay', 0.05),
-            ('recipe.warmup', 0.1),
-            ('recipe.grad_clip', 0.5),
-        ),
-        n_parameters=157140974,
-        pretraining=TUH,
+        n_parameters=n_parameters,
+        overrides=(*signal, *more.pop('recipe', ())),
+        pretraining=seen.datasets if seen else (),
+        **more,
+    )
+
+
+TENTHS_OF_MILLIVOLTS = 1e4
+# EEG-DINO and CodeBrain state rate and unit alone: band and notch are those of CBraMod, whose patches they share
+CBRAMOD = _signal(200.0, (0.3, 75.0), (60.0,), factor=TENTHS_OF_MILLIVOLTS)
+JEPA = _signal(128.0, (0.5, 40.0), scaler='micro')
+STEEGFORMER = _signal(128.0, (0.5, 64.0), scaler='micro', clamp=500.0)
+LUNA = _signal(256.0, (0.1, 75.0), (50.0, 60.0))
+REVE = _signal(200.0, (0.5, 99.5), scaler='standard', clamp=15.0)
+NAMES, PLACED = ('ch_names',), ('ch_names', 'positions')
+OF_BENDR = (
+    ('recipe.lr', 1e-5),
+    ('recipe.weight_decay', 0.05),
+    ('recipe.warmup', 0.1),
+    ('recipe.grad_clip', 0.5),
+)
+OF_JEPA = 'Guetschel et al. (2024), 9th Graz BCI Conf.'
+OF_DINO = 'Wang et al. (2025), MICCAI'
+OF_STEEGFORMER = 'Yang et al. (2026), ICLR, openreview.net/forum?id=5Xwm8e6vbh'
+OF_LUNA = 'Döner et al. (2025), NeurIPS 38, arXiv:2510.22257'
+OF_REVE = 'El Ouahidi et al. (2025), NeurIPS 38'
+
+MODELS = (
+    _line(
+        *('bendr', 'BENDR', 157140974, _signal(256.0, None)),
+        asks=NAMES,
+        recipe=OF_BENDR,
         citation='Kostas et al. (2021), Front. Hum. Neurosci. 15, 653659',
     ),
-    ModelSpec(
-        name='biot',
-        title='BIOT',
-        family='foundation',
-        target='jbench.models.foundation.biot:biot',
-        targets=ONE_ANSWER,
-        paradigms=SERIES,
-        asks=('ch_names',),
-        overrides=(('signal.sfreq', 200.0), *UNTOUCHED),
-        n_parameters=3187102,
+    _line(
+        *('biot', 'BIOT', 3187102, _signal(200.0, None)),
+        asks=NAMES,
         least_times=200,
-        pretraining=('Dan2023Bids', 'Lopez2017Tuab', 'Harati2015Tuev'),
         citation='Yang et al. (2023), NeurIPS 36, 78240-78260',
     ),
-    ModelSpec(
-        name='signal_jepa',
-        title='Signal-JEPA',
-        family='foundation',
-        target='jbench.models.foundation.signal_jepa:signal_jepa',
-        targets=ONE_ANSWER,
-        paradigms=SERIES,
-        asks=('ch_names', 'positions'),
-        overrides=OF_SIGNAL_JEPA,
-        n_parameters=2263936,
-        least_times=152,
-        pretraining=LEE,
-        citation='Guetschel et al. (2024), 9th Graz BCI Conf.',
-    ),
-)
-
-# of single channels, which their networks read as they are
-TENTHS_OF_MILLIVOLTS = (
-    ('signal.scaler', 'none'),
-    ('signal.factor', 1e4),
-    ('signal.baseline', None),
-    ('signal.clamp', None),
-)
-PLAIN = (
-    ModelSpec(
-        name='labram',
-        title='LaBraM',
-        family='foundation',
-        target='jbench.models.foundation.labram:labram',
-        targets=ONE_ANSWER,
-        paradigms=SERIES,
-        asks=('ch_names',),
-        overrides=(
-            ('signal.sfreq', 200.0),
-            ('signal.band', (0.1, 75.0)),
-            ('signal.notch', (50.0,)),
-            *TENTHS_OF_MILLIVOLTS,
-        ),
-        n_parameters=5819936,
-        # without TUAB and TUEV, which its authors kept out
-        pretraining=(
-            *('Schalk2004Bci2000', 'Hamid2020Tuar', 'Veloso2017Tuep', 'Shah2018Tusz', 'VonWeltin2017Tusl'),
-            'Detti2020Eeg',
-        ),
+    _line(
+        *('labram', 'LaBraM', 5819936, _signal(200.0, (0.1, 75.0), (50.0,), factor=TENTHS_OF_MILLIVOLTS)),
+        asks=NAMES,
         citation='Jiang et al. (2024), ICLR, arXiv:2405.18765',
     ),
-    ModelSpec(
-        name='cbramod',
-        title='CBraMod',
-        family='foundation',
-        target='jbench.models.foundation.cbramod:cbramod',
-        targets=ONE_ANSWER,
-        paradigms=SERIES,
-        overrides=(
-            ('signal.sfreq', 200.0),
-            ('signal.band', (0.3, 75.0)),
-            ('signal.notch', (60.0,)),
-            *TENTHS_OF_MILLIVOLTS,
-        ),
-        n_parameters=4924000,
+    _line(
+        *('cbramod', 'CBraMod', 4924000, CBRAMOD),
         least_times=200,
         times_multiple=200,
-        pretraining=TUH,
         citation='Wang et al. (2025), ICLR, arXiv:2412.07236',
     ),
-)
-
-# Their weights are of windows in tenths of millivolts at 200 Hz. The reference says no more: band and notch are
-# those of CBraMod, whose patches they share.
-OF_CBRAMOD = (
-    ('signal.sfreq', 200.0),
-    ('signal.band', (0.3, 75.0)),
-    ('signal.notch', (60.0,)),
-    *TENTHS_OF_MILLIVOLTS,
-)
-OF_TUEG = (
-    ModelSpec(
-        name='codebrain',
-        title='CodeBrain',
-        family='foundation',
-        target='jbench.models.foundation.codebrain:codebrain',
-        targets=ONE_ANSWER,
-        paradigms=SERIES,
-        asks=('ch_names',),
-        overrides=OF_CBRAMOD,
-        n_parameters=13529200,
-        least_times=200,
-        pretraining=TUH,
-        citation='Ma et al. (2026), ICLR, arXiv:2506.09110',
+    *(
+        _line(f'luna_{size}', f'LUNA {size}', n, LUNA, of='luna', asks=PLACED, least_times=2, citation=OF_LUNA)
+        for size, n in (('base', 6571896), ('large', 40448088), ('huge', 303404216))
     ),
     *(
-        ModelSpec(
-            name=f'eegdino_{size}',
-            title=f'EEG-DINO ({size})',
-            family='foundation',
-            target=f'jbench.models.foundation.eegdino:eegdino_{size}',
-            targets=ONE_ANSWER,
-            paradigms=SERIES,
-            asks=('ch_names',),
-            overrides=OF_CBRAMOD,
-            n_parameters=n,
-            pretraining=TUH,
-            citation='Wang et al. (2025), MICCAI',
+        _line(f'reve_{size}', f'REVE {size}', n, REVE, of='reve', asks=PLACED, least_times=200, citation=OF_REVE)
+        for size, n in (('small', 12667392), ('base', 69189120), ('large', 408388750))
+    ),
+    _line('signal_jepa', 'Signal-JEPA', 2263936, JEPA, asks=PLACED, least_times=152, citation=OF_JEPA),
+    *(
+        _line(
+            *(f'signal_jepa_{which}_local', f'Signal-JEPA, {which}-local', 13932, JEPA),
+            of='signal_jepa_local',
+            least_times=152,
+            citation=OF_JEPA,
         )
-        for size, n in (('small', 4433944), ('medium', 33755456))
+        for which in ('post', 'pre')
     ),
-)
-LOCAL = tuple(
-    ModelSpec(
-        name=f'signal_jepa_{which}_local',
-        title=f'Signal-JEPA ({which}-local)',
-        family='foundation',
-        target=f'jbench.models.foundation.signal_jepa_local:signal_jepa_{which}_local',
-        targets=ONE_ANSWER,
-        paradigms=SERIES,
-        overrides=OF_SIGNAL_JEPA,
-        n_parameters=13932,
-        least_times=152,
-        pretraining=LEE,
-        citation='Guetschel et al. (2024), 9th Graz BCI Conf.',
-    )
-    for which in ('post', 'pre')
-)
-
-# plain transformers, whose networks standardise or reference each window; a line a size
-STANDARDISED = (
-    ('signal.sfreq', 128.0),
-    ('signal.band', (0.5, 64.0)),
-    ('signal.notch', ()),
-    ('signal.scaler', 'micro'),
-    ('signal.baseline', None),
-    ('signal.clamp', 500.0),
-)
-TRANSFORMERS = (
     *(
-        ModelSpec(
-            name=f'steegformer_{size}',
-            title=f'STEEGFormer {size}',
-            family='foundation',
-            target=f'jbench.models.foundation.steegformer:steegformer_{size}',
-            targets=ONE_ANSWER,
-            paradigms=SERIES,
-            asks=('ch_names',),
-            overrides=STANDARDISED,
-            n_parameters=n_parameters,
+        _line(
+            *(f'steegformer_{size}', f'STEEGFormer {size}', n, STEEGFORMER),
+            of='steegformer',
+            asks=NAMES,
             least_times=16,
-            # BCI Competition IV 2a and 2b with their test sessions. SEED has no name here; Cho2017Supporting (their
-            # `eeg_mi_bci`) and Wang2017Benchmark (their `ssvep`) are likely and not verified
-            pretraining=('Tangermann2012Review', 'Leeb2007Brain', 'Schirrmeister2017Deep'),
-            citation='Yang et al. (2026), ICLR, openreview.net/forum?id=5Xwm8e6vbh',
+            citation=OF_STEEGFORMER,
         )
-        for size, n_parameters in (('small', 25303552), ('base', 85181184), ('large', 302478336))
+        for size, n in (('small', 25303552), ('base', 85181184), ('large', 302478336))
     ),
-    ModelSpec(
-        name='eegpt',
-        title='EEGPT',
-        family='foundation',
-        target='jbench.models.foundation.eegpt:eegpt',
-        targets=ONE_ANSWER,
-        paradigms=SERIES,
-        asks=('ch_names',),
-        overrides=(('signal.sfreq', 256.0), *UNTOUCHED, ('signal.factor', 1e3)),
-        n_parameters=25287605,
+    _line(
+        *('eegpt', 'EEGPT', 25287605, _signal(256.0, None, factor=1e3)),
+        asks=NAMES,
         least_times=64,
-        # SEED has no name here; Schirrmeister2017Deep is possible and not verified
-        pretraining=('Schalk2004Bci2000', 'Wang2017Benchmark'),
         citation='Wang et al. (2024), NeurIPS 37, 39249-39280',
     ),
-)
-
-MODELS = tuple(
-    dataclasses.replace(m, pretraining=seen.datasets if (seen := history(m.name)) else ())
-    for m in (*ADAPTED, *PLAIN, *OF_TUEG, *LOCAL, *TRANSFORMERS)
+    *(
+        _line(f'eegdino_{size}', f'EEG-DINO {size}', n, CBRAMOD, of='eegdino', asks=NAMES, citation=OF_DINO)
+        for size, n in (('small', 4433944), ('medium', 33755456))
+    ),
+    _line(
+        *('codebrain', 'CodeBrain', 13529200, CBRAMOD),
+        asks=NAMES,
+        least_times=200,
+        citation='Ma et al. (2026), ICLR, arXiv:2506.09110',
+    ),
 )

@@ -234,7 +234,9 @@ def codebrain(
     if montage not in MONTAGES:
         raise RequestError(f'codebrain: montage={montage}: expected one of {", ".join(MONTAGES)}')
     used = _montage(signal) if montage == 'tueg' else tuple(range(signal.n_chans))
-    return network(_CodeBrain(used, n_out, axis_name, dropout, window), signal, _tensors(n_out))
+    module, use = _CodeBrain(used, n_out, axis_name, dropout, window), channels(signal.ch_names)
+    known = use if montage == 'tueg' else None
+    return network(module, signal, _tensors(n_out), checkpoints=(CHECKPOINT,), channels=known)
 
 
 def _montage(signal: Signal) -> tuple[int, ...]:

@@ -223,4 +223,5 @@ def _build(size: str, signal: Signal, n_out: int, *, axis_name: str | None, drop
             f'Rename the channels, or take a model that needs no names, as cbramod'
         )
     module = _EegDino(tuple(found.values()), tuple(found), chosen, n_out, axis_name, dropout, drop_path)
-    return network(module, signal, _tensors(chosen, n_out))
+    use = channels(signal.ch_names)
+    return network(module, signal, _tensors(chosen, n_out), checkpoints=(CHECKPOINT,), channels=use)

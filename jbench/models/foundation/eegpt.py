@@ -218,7 +218,8 @@ def eegpt(
     module = _EEGPT(begin, used, tuple(INDEX[name] for name in ids), n_out, stride, head, axis_name)
     n_probed = n_patches(signal.n_times, stride) if head == 'probe' else 0
     tensors = _tensors(signal.n_chans, n_out, mixed=begin is not None, n_probed=n_probed)
-    return network(module, signal, tensors)
+    use = channels(signal.ch_names, adapter)
+    return network(module, signal, tensors, checkpoints=(CHECKPOINT[adapter],), channels=use)
 
 
 def _named(signal: Signal) -> tuple[tuple[int, ...], tuple[str, ...]]:

@@ -93,10 +93,12 @@ def signal_jepa_post_local(signal: Signal, n_out: int, *, axis_name: str | None 
     Raises: RequestError where windows are too short.
     """
     require('signal_jepa_post_local', signal, n_out, min_times=MIN_TIMES)
-    return network(_Local(False, n_out), signal, _tensors(False, signal, n_out))
+    tensors, layouts = _tensors(False, signal, n_out), tuple(POST_CHECKPOINT.values())
+    return network(_Local(False, n_out), signal, tensors, checkpoints=layouts)
 
 
 def signal_jepa_pre_local(signal: Signal, n_out: int, *, axis_name: str | None = None) -> Model:
     """Signal-JEPA with filters before the convolutions; arguments and errors as of `signal_jepa_post_local`."""
     require('signal_jepa_pre_local', signal, n_out, min_times=MIN_TIMES)
-    return network(_Local(True, n_out), signal, _tensors(True, signal, n_out))
+    tensors, layouts = _tensors(True, signal, n_out), tuple(PRE_CHECKPOINT.values())
+    return network(_Local(True, n_out), signal, tensors, checkpoints=layouts)

@@ -183,7 +183,8 @@ def _build(name: str, signal: Signal, n_out: int, *, axis_name: str | None, pool
         )
     size = SIZES[name]
     module = _STEEGFormer(size, tuple(found), tuple(found.values()), n_out, pool, drop_path, axis_name)
-    return network(module, signal, _tensors(size, n_out))
+    use = channels(signal.ch_names)
+    return network(module, signal, _tensors(size, n_out), checkpoints=(CHECKPOINT,), channels=use)
 
 
 def steegformer_small(
