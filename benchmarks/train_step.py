@@ -2,6 +2,7 @@
 
     pip install -e '.[peers]'
     python benchmarks/train_step.py --models=eegnet --peers=braindecode
+    python benchmarks/train_step.py --models=foundation --cells=small    # pretrained encoders; all: hours
     python benchmarks/train_step.py --models=simpleconv_time_agg    # minutes; needs neuraltrain and the extra `test`:
                                                                     # tests/fixtures/make_simpleconv_fixture.py says how
 
@@ -14,8 +15,14 @@ count. SimpleConvTimeAgg takes one step a call, of seconds. Both start from the 
 difference between what they compute is in the table: logits in evaluation; loss, gradient and running statistics in
 training, without dropout.
 
+Pretrained encoders (`encoders.py`) come at their own rate, on electrodes of the 10-10 system: batches of 16 and 64, 19 and
+64 channels, windows of 4 and 10 s; with --cells=small 16, 19 and 4 s alone. A call is one step, a row has 40 s, and the
+difference is that of logits in evaluation. A cell whose step would take more than a third of the free memory is left
+out, and said. Each row says how long our program took to compile.
+
 On stdout a table (medians, 10 % quantiles, load), and as last line a JSON list of rows {model, n_chans, n_times,
-n_outputs, batch, phase, ours_ms, peer_ms, ratio, max_abs_difference}; times are medians in ms.
+n_outputs, batch, phase, ours_ms, peer_ms, ratio, max_abs_difference}, of encoders {seconds, compile_s} too; times are
+medians in ms.
 """
 
 from __future__ import annotations
@@ -27,6 +34,7 @@ os.environ['OMP_WAIT_POLICY'] = 'PASSIVE'  # the threads of a side that waits le
 os.environ['GOMP_SPINCOUNT'] = '0'
 
 import argparse
+import itertools
 import json
 import sys
 import time
@@ -36,9 +44,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from unittest import mock
 
+import encoders
 import jax
 import jax.numpy as jnp
 import numpy as np
+from encoders import Cell
 
 from jbench.data.load.loader import chunk_batches
 from jbench.models import MODELS
@@ -55,7 +65,7 @@ BATCH, N_TIMES, SFREQ = 64, 480, 120.0
 SHAPES = ((8, 12), (64, 4))  # channels, classes
 STEPS = 4  # of a call; 1 of networks for accelerators
 BLOCKS, CALLS, WARM = 9, 4, 1  # blocks of each side, calls in a block, calls of it that do not count
-SECONDS = 20.0  # for a row; slower steps come in fewer and shorter blocks, at least 3 of 2
+SECONDS = 20.0  # for a row (of encoders twice that); slower steps come in fewer and shorter blocks, at least 3 of 2
 RECIPE = Recipe()
 PEERS = {
     'eegnet': 'EEGNet',
@@ -68,7 +78,7 @@ PEERS = {
     'eegnex': 'EEGNeX',
     'simpleconv_time_agg': 'SimpleConvTimeAgg',
 }  # names in braindecode.models; the last one is neuraltrain's
-GROUPS = {'classic': tuple(name for name in PEERS if not MODELS[name].accelerator)}
+GROUPS = {'classic': tuple(name for name in PEERS if not MODELS[name].accelerator), 'foundation': encoders.names()}
 NEURALBENCH = tuple(name for name in GROUPS['classic'] if name != 'eegnex')
 Timed = Callable[[], Any]  # one call, finished when it returns
 
@@ -174,6 +184,13 @@ def theirs(name: str, x: np.ndarray, y: np.ndarray, places: np.ndarray) -> tuple
     inputs, labels = torch.tensor(x), torch.tensor(y)
     found = {'eval': {'logits': _without_grad(net, inputs)}, 'train': _one_pass(net, inputs, labels)}
     net.load_state_dict({k: torch.tensor(v) for k, v in weights.items()})
+    return Side(*torch_steps(net, inputs, labels, n_steps), found), weights
+
+
+def torch_steps(net: Any, inputs: Any, labels: Any, n_steps: int) -> tuple[Timed, Timed]:
+    """Calls of training and of evaluation."""
+    import torch
+
     optimiser = torch.optim.AdamW(net.parameters(), lr=RECIPE.lr, weight_decay=RECIPE.weight_decay)
 
     def train() -> None:
@@ -187,7 +204,7 @@ def theirs(name: str, x: np.ndarray, y: np.ndarray, places: np.ndarray) -> tuple
         for _ in range(n_steps):
             _without_grad(net, inputs)
 
-    return Side(train, evaluate, found), weights
+    return train, evaluate
 
 
 def _without_grad(net: Any, inputs: Any) -> np.ndarray:
@@ -226,14 +243,16 @@ def timed(work: Timed) -> float:
     return 1e3 * (time.perf_counter() - began)
 
 
-def take_turns(sides: tuple[Timed, Timed], n_steps: int) -> tuple[np.ndarray, np.ndarray]:
+def take_turns(
+    sides: tuple[Timed, Timed], n_steps: int, seconds: float = SECONDS
+) -> tuple[np.ndarray, np.ndarray]:
     """Milliseconds a step of the counted calls of each side, blocks of which take turns."""
     taken: tuple[list[float], list[float]] = ([], [])
     for side in sides:
         side()
     both = sum(timed(side) for side in sides) / 1e3
-    calls = int(np.clip(SECONDS / BLOCKS / both, 2, CALLS))
-    for _ in range(int(np.clip(SECONDS / (calls * both), 3, BLOCKS))):
+    calls = int(np.clip(seconds / BLOCKS / both, 2, CALLS))
+    for _ in range(int(np.clip(seconds / (calls * both), 3, BLOCKS))):
         for side, into in zip(sides, taken, strict=True):
             into += [timed(side) / n_steps for _ in range(calls)][min(WARM, calls - 2) :]
     return np.array(taken[0]), np.array(taken[1])
@@ -258,41 +277,81 @@ def measure(name: str, n_chans: int, n_out: int) -> list[dict[str, Any]]:
     rows = []
     for phase, pair in (('train', (own.train, peer.train)), ('eval', (own.evaluate, peer.evaluate))):
         a, b = take_turns(pair, steps_of(name))
-        row = {
-            'model': name,
-            'n_chans': n_chans,
-            'n_times': N_TIMES,
-            'n_outputs': n_out,
-            'batch': BATCH,
-            'phase': phase,
-        }
-        row |= {'ours_ms': float(np.median(a)), 'peer_ms': float(np.median(b))}
-        row |= {'ratio': row['peer_ms'] / row['ours_ms']}
-        row |= {'max_abs_difference': largest_difference(own.found[phase], peer.found[phase])}
-        rows.append(row)
-        print(
-            f'{name} {n_chans} channels, {n_out} classes, {phase:<5}  ours {np.median(a):7.2f} (p10 '
-            f'{np.quantile(a, 0.1):7.2f})  peer {np.median(b):7.2f} (p10 {np.quantile(b, 0.1):7.2f}) ms  '
-            f'ratio {row["ratio"]:5.1f}  largest difference {row["max_abs_difference"]:.1e}'
-            + (f'  once a window, the batch: {once:.1f} ms' if phase == 'train' else ''),
-            flush=True,
+        shape = {'n_chans': n_chans, 'n_times': N_TIMES, 'n_outputs': n_out, 'batch': BATCH, 'phase': phase}
+        rows.append(line({'model': name} | shape, a, b, largest_difference(own.found[phase], peer.found[phase])))
+        said(
+            f'{name} {n_chans} channels, {n_out} classes',
+            rows[-1],
+            (a, b),
+            f'once a window, the batch: {once:.1f} ms' if phase == 'train' else '',
         )
     return rows
+
+
+def measure_encoder(cell: Cell) -> list[dict[str, Any]]:
+    """The rows of an encoder at one shape; none where it is left out."""
+    import torch
+
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((cell.batch, cell.n_chans, cell.n_times)).astype(np.float32)
+    y = np.arange(cell.batch) % encoders.N_OUT
+    torch.manual_seed(0)
+    net = encoders.peer(cell)
+    inputs, labels = torch.tensor(x), torch.tensor(y)
+    expected = _without_grad(net, inputs)
+    own = encoders.ours(cell, x, y, {k: v.numpy().copy() for k, v in net.state_dict().items()})
+    if own is None:
+        return []
+    off = float(np.abs(own.logits - expected).max())
+    rows = []
+    pairs = zip((own.train, own.evaluate), torch_steps(net, inputs, labels, 1), strict=True)
+    for phase, pair in zip(('train', 'eval'), pairs, strict=True):
+        a, b = take_turns(pair, 1, encoders.SECONDS)
+        shape = {'n_chans': cell.n_chans, 'n_times': cell.n_times, 'n_outputs': encoders.N_OUT, 'batch': cell.batch}
+        more = {'phase': phase, 'seconds': cell.seconds, 'compile_s': own.compile_s}
+        rows.append(line({'model': cell.name} | shape | more, a, b, off))
+        said(str(cell), rows[-1], (a, b), f'compiled in {own.compile_s:.0f} s' if phase == 'train' else '')
+    return rows
+
+
+def line(row: dict[str, Any], a: np.ndarray, b: np.ndarray, difference: float) -> dict[str, Any]:
+    """A row with its times."""
+    ours_ms, peer_ms = float(np.median(a)), float(np.median(b))
+    return row | {
+        'ours_ms': ours_ms,
+        'peer_ms': peer_ms,
+        'ratio': peer_ms / ours_ms,
+        'max_abs_difference': difference,
+    }
+
+
+def said(what: str, row: dict[str, Any], times: tuple[np.ndarray, np.ndarray], more: str) -> None:
+    """Prints a row."""
+    a, b = times
+    print(
+        f'{what}, {row["phase"]:<5}  ours {np.median(a):7.2f} (p10 {np.quantile(a, 0.1):7.2f})  peer '
+        f'{np.median(b):7.2f} (p10 {np.quantile(b, 0.1):7.2f}) ms  ratio {row["ratio"]:5.2f}  largest difference '
+        f'{row["max_abs_difference"]:.1e}  {more}'.rstrip(),
+        flush=True,
+    )
 
 
 def main(argv: list[str]) -> int:
     """Measure and print; 2 for an unknown model."""
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument('--models', default='eegnet', help='names, or classic for all')
+    p.add_argument('--models', default='eegnet', help='names, or classic or foundation for all of these')
+    p.add_argument('--cells', default='all', choices=('all', 'small'), help='shapes of pretrained encoders')
     p.add_argument('--peers', default='braindecode', choices=('braindecode',))
     args = p.parse_args(argv)
     names = [n for word in args.models.split(',') for n in GROUPS.get(word, (word,))]
     try:
         for n in names:
-            if n not in PEERS or n not in MODELS:
-                raise unknown('model', n, [*PEERS, *GROUPS])
+            if n not in MODELS or n not in (*PEERS, *GROUPS['foundation']):
+                raise unknown('model', n, [*PEERS, *GROUPS['foundation'], *GROUPS])
         print(f'jax {jax.__version__}, {THREADS} threads, load {os.getloadavg()[0]:.2f} at the start', flush=True)
-        rows = [r for n in names for shape in SHAPES for r in measure(n, *shape)]
+        rows = [r for n in names if n in PEERS for shape in SHAPES for r in measure(n, *shape)]
+        every = [cell for n in names if n not in PEERS for cell in encoders.cells(n, args.cells)]
+        rows += [r for cell in every for r in measure_encoder(cell)]
     except ImportError as error:
         print(f"train_step: {error}: pip install -e '.[peers]'", file=sys.stderr)
         return 2
@@ -300,12 +359,12 @@ def main(argv: list[str]) -> int:
         print(f'train_step: {error}', file=sys.stderr)
         return 2
     print(f'load {os.getloadavg()[0]:.2f} at the end (both sides of this run included)')
-    for phase in ('train', 'eval'):
-        ratios = [r['ratio'] for r in rows if r['phase'] == phase and r['model'] in NEURALBENCH]
+    groups = {'networks of NeuralBench': NEURALBENCH, 'pretrained encoders': GROUPS['foundation']}
+    for phase, (what, group) in itertools.product(('train', 'eval'), groups.items()):
+        ratios = [r['ratio'] for r in rows if r['phase'] == phase and r['model'] in group]
         if ratios:
             mean = np.exp(np.mean(np.log(ratios)))
-            of = f'{len(ratios)} ratios (networks of NeuralBench)'
-            print(f'{phase}: geometric mean {mean:.2f} of {of}, least {min(ratios):.2f}')
+            print(f'{phase}: geometric mean {mean:.2f} of {len(ratios)} ratios ({what}), least {min(ratios):.2f}')
     print(json.dumps(rows))
     return 0
 

@@ -1,0 +1,158 @@
+"""The pretrained encoders that `train_step.py` times: their cells, and braindecode's networks behind the same front and
+head as ours, at random weights."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import sys
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+from unittest import mock
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jbench.data import electrodes
+from jbench.data.load.loader import chunk_batches
+from jbench.data.prepare.workers import free_memory
+from jbench.models import MODELS
+from jbench.spec.model import Signal
+from jbench.spec.task import Recipe
+from jbench.train import optim, parallel
+from jbench.train.programs import build
+
+N_OUT = 4
+SECONDS = 40.0  # for a row
+# 64 electrodes of the 10-10 system that all encoders know; the first 19 are those of the 10-20 system
+MONTAGE = (
+    *'Fp1 Fp2 F3 F4 C3 C4 P3 P4 O1 O2 F7 F8 T7 T8 P7 P8 Fz Cz Pz'.split(),
+    *'Fpz AF7 AF3 AFz AF4 AF8 F5 F1 F2 F6 FT9 FT7 FC5 FC3 FC1 FCz FC2 FC4 FC6 FT8 FT10'.split(),
+    *'C5 C1 C2 C6 TP9 TP7 CP5 CP3 CP1 CPz CP2 CP4 CP6 TP8 TP10 P5 P1 P2 P6 PO7 PO3 POz PO4 PO8'.split(),
+)
+OF_19 = ('eegdino_small', 'eegdino_medium', 'codebrain')  # know no other channels
+TOO_LARGE = ('luna_huge', 'reve_large', 'steegformer_large')  # both sides' weights, gradients and moments: 10 GB
+PARTS = 3  # of the free memory, of which the values of our step may take one; a cell that takes more is left out
+
+
+class Cell(NamedTuple):
+    """One network on windows of one shape."""
+
+    name: str
+    batch: int
+    n_chans: int
+    seconds: int
+
+    @property
+    def sfreq(self) -> float:
+        """The network's own rate (Hz)."""
+        return float(dict(MODELS[self.name].overrides)['signal.sfreq'])
+
+    @property
+    def n_times(self) -> int:
+        """Samples of a window."""
+        return round(self.seconds * self.sfreq)
+
+    @property
+    def signal(self) -> Signal:
+        """What our network is built for."""
+        names = MONTAGE[: self.n_chans]
+        places = electrodes.positions(names)
+        return Signal(n_chans=self.n_chans, n_times=self.n_times, sfreq=self.sfreq, ch_names=names, positions=places)
+
+    def __str__(self) -> str:
+        return f'{self.name} {self.batch} x {self.n_chans} channels x {self.seconds} s'
+
+
+def names() -> tuple[str, ...]:
+    """Of all encoders but those that are too large."""
+    return tuple(name for name, m in MODELS.items() if m.family == 'foundation' and name not in TOO_LARGE)
+
+
+def cells(name: str, which: str) -> list[Cell]:
+    """The cells of a network: 'small', or 'all'."""
+    every = [Cell(name, b, c, s) for b, c, s in itertools.product((16, 64), (19, 64), (4, 10))]
+    every = [cell for cell in every if cell.n_chans == 19 or name not in OF_19]
+    return every[:1] if which == 'small' else every
+
+
+class Own(NamedTuple):
+    """Our steps."""
+
+    train: Callable[[], None]
+    evaluate: Callable[[], None]
+    logits: np.ndarray  # of the first weights
+    compile_s: float  # of all programs of a run
+
+
+def ours(cell: Cell, x: np.ndarray, y: np.ndarray, weights: dict[str, np.ndarray]) -> Own | None:
+    """Our steps from `weights` on windows x and labels y; None, said, where they would take too much memory."""
+    recipe, signal = dataclasses.replace(Recipe(), batch_size=cell.batch), cell.signal
+    model, tx, one = build(MODELS[cell.name], signal, N_OUT), optim.adamw(recipe, 1000), np.int32(1)
+    began = time.perf_counter()
+    programs = parallel.compile_programs(model, tx, recipe, signal, N_OUT)
+    compile_s = time.perf_counter() - began
+    needed, free = programs.train.memory_analysis().temp_size_in_bytes, free_memory()
+    if PARTS * needed > free:
+        print(f'{cell}: left out: a step takes {needed / 1e9:.1f} GB beside the weights, {free / 1e9:.1f} are free')
+        return None
+    n = chunk_batches(signal, cell.batch)
+    batch = {'x': x, 'y': y.astype(np.int32), 'mask': np.ones(len(y), bool)} | programs.precompute(x)
+    chunk = {k: jnp.broadcast_to(v, (1, n, *v.shape)) + jnp.zeros((), v.dtype) for k, v in batch.items()}
+    seen = {k: chunk[k] for k in ('x', 'y', 'mask')}
+    state = parallel.new_state(parallel.init_state(model, 0), tx, jnp.ones(N_OUT)) | model.from_torch(weights)
+    state = jax.tree.map(jnp.asarray, state)
+    variables = {k: jax.tree.map(jnp.copy, state[k]) for k in ('params', 'batch_stats')}
+
+    def train() -> None:
+        nonlocal state
+        state, sums = programs.train(state, chunk, one)
+        jax.block_until_ready(sums)
+
+    def evaluate() -> Any:
+        return jax.block_until_ready(programs.predict(variables, seen, one))
+
+    return Own(train, evaluate, np.asarray(evaluate())[0], compile_s)
+
+
+def peer(cell: Cell) -> Any:
+    """braindecode's network as the recorded numbers of the tests have it, whose state_dict ours takes."""
+    root = Path(__file__).parents[1] / 'tests'
+    sys.path[:0] = [str(root / 'helpers'), str(root / 'fixtures')]
+    for part in ('torchaudio', 'torchaudio.functional', 'torchaudio.transforms'):  # see train_step.braindecode
+        sys.modules.setdefault(part, mock.MagicMock())
+    import make_foundation_fixtures as made
+    import recorded_encoders
+    import torch
+
+    from jbench.models.foundation import labram_channels, steegformer_channels
+
+    # what the tests ask of odd montages and of rounding is not timed: plain electrodes, a plain transform
+    names, places = cell.signal.ch_names, cell.signal.positions
+    recorded_encoders.places = lambda n: places
+    recorded_encoders.LABRAM_CHANNELS = labram_channels.channels(names)
+    rows = {name: steegformer_channels.INDEX[name.upper()] for name in names}
+    recorded_encoders.STEEGFORMER_CHANNELS = rows
+    recorded_encoders.EEGPT_CHANNELS = dict.fromkeys(names)
+    made.quiet_spectrum = torch.fft.rfft
+    torch.set_num_threads(2)
+    net = _builders(made)[cell.name]((cell.n_chans, cell.n_times, N_OUT)).float().eval()
+    if cell.name.startswith('eegdino'):
+        for layer in net.encoder_layers:
+            layer.drop_path = made.DropPath(made.Path.p)
+    return net
+
+
+def _builders(made: Any) -> dict[str, Any]:
+    return made.BUILDERS | {
+        'bendr': made.Bendr,
+        'luna_base': partial(made.luna, size=(4, 64, 8)),
+        'luna_large': partial(made.luna, size=(6, 96, 10)),
+        'reve_base': partial(made.reve, depth=22),
+        'steegformer_base': partial(made.steegformer, size=(768, 12, 12)),
+        'eegdino_medium': partial(made.eegdino, size='medium'),
+    }
