@@ -27,7 +27,7 @@ from jbench.train import optim, parallel
 from jbench.train.programs import build
 
 N_OUT = 4
-SECONDS = 40.0  # for a row
+SECONDS = 12.0  # for a row
 # 64 electrodes of the 10-10 system that all encoders know; the first 19 are those of the 10-20 system
 MONTAGE = (
     *'Fp1 Fp2 F3 F4 C3 C4 P3 P4 O1 O2 F7 F8 T7 T8 P7 P8 Fz Cz Pz'.split(),

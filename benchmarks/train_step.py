@@ -16,7 +16,7 @@ difference between what they compute is in the table: logits in evaluation; loss
 training, without dropout.
 
 Pretrained encoders (`encoders.py`) come at their own rate, on electrodes of the 10-10 system: batches of 16 and 64, 19 and
-64 channels, windows of 4 and 10 s; with --cells=small 16, 19 and 4 s alone. A call is one step, a row has 40 s, and the
+64 channels, windows of 4 and 10 s; with --cells=small 16, 19 and 4 s alone. A call is one step, a row has 12 s or 12 steps, and the
 difference is that of logits in evaluation. A cell whose step would take more than a third of the free memory is left
 out, and said. Each row says how long our program took to compile.
 
@@ -65,7 +65,7 @@ BATCH, N_TIMES, SFREQ = 64, 480, 120.0
 SHAPES = ((8, 12), (64, 4))  # channels, classes
 STEPS = 4  # of a call; 1 of networks for accelerators
 BLOCKS, CALLS, WARM = 9, 4, 1  # blocks of each side, calls in a block, calls of it that do not count
-SECONDS = 20.0  # for a row (of encoders twice that); slower steps come in fewer and shorter blocks, at least 3 of 2
+SECONDS = 20.0  # for a row; slower steps come in fewer and shorter blocks, at least 3 of 2
 RECIPE = Recipe()
 PEERS = {
     'eegnet': 'EEGNet',
@@ -243,9 +243,7 @@ def timed(work: Timed) -> float:
     return 1e3 * (time.perf_counter() - began)
 
 
-def take_turns(
-    sides: tuple[Timed, Timed], n_steps: int, seconds: float = SECONDS
-) -> tuple[np.ndarray, np.ndarray]:
+def take_turns(sides: tuple[Timed, Timed], n_steps: int, seconds: float = SECONDS) -> tuple[np.ndarray, np.ndarray]:
     """Milliseconds a step of the counted calls of each side, blocks of which take turns."""
     taken: tuple[list[float], list[float]] = ([], [])
     for side in sides:
