@@ -36,7 +36,7 @@ MONTAGE = (
 )
 OF_19 = ('eegdino_small', 'eegdino_medium', 'codebrain')  # know no other channels
 TOO_LARGE = ('luna_huge', 'reve_large', 'steegformer_large')  # both sides' weights, gradients and moments: 10 GB
-PARTS = 3  # of the free memory, of which the values of our step may take one; a cell that takes more is left out
+SHARE = 2  # times the values of our step must fit into the free memory; a cell that takes more is left out
 
 
 class Cell(NamedTuple):
@@ -97,7 +97,7 @@ def ours(cell: Cell, x: np.ndarray, y: np.ndarray, weights: dict[str, np.ndarray
     programs = parallel.compile_programs(model, tx, recipe, signal, N_OUT)
     compile_s = time.perf_counter() - began
     needed, free = programs.train.memory_analysis().temp_size_in_bytes, free_memory()
-    if PARTS * needed > free:
+    if SHARE * needed > free:
         print(f'{cell}: left out: a step takes {needed / 1e9:.1f} GB beside the weights, {free / 1e9:.1f} are free')
         return None
     n = chunk_batches(signal, cell.batch)

@@ -17,7 +17,7 @@ training, without dropout.
 
 Pretrained encoders (`encoders.py`) come at their own rate, on electrodes of the 10-10 system: batches of 16 and 64, 19
 and 64 channels, windows of 4 and 10 s; with --cells=small 16, 19 and 4 s alone. A call is one step, a row has 12 s or
-three blocks, and the difference is that of logits in evaluation. A cell whose step would take more than a third of the
+three blocks, and the difference is that of logits in evaluation. A cell whose step would take more than half of the
 free memory is left out, and said. Each row says how long our programs took to compile.
 
 On stdout a table (medians, 10 % quantiles, load), and as last line a JSON list of rows {model, n_chans, n_times,
