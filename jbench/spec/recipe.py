@@ -13,6 +13,7 @@ class Recipe:
     lr: float = 1e-4  # highest learning rate of the cycle
     weight_decay: float = 0.05
     batch_size: int = 64
+    microbatch: int = 0  # windows of a batch that are computed at once, for less memory; 0: all
     max_epochs: int = 40
     least_steps: int = 0  # the schedule is no shorter, in whole epochs, and nothing stops it before
     patience: int = 5  # epochs without a strictly better monitor

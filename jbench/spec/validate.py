@@ -34,6 +34,7 @@ RANGES = (  # (path, least, greatest) of numbers that mean something
     ('recipe.lr', 0, math.inf),
     ('recipe.weight_decay', 0, math.inf),
     ('recipe.batch_size', 1, math.inf),
+    ('recipe.microbatch', 0, math.inf),
     ('recipe.max_epochs', 1, math.inf),
     ('recipe.patience', 1, math.inf),
     ('recipe.least_steps', 0, 1e9),

@@ -19,7 +19,7 @@ from jbench.spec.model import Signal
 from jbench.spec.task import Recipe
 from jbench.train import losses
 from jbench.train.losses import AXIS
-from jbench.train.step import State, predict_step, train_step
+from jbench.train.step import State, check_microbatch, predict_step, train_step
 
 
 class Programs(NamedTuple):
@@ -49,8 +49,9 @@ def compile_programs(
 
     `length` is that of a sequence of keys.
 
-    Raises: RequestError if the batch cannot be split over the devices.
+    Raises: RequestError if the batch cannot be split over the devices, or in microbatches.
     """
+    check_microbatch(recipe, model, jax.device_count())
     chunk, rows = chunk_shapes(recipe, signal, n_out, length)
     shape, count, window = jax.ShapeDtypeStruct, jax.ShapeDtypeStruct((), jnp.int32), (signal.n_chans, signal.n_times)
     draw = jax.jit(partial(init_state, model)).lower(shape((), jnp.uint32)).compile()
