@@ -68,8 +68,8 @@ def _accumulated(
 ) -> tuple[jax.Array, Any, Any]:
     """The same share of the loss and its gradient, some rows after the others: memory holds what those need.
 
-    Without dropout it is the same step; with it, each part draws by a key of its own. Rows of one batch must not know of
-    each other (`check_microbatch`).
+    Without dropout it is the same step; with it, each part draws by a key of its own. Rows of one batch must not know
+    of each other (`check_microbatch`).
     """
     n = recipe.batch_size // recipe.microbatch
     parts = jax.tree.map(lambda a: a.reshape(n, -1, *a.shape[1:]), batch)
