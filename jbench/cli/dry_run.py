@@ -134,8 +134,8 @@ def _weights_bytes(cell: Cell, folder: Path | None) -> int | None:
         if shape is None:
             return None
         signal, n_out, length = shape
-        asked, published = programs.asked_signal(cell.model, signal), cell.task.recipe.published
-        return weights.size(programs.build(cell.model, asked, n_out, published, length > 0))
+        asked = programs.asked_signal(cell.model, signal)
+        return weights.size(programs.build(cell.model, asked, n_out, cell.task.recipe, length > 0))
     except RequestError:  # the cell itself will be refused, in its place
         return None
 

@@ -52,7 +52,10 @@ def train_step(
     return new_state, {'loss': value, 'grad_norm': optax.tree.norm(grads)}
 
 
-def predict_step(variables: dict[str, Any], batch: dict[str, jax.Array], *, model: Model) -> jax.Array:
-    """Outputs [B, K], or [B, frames, K], of a batch in evaluation mode."""
-    outputs: jax.Array = model.apply(variables, batch, train=False, key=None).outputs
+def predict_step(
+    variables: dict[str, Any], batch: dict[str, jax.Array], *, model: Model, feature: str = ''
+) -> jax.Array:
+    """Outputs [B, K], or [B, frames, K], of a batch in evaluation mode; or a feature of it, flattened [B, d]."""
+    answer = model.apply(variables, batch, train=False, key=None)
+    outputs: jax.Array = answer.features[feature].reshape(len(batch['x']), -1) if feature else answer.outputs
     return outputs
