@@ -263,6 +263,12 @@ DIFFERENT = {  # for every path of a task that `--set` takes: (text, value)
     'recipe.warmup': ('.4', 0.4),
     'recipe.start_div': ('1e5', 1e5),
     'recipe.end_div': ('1000', 1000.0),
+    'recipe.adaptation': ('probe', 'probe'),
+    'recipe.last_k': ('2', 2),
+    'recipe.lora_rank': ('4', 4),
+    'recipe.lora_alpha': ('8', 8.0),
+    'recipe.layer_decay': ('0.9', 0.9),
+    'recipe.head_epochs': ('3', 3),
     'recipe.published': ('true', True),
     'exclude_bad': ('yes', True),
 }
