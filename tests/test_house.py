@@ -26,7 +26,12 @@ from jbench.tasks.suites import SUITES
 
 ROOT = Path(__file__).parents[1]
 FAMILIES = ('classic', 'foundation', 'baselines')
-SHARED = ('estimator', 'adapters', 'labram_channels', 'probes')  # no models: what several of a family need, and tables of names
+SHARED = (
+    'estimator',
+    'adapters',
+    'labram_channels',
+    'probes',
+)  # no models: what several of a family need, and tables of names
 EVERY = [t for versions in select.tasks().values() for t in versions]
 ALL = sorted(name for name, versions in select.tasks().items() if versions[0].device == 'eeg')
 
