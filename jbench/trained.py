@@ -54,7 +54,7 @@ class TrainedModel:
 
         They are computed by the programs of the benchmark, in batches of the same size. Where `devices` of the result
         are those of this process, the test windows in their order are answered with the bits that are stored; elsewhere
-        the same within rounding.
+        the same within rounding; so too of a probe, whose head was tested on features as they are kept.
 
         Args:
             x: windows f32 [N, C, T] of all channels, scaled and clamped as `jbench.load(...).test.arrays().x` has them

@@ -29,8 +29,10 @@ from jbench.models.torch_weights import Tensor, Variables
 from jbench.spec.errors import RequestError
 
 # ends of names of matrices of attention; packed ones hold query, key and value
-PACKED = r'(.*\.)?(in_proj_weight|qkv\.weight|to_qkv\.weight)'
-SINGLE = r'(.*\.)?(to_q|to_k|to_v|to_out|to_out\.0|out_proj|attn\.proj|attention\.proj|q_proj|k_proj|v_proj)\.weight'
+PACKED = r'(.*\.)?(in_proj_weight|(to_)?qkv(_proj)?\.weight)'
+_NAMES = ('to_[qkv]', r'to_out(\.0)?', '[qkv]_proj', 'out_proj', r'(attn|attention)\.proj')
+_OURS = r'fn\.\d+\.(queries|keys|values|projection)'  # of braindecode's own layers
+SINGLE = rf'(.*\.)?({"|".join((*_NAMES, _OURS))})\.weight'
 
 
 def targets(network: Model) -> list[tuple[Tensor, int]]:

@@ -1,4 +1,4 @@
-"""A tiny encoder with two layers of attention, of which one packs its matrices, a mixture of channels, and a head."""
+"""A tiny encoder of two layers of attention and a head; one keeps its matrices packed, one as rows of an array."""
 
 from __future__ import annotations
 
@@ -9,14 +9,24 @@ import jax
 import jax.numpy as jnp
 
 from jbench.models.layers import blocks
-from jbench.models.layers.attention import PackedAttention, packed_tensors
+from jbench.models.layers.attention import PackedAttention, attend_wide, packed_tensors
 from jbench.models.model import Model, network
 from jbench.models.torch_weights import Exceptions, Tensor, layer_norm_tensors, linear_tensors
 from jbench.spec.cell import Cell
 from jbench.spec.model import ModelSpec, Signal
 
-WIDTH, PATCH, LAYERS = 8, 20, 2
+WIDTH, PATCH = 8, 20
 SPEC = ModelSpec(name='tiny', title='Tiny', family='foundation', target='encoders:tiny', weights='none', citation='-')
+
+
+class _Stacked(nn.Module):
+    """One head, whose query, key, value and projection lie in one array."""
+
+    @nn.compact
+    def __call__(self, x):
+        matrices = self.param('matrices', blocks.xavier(WIDTH, WIDTH), (4, WIDTH, WIDTH))
+        q, k, v = jnp.einsum('blj,nij->nbli', x, matrices[:3])
+        return attend_wide(q[:, None], k[:, None], v[:, None])[:, 0] @ matrices[3].T
 
 
 class _Tiny(nn.Module):
@@ -28,10 +38,9 @@ class _Tiny(nn.Module):
         b, c, t = batch['x'].shape
         x = batch['x'][..., : t // PATCH * PATCH].reshape(b, c, -1, PATCH).mean(1)
         x = blocks.Linear(PATCH, WIDTH, name='embed')(x)
-        keys = blocks.split(key, LAYERS)
-        for i in range(LAYERS):
-            x = x + PackedAttention(WIDTH, 2, 0.0, self.axis_name, name=f'layer_{i}')(x, keys[i])
-            x = blocks.dropout(x, 0.1, keys[i], self.axis_name, batch_axis=0)
+        x = x + PackedAttention(WIDTH, 2, 0.0, self.axis_name, name='layer_0')(x, None)
+        x = blocks.dropout(x, 0.1, key, self.axis_name, batch_axis=0)
+        x = x + _Stacked(name='layer_1')(x)
         pooled = blocks.LayerNorm(WIDTH, name='norm')(x).mean(1)
         self.sow('features', 'penultimate', pooled)
         return blocks.Linear(WIDTH, self.n_out, name='linear')(pooled)
@@ -39,8 +48,9 @@ class _Tiny(nn.Module):
 
 def tiny(signal: Signal, n_out: int, *, axis_name: str | None = None) -> Model:
     tensors: list[Tensor] = linear_tensors('embed', ('embed',), PATCH, WIDTH)
-    for i in range(LAYERS):
-        tensors += packed_tensors(f'layers.{i}.self_attn', (f'layer_{i}',), WIDTH)
+    tensors += packed_tensors('layers.0.self_attn', ('layer_0',), WIDTH)
+    for row, name in enumerate(('to_q', 'to_k', 'to_v', 'to_out')):
+        tensors.append(Tensor(f'layers.1.{name}.weight', (WIDTH, WIDTH), ('params', 'layer_1', 'matrices'), row))
     tensors += layer_norm_tensors('norm', ('norm',), WIDTH) + linear_tensors('head', ('linear',), WIDTH, n_out)
     return network(_Tiny(n_out, axis_name), signal, tensors, checkpoints=(Exceptions(head=('head.*',)),))
 

@@ -10,8 +10,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import small
+from shapes import fitting
 
 from jbench.context import Context
+from jbench.models import MODELS, factory
+from jbench.models.foundation import probes
 from jbench.progress import Interrupted, Progress, StopSignal
 from jbench.spec.errors import RequestError
 from jbench.spec.model import Signal
@@ -77,7 +80,7 @@ def test_a_plain_recipe_is_not_touched():
 def test_layer_decay_falls_towards_the_input():
     found = factors(*network_of(layer_decay=0.5)[::2])
     assert {found['linear.weight'], found['norm.scale']} == {1.0}
-    assert found['layer_1.in_weight'] == found['layer_1.out.bias'] == 0.5
+    assert found['layer_1.matrices'] == 0.5
     assert found['layer_0.in_weight'] == 0.25 and found['embed.weight'] == 0.125
 
 
@@ -119,7 +122,7 @@ def test_low_rank_leaves_the_network_and_moves_its_pairs_and_head(data, compiler
     _, start = drawn(cell, data)
     changed = moved(start['params'], outcome['variables']['params'])
     pairs = {name for name in encoders.leaves(start['params']) if name.startswith('lora.')}
-    assert changed == pairs | {'base.linear.weight', 'base.linear.bias'} and len(pairs) == 8
+    assert changed == pairs | {'base.linear.weight', 'base.linear.bias'} and len(pairs) == 12
     size = sum(encoders.leaves(start['params'])[name].size for name in changed)
     assert outcome['n_parameters']['trainable'] == size
 
@@ -138,8 +141,10 @@ def test_every_pair_of_low_rank_is_on_the_path():
     first = answer(model, variables)
     np.testing.assert_array_equal(first, answer(plain, plain.init(key)))
     chosen = lora.targets(plain)
+    packed, single = ('in_proj_weight', 'out_proj.weight'), ('to_q', 'to_k', 'to_v', 'to_out')
     assert [t.name for t, _ in chosen] == [
-        f'layers.{i}.self_attn.{w}' for i in range(2) for w in ('in_proj_weight', 'out_proj.weight')
+        *(f'layers.0.self_attn.{name}' for name in packed),
+        *(f'layers.1.{name}.weight' for name in single),
     ]
     for tensor, n in chosen:
         for third in range(n):
@@ -164,6 +169,24 @@ def test_low_rank_is_alpha_over_rank_times_the_product():
     expected = np.asarray(base['in_weight']) + 3 * np.concatenate([b[i] @ a[i] for i in range(3)])
     np.testing.assert_allclose(merged['in_weight'], expected, rtol=1e-5, atol=1e-5)
     np.testing.assert_array_equal(merged['in_bias'], base['in_bias'])
+
+
+@pytest.mark.parametrize('model', [m for m in MODELS.values() if m.family == 'foundation'], ids=lambda m: m.name)
+def test_every_encoder_of_the_table_can_be_adapted(model):
+    """It has a head on features, layers in their order, and matrices of attention in each of them."""
+    signal = fitting(model, 400)
+    plain = factory(model)(signal, 3)
+    assert probes.width(plain, signal) > 0
+    head = jax.eval_shape(lambda: probes.without_head(plain, plain.init(jax.random.key(0))))
+    assert len(jax.tree.leaves(head)) < len(jax.tree.leaves(jax.eval_shape(plain.init, jax.random.key(0))))
+    found = adaptation.resolved(Recipe(adaptation='last_k', last_k=1), plain)
+    adapted = lora.targets(plain)
+    paths = ['.'.join(t.path[1:]) for t, _ in adapted]
+    n_layers = len({path.partition('.')[0] for path in paths})
+    assert n_layers >= 4 and len(adapted) >= 2 * n_layers
+    frozen = {path for path, _ in found.trainable}
+    learns = {path.partition('.')[0] for path in paths if path not in frozen}
+    assert len(learns) == 1  # the attention of one layer
 
 
 def test_low_rank_starts_from_pretrained_weights():
@@ -210,6 +233,8 @@ def test_two_stages_go_on_where_they_were_stopped(data, compiler, tmp_path, afte
 
     with pytest.raises(Interrupted):
         list(seeds.train_network(cell, data, [33], compiler, context(tmp_path / 'cut', Stop())))
+    first = seeds.checkpoint_folder(cell, 33, context(tmp_path / 'cut')) / 'part0'
+    assert any(first.iterdir())  # also of a stage that is over: it is not trained again
     resumed = fitted(cell, data, compiler, tmp_path / 'cut')
     assert resumed['resumed_at']
     assert not moved(whole['variables'], resumed['variables'])
