@@ -18,6 +18,7 @@ from jbench.progress import Interrupted
 from jbench.results import result_file
 from jbench.spec.cell import Cell
 from jbench.spec.errors import RequestError
+from jbench.train import channels
 from jbench.train.programs import Compiler
 from jbench.training import train
 
@@ -53,6 +54,7 @@ def run(
 
     Raises: RequestError where no result can be reported, or another process would wait; Interrupted.
     """
+    n_cells = len(cells)
     prepared: dict[str, tuple[Path, float] | None] = {}
     refused: list[Cell] = []
     broken: list[Cell] = []
@@ -77,6 +79,8 @@ def run(
                 raise RequestError('stopped: the other processes may not have met this') from error
         return None
 
+    if {'prepare', 'train'} & {*wanted}:
+        cells = [c for c in cells if attempt(c, partial(_placed, c, context))]
     for c in cells if {*wanted} != {'report'} else ():
         if c.source not in prepared:
             prepared[c.source] = attempt(c, partial(prepare, c, context, embedded={*wanted} != {'check'}))
@@ -99,10 +103,16 @@ def run(
     failed = [r for r in found if r['status'] == 'failed']
     for r in failed:
         context.progress.say(f'failed: {r["task"]}/{r["dataset"]} {r["model"]} seed {r["seed"]}: {r["warnings"][-1]}')
-    for c in refused[: 0 if len(cells) == 1 else None]:
+    for c in refused[: 0 if n_cells == 1 else None]:
         context.progress.say(f'not run: {c.title}')
-    status = 2 if len(refused) == len(cells) else 1 if failed or refused or broken else 0
+    status = 2 if len(refused) == n_cells else 1 if failed or refused or broken else 0
     return Outcome(status, found, [f for f in facts if f is not None])
+
+
+def _placed(cell: Cell, context: Context) -> bool:
+    """True, once nothing speaks against the channels of a cell. Raises: RequestError."""
+    channels.check(cell, context.data_dir, context.workdir)
+    return True
 
 
 def _facts(cell: Cell, folder: Path, context: Context) -> dict[str, Any]:

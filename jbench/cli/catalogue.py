@@ -15,11 +15,13 @@ from jbench.data.discover import find_recordings
 from jbench.models import MODELS, options, user_model
 from jbench.plan import select
 from jbench.report.text import as_json, folded, listed, table, windows
+from jbench.spec.checkpoints import CHECKPOINTS
 from jbench.spec.dataset import Dataset
 from jbench.spec.errors import RequestError, unknown
 from jbench.spec.identity import to_json
 from jbench.spec.model import ModelSpec
 from jbench.spec.overrides import paths
+from jbench.spec.pretraining import history
 from jbench.spec.task import Task
 from jbench.tasks.suites import SUITES
 
@@ -91,8 +93,19 @@ def info(name: str, form: str, data_dir: Path | None = None) -> str:
 
 def _model_facts(model: ModelSpec) -> Facts:
     """What the table says of a model, and the options that it takes with their defaults."""
-    facts = to_json(model) | {k: to_json(dict(getattr(model, k))) for k in ('published', 'overrides')}
-    return {'is': 'model', **facts, 'name': model.full_name, 'options': options.defaults(model)}
+    facts = {k: v for k, v in to_json(model).items() if k != 'own_weights'} | {
+        k: to_json(dict(getattr(model, k))) for k in ('published', 'overrides')
+    }
+    found = {'is': 'model', **facts, 'name': model.full_name, 'options': options.defaults(model)}
+    if model.name in CHECKPOINTS:
+        found['weights'] = f'{CHECKPOINTS[model.name].words}; --weights=none: random ones'
+        seen = history(model.name)
+        found['pretraining'] = [f'{c.name} ({listed(c.datasets)}): {c.source}' for c in seen.corpora] if seen else []
+        if seen and not seen.whole:
+            found['pretraining'].append('others, which no source names')
+        if 'ch_names' in model.asks:
+            found['channels'] = 'by name: --dry_run of a prepared task lists them, and what each is used as'
+    return found
 
 
 def _holds_tasks(name: str) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jbench.report.text import as_json, folded, listed, shown, table
 from jbench.spec.cell import Cell
@@ -12,6 +12,9 @@ from jbench.spec.errors import RequestError
 from jbench.spec.identity import to_json
 from jbench.spec.model import Signal
 from jbench.spec.overrides import override
+
+if TYPE_CHECKING:
+    from jbench.models.model import Model
 
 Facts = dict[str, Any]
 FEW = 8  # cells that are listed one by one; of more a line for each task says enough
@@ -36,15 +39,22 @@ def show(
         facts = {'workdir': str(workdir), 'stages': list(stages), 'weights_bytes': total, 'cells': list(plans)}
         return as_json(facts)
     todo = sum(len(p['seeds']) - len(p['finished']) for p in plans)
+    sets = {p['prepared_set']: p['bytes'] for p in plans}
     head = f'plan: {len(plans)} cells, {todo} seeds to run, stages {listed(stages)}, into {workdir}; '
+    head += f'prepared sets: {len(sets)}, {sum(b is None for b in sets.values())} of them to be made; '
     head += f'weights to be kept: {sum(known)} bytes'
     head += f', and those of {len(plans) - len(known)} cells' if total is None else ''
     if len(plans) > FEW and not verbose:
         return f'{head}\n\n{_summary(plans)}\n\nevery cell: --dry_run --verbose'
     words = {'windows': 'not prepared', 'bytes': 'not prepared', 'seconds_to_go': 'not measured', 'finished': 'none'}
     words['weights_bytes'] = 'known once data are prepared (of a file of yours: once it ran)'
-    filled = [{k: words.get(k) if v in (None, []) else v for k, v in p.items() if k != 'config'} for p in plans]
+    filled = [{k: words.get(k) if v in (None, []) else v for k, v in p.items() if k not in _hidden(p)} for p in plans]
     return '\n\n'.join([head, *map(folded, filled)])
+
+
+def _hidden(plan: Facts) -> tuple[str, ...]:
+    """What is for programs alone, and what says nothing of this cell."""
+    return ('config',) if plan['channels'] else ('config', 'channels')
 
 
 def _summary(plans: Sequence[Facts]) -> str:
@@ -94,6 +104,8 @@ def plan_cell(
         'recordings': len(refs),
         'windows': None,
         'bytes': None,
+        'prepared_set': folder and f'{cell.dataset.name}/{folder.name}',
+        'channels': None,
         'seeds': list(seeds),
         'finished': [],
         'seconds_to_go': None,
@@ -102,7 +114,9 @@ def plan_cell(
         'config': to_json(cell),
     }
     ready = folder is not None and build_set.is_ready(folder)
-    one = _weights_bytes(cell, folder if ready else None) if keep_weights else 0
+    network = _network(cell, folder if ready else None)
+    facts['channels'] = network.channels if network else None
+    one = _weights_bytes(cell, network) if keep_weights else 0
     facts['weights_bytes'] = one and one * len(seeds)
     if folder is None or not ready:
         return facts
@@ -119,14 +133,18 @@ def plan_cell(
     return facts
 
 
-def _weights_bytes(cell: Cell, folder: Path | None) -> int | None:
-    """Bytes of the weights of one seed: 0 of an estimator, None where the width of a network is not known before its
-    data are prepared (in `folder`), or a file of the user's would have to run."""
-    if cell.model.kind != 'network':
-        return 0
-    if cell.model.family == 'user':
-        return None
+def _weights_bytes(cell: Cell, network: Model | None) -> int | None:
+    """Bytes of the weights of one seed: 0 of an estimator, None of a network that is not known yet."""
     from jbench.results import weights
+
+    return 0 if cell.model.kind != 'network' else network and weights.size(network)
+
+
+def _network(cell: Cell, folder: Path | None) -> Model | None:
+    """The network of a cell; None for an estimator, where its width is not known before its data are prepared (in
+    `folder`), or where a file of the user's would have to run."""
+    if cell.model.kind != 'network' or cell.model.family == 'user':
+        return None
     from jbench.train import programs
 
     try:
@@ -135,7 +153,7 @@ def _weights_bytes(cell: Cell, folder: Path | None) -> int | None:
             return None
         signal, n_out, length = shape
         asked = programs.asked_signal(cell.model, signal)
-        return weights.size(programs.build(cell.model, asked, n_out, cell.task.recipe, length > 0))
+        return programs.build(cell.model, asked, n_out, cell.task.recipe, length > 0)
     except RequestError:  # the cell itself will be refused, in its place
         return None
 

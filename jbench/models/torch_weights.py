@@ -23,6 +23,7 @@ class Tensor(NamedTuple):
     shape: tuple[int, ...]  # in PyTorch
     path: tuple[str, ...]  # ours; () for a counter that we do not keep: written as 0, ignored when read
     row: int | None = None  # of ours, where equal parts of the network are stacked
+    constant: int = 0  # without a path: written instead of 0, and a file must hold it
 
 
 class Exceptions(NamedTuple):
@@ -76,7 +77,8 @@ def export(tensors: Iterable[Tensor], variables: Variables) -> dict[str, np.ndar
     """Variables as a PyTorch state_dict of contiguous float32 arrays (int64 for counters)."""
     out = {}
     for tensor in tensors:
-        array = np.asarray(_value(tensor, variables), np.float32) if tensor.path else np.zeros((), np.int64)
+        array = _value(tensor, variables) if tensor.path else tensor.constant
+        array = np.asarray(array, np.float32 if tensor.path else np.int64)
         out[tensor.name] = np.ascontiguousarray(array.reshape(tensor.shape)).reshape(tensor.shape)
     return out
 
@@ -187,4 +189,6 @@ def _faults(tensors: Sequence[Tensor], found: Mapping[str, np.ndarray]) -> list[
             faults.append(f'wrong type: {name} is {array.dtype}, expected a float type')
         elif tensor.path and not np.isfinite(array).all():
             faults.append(f'not finite: {name}')
+        elif tensor.constant and array != tensor.constant:
+            faults.append(f'another value: {name} is {array}, expected {tensor.constant}')
     return faults

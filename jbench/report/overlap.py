@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from jbench.plan import select
 from jbench.report.aggregate import Score
-
-FRESH = ('classic', 'baselines')  # families of models that learn from the training part alone
+from jbench.spec import pretraining
 
 
 def overlap(score: Score) -> str:
-    """'clean', 'overlap', or 'unknown': the model starts from weights, and does not say of which data."""
-    if not score.pretraining:
-        return 'clean' if score.family in FRESH else 'unknown'
+    """'clean', 'overlap', or 'unknown'."""
     known = select.datasets().get(score.dataset)
     names = {score.dataset, *(known.aliases if known else ())}
-    return 'overlap' if {n.lower() for n in names} & {n.lower() for n in score.pretraining} else 'clean'
+    return pretraining.verdict(
+        score.model, score.family, names, subjects=score.per_subject, declared=score.pretraining
+    ).status

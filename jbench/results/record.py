@@ -14,8 +14,11 @@ from jbench.data.load.prepared_set import PreparedSet, listed_classes
 from jbench.results import learnt, origin
 from jbench.results.versions import versions
 from jbench.spec.cell import Cell
+from jbench.spec.checkpoints import CHECKPOINTS
 from jbench.spec.dataset import Dataset
 from jbench.spec.identity import to_json
+from jbench.spec.model import SCRATCH
+from jbench.spec.pretraining import Verdict, verdict
 from jbench.spec.task import Task
 from jbench.targets import score
 from jbench.tasks.suites import SUITES
@@ -49,6 +52,8 @@ def describe(cell: Cell, data: PreparedSet, seed: int, digest: str, outcome: dic
         'key': cell.key,
         'config': portable(cell),
         'pretraining': cell.model.pretraining,
+        'overlap': _overlap(cell, data).status,
+        'channels': outcome['network'].channels if 'network' in outcome else None,
         'attachments': {},
         'date': origin.date(),
         'commit': origin.commit(),
@@ -60,7 +65,7 @@ def describe(cell: Cell, data: PreparedSet, seed: int, digest: str, outcome: dic
         'scaling': data.scaling,
         'classes': listed_classes(cell.dataset, data),
         'memory': {'peak_rss_mb': resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * scale},
-        'warnings': [*_marks(cell, protocol), *data.warnings, *_of_outcome(cell, outcome)],
+        'warnings': [*_marks(cell, protocol), *_seen(cell, data), *data.warnings, *_of_outcome(cell, outcome)],
         'n_parameters': outcome.get('n_parameters', {'total': None, 'trainable': None}),
         'history': outcome.get('history', []),
         'resumed_at': outcome.get('resumed_at', []),
@@ -130,6 +135,24 @@ def _partial(task: Task, dataset: Dataset, data: PreparedSet) -> list[str]:
             f'{here.recordings} of {all_.recordings} recordings ({here.subjects} of {all_.subjects} subjects)'
         )
     return reasons
+
+
+def _overlap(cell: Cell, data: PreparedSet) -> Verdict:
+    """Whether the model's weights have seen what it is tested on."""
+    names, tested = {cell.dataset.name, *cell.dataset.aliases}, {*data.subjects[data.split == 'test'].tolist()}
+    return verdict(cell.model.full_name, cell.model.family, names, subjects=tested, declared=cell.model.pretraining)
+
+
+def _seen(cell: Cell, data: PreparedSet) -> list[str]:
+    """The same in words, of a model whose weights may have seen it."""
+    status, why = _overlap(cell, data)
+    marks = [f'overlap: {why}' if status == 'overlap' else f'overlap unknown: {why}'] if status != 'clean' else []
+    checkpoint = CHECKPOINTS.get(cell.model.name)
+    if checkpoint and not checkpoint.shared and cell.model.weights not in ('', SCRATCH):
+        marks.append(
+            f'licence of the weights: {checkpoint.licence}; the weights kept beside this result are for you alone'
+        )
+    return marks
 
 
 class Counts(NamedTuple):

@@ -32,24 +32,29 @@ def _braindecode(name: str, licence: str, file: str = 'model.safetensors', folde
 
 LUNA = 'CC BY-ND 4.0: nothing that is made of it may be shared'
 REVE = 'terms of use that the hub shows'
+UNREAD = 'stated on its card, which jbench has not read'
 CHECKPOINTS = {
     'bendr': _braindecode('braindecode-bendr', 'Apache-2.0 by its card; the authors state none'),
-    'biot': _braindecode('biot-pretrained-six-datasets-18chs', 'as its card says'),
-    'labram': _braindecode('labram-pretrained', 'as its card says'),
-    'cbramod': _braindecode('cbramod-pretrained', 'as its card says'),
-    'signal_jepa': _braindecode('signal-jepa_without-chans', 'as its card says'),
+    'biot': _braindecode('biot-pretrained-six-datasets-18chs', UNREAD),
+    'labram': _braindecode('labram-pretrained', UNREAD),
+    'cbramod': _braindecode('cbramod-pretrained', UNREAD),
     'luna_base': Checkpoint('hf:models/PulpBio/LUNA', 'LUNA_base.safetensors', LUNA, shared=False),
-    'luna': Checkpoint('hf:models/PulpBio/LUNA', 'LUNA_large.safetensors', LUNA, shared=False),
+    'luna_large': Checkpoint('hf:models/PulpBio/LUNA', 'LUNA_large.safetensors', LUNA, shared=False),
     'luna_huge': Checkpoint('hf:models/PulpBio/LUNA', 'LUNA_huge.safetensors', LUNA, shared=False),
-    'reve': Checkpoint('hf:models/brain-bzh/reve-base', 'model.safetensors', REVE, access='terms'),
+    'reve_small': Checkpoint('hf:models/brain-bzh/reve-small', 'model.safetensors', REVE, access='terms'),
+    'reve_base': Checkpoint('hf:models/brain-bzh/reve-base', 'model.safetensors', REVE, access='terms'),
     'reve_large': Checkpoint('hf:models/brain-bzh/reve-large', 'model.safetensors', REVE, access='terms'),
-    'steegformer_small': _braindecode('STEEGFormer-small', 'MIT'),
-    'steegformer': _braindecode('STEEGFormer-base', 'MIT'),
-    'steegformer_large': _braindecode('STEEGFormer-large', 'MIT'),
-    'eegpt': _braindecode('eegpt-pretrained', 'Apache-2.0 (of the code; the weights state none)'),
-    'eegdino_small': _braindecode('eegdino-small-pretrained', 'BSD-3 by its card; the authors state none'),
-    'eegdino': _braindecode('eegdino-medium-pretrained', 'BSD-3 by its card; the authors state none'),
-    'codebrain': _braindecode('codebrain-pretrained', 'Apache-2.0 of the authors; the card says BSD-3'),
+    **{
+        name: _braindecode('signal-jepa_without-chans', UNREAD, folder='signal_jepa')
+        for name in ('signal_jepa', 'signal_jepa_post_local', 'signal_jepa_pre_local')
+    },
+    **{f'steegformer_{size}': _braindecode(f'STEEGFormer-{size}', 'MIT') for size in ('small', 'base', 'large')},
+    'eegpt': _braindecode('eegpt-pretrained', 'Apache-2.0 of the code; the weights state none'),
+    **{
+        f'eegdino_{size}': _braindecode(f'eegdino-{size}-pretrained', 'BSD-3 by its card; the authors state none')
+        for size in ('small', 'medium')
+    },
+    'codebrain': _braindecode('codebrain-pretrained', 'Apache-2.0 of the authors; its card says BSD-3'),
 }
 
 

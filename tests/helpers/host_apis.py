@@ -132,12 +132,14 @@ def osf(server: Server, asked: Asked) -> Fault | None:
 
 
 def hf(server: Server, asked: Asked) -> Fault | None:
-    """The next page is in the header Link; a file is a redirect to another address."""
-    for start in ('api/datasets/o/n/resolve/main/', 'api/o/n/resolve/main/'):
+    """The next page is in the header Link; a file is a redirect to another address. It has branch main and `v1`."""
+    for start in ('api/datasets/o/n/resolve/main/', 'api/o/n/resolve/main/', 'api/o/n/resolve/v1/'):
         if asked.path.startswith(start):
             name = asked.path.removeprefix(start)
             return Fault(status=302, headers=(('Location', at(server, name) + '?Signature=hunter2'),))
-    if asked.path not in ('api/api/datasets/o/n/tree/main', 'api/api/models/o/n/tree/main'):
+    if asked.path not in (
+        f'api/api/{place}' for place in ('datasets/o/n/tree/main', 'models/o/n/tree/main', 'models/o/n/tree/v1')
+    ):
         return None
     entries: list[dict[str, Any]] = [{'type': 'directory', 'oid': 'x', 'size': 0, 'path': 'sub'}]
     for n, c in files(server):

@@ -14,6 +14,7 @@ from networks import close, compiled, layout, lively, tag
 from places import FIXTURES
 from weights import Shape
 
+from jbench.models import torch_weights
 from jbench.models.model import Model
 from jbench.models.torch_weights import Variables
 
@@ -21,6 +22,9 @@ RECORDED = FIXTURES / 'networks' / 'foundation'
 ROWS, STEPS = 2, 10
 LR = {'biot': 3e-4, 'bendr': 0.01, 'signal_jepa': 3e-4}
 LR |= {'labram': 0.01, 'labram_short': 0.01, 'cbramod': 0.001, 'cbramod_short': 0.01}
+LR |= {'eegdino_small_short': 0.01, 'codebrain_short': 0.002}
+LR |= {'signal_jepa_post_local': 0.01, 'signal_jepa_pre_local': 0.03}
+LR |= {'luna': 0.003, 'luna_norms': 0.003, 'reve': 0.003}
 INITS, FIRST = 40, 2000  # fresh networks; numbers of a tensor that are looked at
 DRAWS = 1000  # passes with dropout
 SHORT = 2  # layers of a network whose name ends in '_short'
@@ -37,6 +41,20 @@ LABRAM_CHANNELS: dict[str, str | None] = {
     },
 }
 LABRAM_CHANNELS |= {f'E{i}': name for i, name in ((1, 'F10'), (62, 'PZ'), (124, 'F4'), (125, None))}
+
+# Names of channels, and their rows in STEEGFormer's table.
+STEEGFORMER_CHANNELS: dict[str, int | None] = {
+    **{'FP1': 6, 'nothing': None, 'Cz': 110, 't3': 61, 'T7': 65, 'E5': None, 'ftt7H': 33, 'M1': 31, 'A1': 73},
+    **{'Fpz-Cz': None, 'PPO2h': 141},
+    **{str(i): None for i in range(3)},
+}
+# Names of channels, and as what EEGPT reads them without a mixture.
+EEGPT_CHANNELS: dict[str, str | None] = {
+    **{'Fp1': 'FP1', 'AFz': None, 'Cz..': 'CZ', 'fc5.': 'FC5', 'T3': None, 'O2': 'O2', 'x': None, 'TP8': 'TP8'},
+}
+NARROW = (64, 2, 4)  # width, layers and heads of a smaller encoder
+LR |= dict.fromkeys(('steegformer_small', 'steegformer_short', 'steegformer_cls'), 1e-3)
+LR |= dict.fromkeys(('eegpt', 'eegpt_short', 'eegpt_named', 'eegpt_probe'), 1e-3)
 
 
 def places(n: int) -> tuple[tuple[float, float, float] | None, ...]:
@@ -101,7 +119,8 @@ def check_steps(name: str, model: Model, shape: Shape, rtol: float) -> None:
         np.testing.assert_allclose(loss, expected['loss'][i], rtol=rtol, err_msg=f'loss of step {i}')
         np.testing.assert_allclose(norm, expected['grad_norm'][i], rtol=rtol, err_msg=f'gradient of step {i}')
         if i == 0:
-            exported = model.to_torch({'params': grads, 'batch_stats': {}})
+            learnt = [tensor for tensor in model.tensors if tensor.path[:1] == ('params',)]
+            exported = torch_weights.export(learnt, {'params': grads})
             whole = np.sqrt((expected['gradients'][:, 0] ** 2).sum())
             for key, a, b in zip(exported, weights.sketch(name, exported), expected['gradients'], strict=True):
                 close(a, b, max(rtol, 1e-6), f'gradient of {key}', floor=whole / 100)  # exported as float32

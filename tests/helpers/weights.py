@@ -34,6 +34,7 @@ LR = {
     'ctnet': 0.01,
     'eegnex': 0.1,
 }  # large enough that ten steps matter, small enough that rounding does not grow
+LONG = {'multiplier': (1.8, 2.2), 'kernel_norm': (300, 1000)}  # of long convolutions
 TABLES = ('encoding', 'cls_token', 'position_embedding', 'temporal_embedding')  # what is added to tokens
 
 
@@ -86,8 +87,14 @@ def _tensor(network: str, name: str, shape: tuple[int, ...]) -> np.ndarray:
     rng, last = own_rng(network, name), name.rpartition('.')[2]
     if last == 'num_batches_tracked':
         return np.zeros(shape, np.int64)
+    if last == 'kernel_norm_initialized':
+        return np.ones(shape, np.int64)
     if last == 'running_var':
         value = rng.uniform(0.5, 2, shape)
+    elif last in LONG:
+        value = rng.uniform(*LONG[last], shape)
+    elif last == 'skip_weight' or '.kernel_list.' in name:
+        value = rng.standard_normal(shape)
     elif len(shape) == 1 and last == 'weight':  # gain of a norm
         value = rng.uniform(0.5, 1.5, shape)
     elif len(shape) == 1 or last in TABLES:

@@ -14,7 +14,7 @@ from safetensors.numpy import save_file
 
 from jbench.models.layers.blocks import Linear
 from jbench.models.model import Model, load, network
-from jbench.models.torch_weights import Exceptions, linear_tensors
+from jbench.models.torch_weights import Exceptions, Tensor, export, linear_tensors, restore
 from jbench.spec.errors import RequestError
 from jbench.spec.model import Signal
 
@@ -57,6 +57,19 @@ def test_without_exceptions_every_difference_is_named(found):
     np.testing.assert_array_equal(back['params']['body']['weight'], found['enc.body.weight'])
     found['more'] = found.pop('enc.body.bias')
     assert refusal(found, Exceptions()) == ['missing: enc.body.bias [4]', 'unexpected: more [4]']
+
+
+def test_a_constant_is_written_and_must_be_there():
+    """Other tensors that the network does not keep are written as 0, and read whatever they are."""
+    tensors = [Tensor('flag', (), (), constant=1), Tensor('count', (), ())]
+    written = export(tensors, {})
+    assert {name: (value.item(), value.dtype) for name, value in written.items()} == {
+        'flag': (1, np.int64),
+        'count': (0, np.int64),
+    }
+    assert restore(tensors, {'flag': np.array(True), 'count': np.array(7)}, {}) == {}
+    with pytest.raises(RequestError, match='another value: flag is False, expected 1'):
+        restore(tensors, {'flag': np.array(False), 'count': np.array(0)}, {})
 
 
 def test_renamed_tensors_keep_what_a_star_stands_for(found):

@@ -33,14 +33,7 @@ def process(raw: mne.io.BaseRaw, spec: SignalSpec) -> tuple[np.ndarray, tuple[st
     """
     import numpy as np
 
-    dropped = treat(raw, spec.bads)
-    kinds, picks = set(raw.get_channel_types()), [p for p in spec.picks if p not in dropped]
-    kinds |= {'meg'} if kinds & {'mag', 'grad'} else set()  # MNE's word for both, and for references that compensate
-    absent = [p for p in picks if p not in raw.ch_names and p not in kinds]
-    if absent and not kinds & set(picks):  # of several types, one is enough
-        has = f'types {", ".join(sorted(kinds))}; names {", ".join(raw.ch_names)}'
-        raise RequestError(f'signal.picks: no channel {" or ".join(absent)} in the recording, which has {has}')
-    raw.pick([p for p in picks if p not in absent], exclude=())
+    pick(raw, spec)
     out = None
     for block in blocks(raw, range(len(raw.ch_names))):
         ready = _filter(raw.copy().pick(block).load_data(), spec)
@@ -49,6 +42,21 @@ def process(raw: mne.io.BaseRaw, spec: SignalSpec) -> tuple[np.ndarray, tuple[st
         out[block] = rows
     assert out is not None  # MNE raises where nothing is picked
     return out, tuple(raw.ch_names)
+
+
+def pick(raw: mne.io.BaseRaw, spec: SignalSpec) -> None:
+    """Treat the bad channels of a recording as the task says, and leave it the channels that are picked.
+
+    Raises: RequestError where it has none of them.
+    """
+    dropped = treat(raw, spec.bads)
+    kinds, picks = set(raw.get_channel_types()), [p for p in spec.picks if p not in dropped]
+    kinds |= {'meg'} if kinds & {'mag', 'grad'} else set()  # MNE's word for both, and for references that compensate
+    absent = [p for p in picks if p not in raw.ch_names and p not in kinds]
+    if absent and not kinds & set(picks):  # of several types, one is enough
+        has = f'types {", ".join(sorted(kinds))}; names {", ".join(raw.ch_names)}'
+        raise RequestError(f'signal.picks: no channel {" or ".join(absent)} in the recording, which has {has}')
+    raw.pick([p for p in picks if p not in absent], exclude=())
 
 
 def _filter(raw: mne.io.BaseRaw, spec: SignalSpec) -> mne.io.BaseRaw:

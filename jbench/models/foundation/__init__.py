@@ -1,123 +1,143 @@
-"""Encoders that were pretrained on many recordings: the lines of the table of models that are called `foundation`."""
+"""Encoders that were pretrained on many recordings: the lines of the table of models that are called `foundation`.
+
+What each wants of the signal (`overrides`) is what its weights were learnt on. Where they come from stands in
+spec/checkpoints.py, what they have seen in spec/pretraining.py.
+"""
 
 from __future__ import annotations
 
-from jbench.spec.model import ONE_ANSWER, SERIES, ModelSpec
+from typing import Any
 
-# as their authors filtered nothing and scaled each window in the network
-UNTOUCHED = (
-    ('signal.band', None),
-    ('signal.notch', ()),
-    ('signal.scaler', 'none'),
-    ('signal.baseline', None),
-    ('signal.clamp', None),
-)
-TUH = ('Lopez2017Tuab', 'Hamid2020Tuar', 'Harati2015Tuev', 'Veloso2017Tuep', 'Shah2018Tusz', 'VonWeltin2017Tusl')
-ADAPTED = (
-    ModelSpec(
-        name='bendr',
-        title='BENDR',
+from jbench.spec.model import ONE_ANSWER, SERIES, ModelSpec
+from jbench.spec.overrides import Override
+from jbench.spec.pretraining import history
+
+
+def _signal(
+    sfreq: float,
+    band: tuple[float, float] | None,
+    notch: tuple[float, ...] = (),
+    *,
+    scaler: str = 'none',
+    factor: float = 1.0,
+    clamp: float | None = None,
+) -> tuple[Override, ...]:
+    """What weights were learnt on; windows are in volts without a scaler or factor."""
+    return (
+        ('signal.sfreq', sfreq),
+        ('signal.band', band),
+        ('signal.notch', notch),
+        ('signal.scaler', scaler),
+        ('signal.factor', factor),
+        ('signal.baseline', None),
+        ('signal.clamp', clamp),
+        ('recipe.lr', 1e-4),  # of NeuralBench for all of them, on simulations too
+    )
+
+
+def _line(name: str, title: str, n_parameters: int, signal: tuple[Override, ...], **more: Any) -> ModelSpec:
+    """A line; its module is called as the first words of `name`, if `of` does not say otherwise."""
+    module, seen = more.pop('of', name), history(name)
+    return ModelSpec(
+        name=name,
+        title=title,
         family='foundation',
-        target='jbench.models.foundation.bendr:bendr',
+        target=f'jbench.models.foundation.{module}:{name}',
         targets=ONE_ANSWER,
         paradigms=SERIES,
-        asks=('ch_names',),
-        overrides=(
-            ('signal.sfreq', 256.0),
-            *UNTOUCHED,
-            ('recipe.lr', 1e-5),
-            ('recipe.weight_decay', 0.05),
-            ('recipe.warmup', 0.1),
-            ('recipe.grad_clip', 0.5),
-        ),
-        n_parameters=157140974,
-        pretraining=TUH,
+        n_parameters=n_parameters,
+        overrides=(*signal, *more.pop('recipe', ())),
+        pretraining=seen.datasets if seen else (),
+        **more,
+    )
+
+
+TENTHS_OF_MILLIVOLTS = 1e4
+# EEG-DINO and CodeBrain state rate and unit alone: band and notch are those of CBraMod, whose patches they share
+CBRAMOD = _signal(200.0, (0.3, 75.0), (60.0,), factor=TENTHS_OF_MILLIVOLTS)
+JEPA = _signal(128.0, (0.5, 40.0), scaler='micro')
+STEEGFORMER = _signal(128.0, (0.5, 64.0), scaler='micro', clamp=500.0)
+LUNA = _signal(256.0, (0.1, 75.0), (50.0, 60.0))
+REVE = _signal(200.0, (0.5, 99.5), scaler='standard', clamp=15.0)
+NAMES, PLACED = ('ch_names',), ('ch_names', 'positions')
+OF_BENDR = (
+    ('recipe.lr', 1e-5),
+    ('recipe.weight_decay', 0.05),
+    ('recipe.warmup', 0.1),
+    ('recipe.grad_clip', 0.5),
+)
+OF_JEPA = 'Guetschel et al. (2024), 9th Graz BCI Conf.'
+OF_DINO = 'Wang et al. (2025), MICCAI'
+OF_STEEGFORMER = 'Yang et al. (2026), ICLR, openreview.net/forum?id=5Xwm8e6vbh'
+OF_LUNA = 'Döner et al. (2025), NeurIPS 38, arXiv:2510.22257'
+OF_REVE = 'El Ouahidi et al. (2025), NeurIPS 38'
+
+MODELS = (
+    _line(
+        *('bendr', 'BENDR', 157140974, _signal(256.0, None)),
+        asks=NAMES,
+        recipe=OF_BENDR,
         citation='Kostas et al. (2021), Front. Hum. Neurosci. 15, 653659',
     ),
-    ModelSpec(
-        name='biot',
-        title='BIOT',
-        family='foundation',
-        target='jbench.models.foundation.biot:biot',
-        targets=ONE_ANSWER,
-        paradigms=SERIES,
-        asks=('ch_names',),
-        overrides=(('signal.sfreq', 200.0), *UNTOUCHED),
-        n_parameters=3187102,
+    _line(
+        *('biot', 'BIOT', 3187102, _signal(200.0, None)),
+        asks=NAMES,
         least_times=200,
-        pretraining=('Dan2023Bids', 'Lopez2017Tuab', 'Harati2015Tuev'),
         citation='Yang et al. (2023), NeurIPS 36, 78240-78260',
     ),
-    ModelSpec(
-        name='signal_jepa',
-        title='Signal-JEPA',
-        family='foundation',
-        target='jbench.models.foundation.signal_jepa:signal_jepa',
-        targets=ONE_ANSWER,
-        paradigms=SERIES,
-        asks=('ch_names', 'positions'),
-        overrides=(
-            ('signal.sfreq', 128.0),
-            ('signal.band', (0.5, 40.0)),
-            ('signal.notch', ()),
-            ('signal.scaler', 'micro'),
-            ('signal.clamp', None),
-        ),
-        n_parameters=2263936,
-        least_times=152,
-        pretraining=('Lee2019EegMi', 'Lee2019EegErp', 'Lee2019EegSsvep'),
-        citation='Guetschel et al. (2024), 9th Graz BCI Conf.',
-    ),
-)
-
-# of single channels, which their networks read as they are
-TENTHS_OF_MILLIVOLTS = (
-    ('signal.scaler', 'none'),
-    ('signal.factor', 1e4),
-    ('signal.baseline', None),
-    ('signal.clamp', None),
-)
-PLAIN = (
-    ModelSpec(
-        name='labram',
-        title='LaBraM',
-        family='foundation',
-        target='jbench.models.foundation.labram:labram',
-        targets=ONE_ANSWER,
-        paradigms=SERIES,
-        asks=('ch_names',),
-        overrides=(
-            ('signal.sfreq', 200.0),
-            ('signal.band', (0.1, 75.0)),
-            ('signal.notch', (50.0,)),
-            *TENTHS_OF_MILLIVOLTS,
-        ),
-        n_parameters=5819936,
-        # without TUAB and TUEV, which its authors kept out
-        pretraining=(
-            *('Schalk2004Bci2000', 'Hamid2020Tuar', 'Veloso2017Tuep', 'Shah2018Tusz', 'VonWeltin2017Tusl'),
-            'Detti2020Eeg',
-        ),
+    _line(
+        *('labram', 'LaBraM', 5819936, _signal(200.0, (0.1, 75.0), (50.0,), factor=TENTHS_OF_MILLIVOLTS)),
+        asks=NAMES,
         citation='Jiang et al. (2024), ICLR, arXiv:2405.18765',
     ),
-    ModelSpec(
-        name='cbramod',
-        title='CBraMod',
-        family='foundation',
-        target='jbench.models.foundation.cbramod:cbramod',
-        targets=ONE_ANSWER,
-        paradigms=SERIES,
-        overrides=(
-            ('signal.sfreq', 200.0),
-            ('signal.band', (0.3, 75.0)),
-            ('signal.notch', (60.0,)),
-            *TENTHS_OF_MILLIVOLTS,
-        ),
-        n_parameters=4924000,
+    _line(
+        *('cbramod', 'CBraMod', 4924000, CBRAMOD),
         least_times=200,
-        pretraining=TUH,
+        times_multiple=200,
         citation='Wang et al. (2025), ICLR, arXiv:2412.07236',
     ),
+    *(
+        _line(f'luna_{size}', f'LUNA {size}', n, LUNA, of='luna', asks=PLACED, least_times=2, citation=OF_LUNA)
+        for size, n in (('base', 6571896), ('large', 40448088), ('huge', 303404216))
+    ),
+    *(
+        _line(f'reve_{size}', f'REVE {size}', n, REVE, of='reve', asks=PLACED, least_times=200, citation=OF_REVE)
+        for size, n in (('small', 12667392), ('base', 69189120), ('large', 408388750))
+    ),
+    _line('signal_jepa', 'Signal-JEPA', 2263936, JEPA, asks=PLACED, least_times=152, citation=OF_JEPA),
+    *(
+        _line(
+            *(f'signal_jepa_{which}_local', f'Signal-JEPA, {which}-local', 13932, JEPA),
+            of='signal_jepa_local',
+            least_times=152,
+            citation=OF_JEPA,
+        )
+        for which in ('post', 'pre')
+    ),
+    *(
+        _line(
+            *(f'steegformer_{size}', f'STEEGFormer {size}', n, STEEGFORMER),
+            of='steegformer',
+            asks=NAMES,
+            least_times=16,
+            citation=OF_STEEGFORMER,
+        )
+        for size, n in (('small', 25303552), ('base', 85181184), ('large', 302478336))
+    ),
+    _line(
+        *('eegpt', 'EEGPT', 25287605, _signal(256.0, None, factor=1e3)),
+        asks=NAMES,
+        least_times=64,
+        citation='Wang et al. (2024), NeurIPS 37, 39249-39280',
+    ),
+    *(
+        _line(f'eegdino_{size}', f'EEG-DINO {size}', n, CBRAMOD, of='eegdino', asks=NAMES, citation=OF_DINO)
+        for size, n in (('small', 4433944), ('medium', 33755456))
+    ),
+    _line(
+        *('codebrain', 'CodeBrain', 13529200, CBRAMOD),
+        asks=NAMES,
+        least_times=200,
+        citation='Ma et al. (2026), ICLR, arXiv:2506.09110',
+    ),
 )
-
-MODELS = (*ADAPTED, *PLAIN)

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 from jbench.models.layers import blocks
 from jbench.models.torch_weights import Tensor
 from jbench.spec.errors import RequestError
-from jbench.spec.model import Signal
+from jbench.spec.model import Position, Signal
 
 LIMIT = 1.0  # of the norm of a row
 STARTS = ('names', 'random')
@@ -74,6 +74,12 @@ def used(ch_names: Sequence[str], targets: Sequence[str], pattern: Pattern) -> d
     """Which channels the start of a mixture takes by their names, and as what: {'T3': 'F7-T7, T7-P7'}."""
     rows = {name: [t for t, row in zip(targets, pattern, strict=True) if row[i]] for i, name in enumerate(ch_names)}
     return {name: ', '.join(found) for name, found in rows.items() if found}
+
+
+def placed(ch_names: Sequence[str], places: Sequence[Position]) -> dict[str, str]:
+    """Channels whose place is known, and where they lie in mm: {'Cz': '0 -9 120'}."""
+    found = zip(ch_names, places, strict=False)
+    return {name: ' '.join(f'{1000 * v:.0f}' for v in place) for name, place in found if place is not None}
 
 
 def start(name: str, signal: Signal, asked: str, *, targets: Sequence[str], pattern: Pattern, drawn: bool) -> Start:

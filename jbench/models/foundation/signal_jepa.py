@@ -122,7 +122,7 @@ def _rows(signal: Signal, table: str) -> tuple[np.ndarray, np.ndarray]:
     return np.array([ELECTRODES.index(found[name]) for name in signal.ch_names]), start
 
 
-class _Convolutions(nn.Module):
+class Convolutions(nn.Module):
     """x [b, c, t] -> [b, c, n_vectors, 64]."""
 
     @nn.compact
@@ -206,7 +206,7 @@ class _SignalJEPA(nn.Module):
     def __call__(self, batch: Batch, *, train: bool, key: jax.Array | None) -> jax.Array:
         """Outputs [b, n] of x [b, c, t]."""
         keys = blocks.split(key, LAYERS)
-        h = _Convolutions(name='convolutions')(batch['x'])
+        h = Convolutions(name='convolutions')(batch['x'])
         b, c, n, _ = h.shape
         table = self.param('table', lambda _: jnp.asarray(self.start, jnp.float32))
         of_channel = jnp.broadcast_to(table[np.array(self.rows)][:, None], (c, n, OF_CHANNEL))
@@ -225,9 +225,8 @@ class _SignalJEPA(nn.Module):
         return blocks.Linear(flat.shape[1], self.n_out, name='linear')(flat)
 
 
-def _tensors(n_chans: int, n_rows: int, n_flat: int, n_out: int) -> list[Tensor]:
-    """braindecode's names, but for its decoder and its last layer, which is our head."""
-    linear, norm = torch_weights.linear_tensors, torch_weights.layer_norm_tensors
+def convolution_tensors() -> list[Tensor]:
+    """braindecode's names of what `Convolutions` called 'convolutions' holds."""
     sizes = zip((1, *WIDTHS), WIDTHS, (FIRST_TAPS, 2, 2, 2, 2), strict=False)
     out = [
         Tensor(f'feature_encoder.{i + 1}.0.weight', (width, n_in, taps), ('params', 'convolutions', f'taps_{i}'))
@@ -235,6 +234,13 @@ def _tensors(n_chans: int, n_rows: int, n_flat: int, n_out: int) -> list[Tensor]
     ]
     name, path = 'feature_encoder.1.2', ('params', 'convolutions')
     out[1:1] = [Tensor(f'{name}.weight', (8,), (*path, 'gain')), Tensor(f'{name}.bias', (8,), (*path, 'offset'))]
+    return out
+
+
+def _tensors(n_chans: int, n_rows: int, n_flat: int, n_out: int) -> list[Tensor]:
+    """braindecode's names, but for its decoder and its last layer, which is our head."""
+    linear, norm = torch_weights.linear_tensors, torch_weights.layer_norm_tensors
+    out = convolution_tensors()
     out.append(Tensor('pos_encoder.pos_encoder_spat.weight', (n_rows, OF_CHANNEL), ('params', 'table')))
     for i in range(LAYERS):
         name, layer = f'transformer.encoder.layers.{i}', f'layer_{i}'

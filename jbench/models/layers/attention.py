@@ -10,6 +10,7 @@ from typing import Any
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 
 from jbench.models.layers.blocks import PRECISION, Linear, kept, xavier
@@ -127,10 +128,19 @@ def packed_tensors(name: str, path: tuple[str, ...], width: int) -> list[Tensor]
     ]
 
 
-def attend_wide(q: jax.Array, k: jax.Array, v: jax.Array, kept: jax.Array | None = None, rate: float = 0) -> jax.Array:
+def attend_wide(
+    q: jax.Array,
+    k: jax.Array,
+    v: jax.Array,
+    kept: jax.Array | None = None,
+    rate: float = 0,
+    *,
+    seen: np.ndarray | None = None,
+) -> jax.Array:
     """softmax(q k' / sqrt(size)) v, with dropout: q, k, v and the result [b, h, l, size].
 
     `kept` [b, h, l of q, l of k] says which probabilities are kept, None all of them; those are scaled by 1/(1-rate).
+    `seen` [l of q, l of k] says which keys a query compares, at least one; None all of them.
 
     For heads of some 20 features or more, where `attend` adds up too many products one by one. Against
     `jax.nn.dot_product_attention` a step of the gradient takes on one core 13 ms instead of 36 (four windows, 257
@@ -138,6 +148,7 @@ def attend_wide(q: jax.Array, k: jax.Array, v: jax.Array, kept: jax.Array | None
     instead of 5 for four tokens: the largest score is not differentiated, and the sum divides the result.
     """
     scores = jnp.einsum('bhqs,bhks->bhqk', q / math.sqrt(q.shape[-1]), k, precision=PRECISION)
+    scores = scores if seen is None else jnp.where(seen, scores, -jnp.inf)
     powers = jnp.exp(scores - lax.stop_gradient(scores.max(-1, keepdims=True)))
     mixed = jnp.einsum('bhqk,bhks->bhqs', _dropped(powers, kept, rate), v, precision=PRECISION)
     return mixed / powers.sum(-1, keepdims=True)

@@ -25,6 +25,7 @@ from jbench.data.sources import moabb
 from jbench.data.stimuli import embed
 from jbench.plan import select
 from jbench.spec import encoders
+from jbench.spec.checkpoints import CHECKPOINTS, Checkpoint
 from jbench.spec.dataset import Download
 from jbench.spec.errors import RequestError
 
@@ -265,6 +266,34 @@ def test_a_gated_set_is_fetched_only_where_its_host_knows_the_user(served, tmp_p
     monkeypatch.setenv('HF_TOKEN', 'x')
     other = dataclasses.replace(gated, download=Download(url='zenodo:12'))
     assert not download_fetch.can_fetch(other), 'a host that does not know who asks'
+
+
+def test_weights_come_from_their_hub_and_stay(served, tmp_path, monkeypatch):
+    """At a revision, one file alone; a second run asks for nothing; terms are accepted by nobody but the user."""
+    host = host_of('hf:models/o/n', served, monkeypatch)
+    for name in ('model.safetensors', 'config.json'):
+        (served / name).parent.mkdir(exist_ok=True)
+        (served / name).write_bytes(name.encode() * 100)
+    tiny = Checkpoint('hf:models/o/n@v1', 'model.safetensors', 'MIT')
+    monkeypatch.setitem(CHECKPOINTS, 'tiny', tiny)
+    said: list[str] = []
+
+    def get() -> object:
+        return download_fetch.fetch_all([], tmp_path, lambda *facts: None, said.append, [], ['tiny'])
+
+    with host.start() as server:
+        monkeypatch.setitem(hosts.HOSTS, 'hf', f'{server.url}api/')
+        assert get() == (['tiny'], [], [])
+        assert said[0] == 'weights of tiny: model.safetensors of huggingface.co/o/n@v1, licence: MIT'
+        assert set(there(tmp_path / 'weights' / 'tiny')) == {'model.safetensors'}
+        n_asked = len(server.asked)
+        assert get() == (['tiny'], [], []) and len(server.asked) == n_asked
+        monkeypatch.setitem(CHECKPOINTS, 'tiny', tiny._replace(folder='gated', access='terms'))
+        assert get() == ([], ['tiny'], []) and len(server.asked) == n_asked
+        assert 'accept its terms there, then set HF_TOKEN' in said[-1]
+        monkeypatch.setenv('HF_TOKEN', host_apis.TOKEN)
+        assert get() == (['tiny'], [], [])
+    assert not any('hunter2' in s for s in said)
 
 
 def test_only_what_is_wanted_of_a_list_is_fetched(served, tmp_path, monkeypatch):

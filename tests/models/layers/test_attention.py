@@ -37,6 +37,22 @@ def test_attention_of_wide_heads_equals_its_literal_form() -> None:
             jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-9), ours, expected)
 
 
+def test_attention_sees_what_it_may() -> None:
+    """A token and its neighbours: the others change nothing, and feel no gradient."""
+    q, k, v = RNG.standard_normal((3, 1, 2, 6, 4))
+    seen = np.abs(np.arange(6)[:, None] - np.arange(6)) <= 1
+
+    @compiled
+    def first(k: jax.Array, v: jax.Array) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
+        return jax.value_and_grad(lambda k, v: attend_wide(q, k, v, seen=seen)[:, :, 0].sum(), (0, 1))(k, v)
+
+    found, grads = first(k, v)
+    two = attend_wide(q[:, :, :1], k[:, :, :2], v[:, :, :2]).sum()
+    np.testing.assert_allclose(found, two, rtol=1e-5)
+    for grad in map(np.asarray, grads):
+        assert np.isfinite(grad).all() and (grad[:, :, 2:] == 0).all() and (grad[:, :, :2] != 0).any()
+
+
 @pytest.mark.parametrize('rate', [0.0, 0.4])
 def test_packed_attention_equals_its_literal_form(rate: float) -> None:
     """Thirds of one matrix, heads side by side; of the probabilities each is dropped or scaled."""

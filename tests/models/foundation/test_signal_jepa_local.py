@@ -1,0 +1,65 @@
+"""Signal-JEPA without its transformer against braindecode's recorded numbers."""
+
+from __future__ import annotations
+
+import jax
+import pytest
+import recorded_encoders as recorded
+import weights
+from networks import tag
+
+from jbench.models.foundation.signal_jepa import n_vectors
+from jbench.models.foundation.signal_jepa_local import channels, signal_jepa_post_local, signal_jepa_pre_local
+from jbench.models.model import Model
+from jbench.spec.errors import RequestError
+from jbench.spec.model import Signal
+
+pytestmark = pytest.mark.slow  # until --model offers it
+
+BUILT = {'signal_jepa_post_local': signal_jepa_post_local, 'signal_jepa_pre_local': signal_jepa_pre_local}
+TRAINED = (3, 290, 2)
+SHAPES = ((1, 152, 1), TRAINED, (62, 512, 4))
+
+
+def build(name: str, shape: weights.Shape) -> Model:
+    c, t, n = shape
+    return BUILT[name](Signal(n_chans=c, n_times=t, sfreq=128.0), n)
+
+
+@pytest.mark.parametrize('name', BUILT)
+def test_layout_and_counts(name: str) -> None:
+    recorded.check_layout(name, build(name, TRAINED), TRAINED)
+    for c, t, n in ((4, 512, 2), (62, 300, 3)):
+        assert recorded.count(build(name, (c, t, n))) == 13840 + 4 * c + 4 + (256 * n_vectors(t) + 1) * n
+    assert recorded.count(build(name, (62, 512, 2))) == 15630
+
+
+@pytest.mark.parametrize('shape', SHAPES, ids=tag)
+@pytest.mark.parametrize('name', BUILT)
+def test_evaluation_equals_braindecode(name: str, shape: weights.Shape) -> None:
+    features = recorded.check_evaluation(name, build(name, shape), shape, 1e-5)
+    n, rows = n_vectors(shape[1]), 4 if 'pre' in name else shape[0]
+    assert features['tokens'].shape == (2, rows * n, 64) and features['penultimate'].shape == (2, 256 * n)
+    with jax.enable_x64(True):
+        recorded.check_evaluation(name, build(name, shape), shape, 1e-9)
+
+
+@pytest.mark.parametrize('name', BUILT)
+def test_ten_steps_equal_braindecode(name: str) -> None:
+    with jax.enable_x64(True):
+        recorded.check_steps(name, build(name, TRAINED), TRAINED, 1e-9)
+
+
+@pytest.mark.parametrize('name', BUILT)
+def test_initial_weights_are_drawn_as_braindecodes(name: str) -> None:
+    recorded.check_initial(name, build(name, TRAINED))
+
+
+@pytest.mark.parametrize('name', BUILT)
+def test_short_windows_are_refused(name: str) -> None:
+    with pytest.raises(RequestError, match=rf'^{name}: .*at least 152'):
+        build(name, (3, 151, 2))
+
+
+def test_every_channel_is_used_by_its_place() -> None:
+    assert channels(['Cz', 'x']) == {'Cz': '1', 'x': '2'}

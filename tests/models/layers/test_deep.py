@@ -1,0 +1,61 @@
+"""Layers in a row and as a loop: the same values, gradients and dropout; what is computed again is not kept."""
+
+from __future__ import annotations
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from networks import close, compiled
+
+from jbench.models.layers import blocks
+from jbench.models.layers.deep import in_turn
+
+DEPTH = 6
+
+
+class Layer(nn.Module):
+    """A wide layer with dropout; its first weights say which it is."""
+
+    which: int
+
+    @nn.compact
+    def __call__(self, x: jax.Array, key: jax.Array | None) -> jax.Array:
+        weight = self.param('weight', nn.initializers.normal(0.1 * (self.which + 1)), (4, 256))
+        return x + blocks.dropout(jnp.tanh(x @ weight), 0.5, key, batch_axis=0) @ weight.T
+
+
+class Row(nn.Module):
+    again: bool
+
+    @nn.compact
+    def __call__(self, x: jax.Array, key: jax.Array | None) -> jax.Array:
+        return in_turn(self, lambda i, **place: Layer(i, **place), x, blocks.split(key, DEPTH), again=self.again)
+
+
+@pytest.mark.parametrize('key', [None, jax.random.key(3)], ids=['still', 'dropout'])
+def test_a_loop_is_the_row(key: jax.Array | None) -> None:
+    x = np.random.default_rng(0).standard_normal((5, 4)).astype(np.float32)
+    variables = compiled(Row(again=False).init)(jax.random.key(0), x, None)
+    jax.tree.map(np.testing.assert_array_equal, compiled(Row(again=True).init)(jax.random.key(0), x, None), variables)
+    assert list(variables['params']) == [f'layer_{i}' for i in range(DEPTH)]
+
+    def answer(again: bool) -> tuple[jax.Array, dict]:
+        return compiled(jax.value_and_grad(lambda v: (Row(again).apply(v, x, key) ** 2).sum()))(variables)
+
+    (one, grads), (two, others) = answer(False), answer(True)
+    close(two, one, 1e-6)
+    jax.tree.map(lambda a, b: close(b, a, 1e-5), grads, others)
+
+
+def test_what_is_computed_again_is_not_kept() -> None:
+    x = jax.ShapeDtypeStruct((2048, 4), jnp.float32)
+    variables = jax.eval_shape(Row(again=False).init, jax.random.key(0), x, None)
+
+    def needed(again: bool) -> int:
+        gradient = jax.jit(jax.grad(lambda v, x: (Row(again).apply(v, x, None) ** 2).sum()))
+        return gradient.lower(variables, x).compile().memory_analysis().temp_size_in_bytes
+
+    one = 2048 * 256 * 4  # of the values of a layer
+    assert needed(again=False) > (DEPTH - 1) * one > 3.5 * one > needed(again=True)

@@ -1,0 +1,74 @@
+"""What pretrained weights have seen: what is not known is never called clean."""
+
+from __future__ import annotations
+
+import pytest
+from each import each
+
+from jbench.models import MODELS
+from jbench.models.foundation import MODELS as ENCODERS
+from jbench.plan import select
+from jbench.spec.checkpoints import CHECKPOINTS
+from jbench.spec.pretraining import HISTORIES, Corpus, History, history, verdict
+
+
+def status(model: str, *dataset: str, family: str = 'foundation', **more: object) -> str:
+    return verdict(model, family, dataset, **more).status  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ('model', 'dataset', 'expected'),
+    [
+        ('bendr', 'Lopez2017Tuab', 'overlap'),  # a part of TUEG
+        ('bendr', 'Kalunga2016Online', 'clean'),
+        ('labram', 'Schalk2004Bci2000', 'overlap'),  # the name that NeuralBench's list misses
+        ('labram', 'Lopez2017Tuab', 'clean'),  # left out by its authors
+        ('labram', 'Korczowski2019BrainBi2015A', 'unknown'),  # named, but there are several
+        ('luna_base', 'Harati2015Tuev', 'overlap'),
+        ('luna', 'Hamid2020Tuar', 'clean'),
+        ('reve', 'Kalunga2016Online', 'overlap'),
+        ('reve', 'Lopez2017Tuab', 'unknown'),  # in the prose alone
+        ('reve_small', 'Zyma2019Electroencephalograms', 'unknown'),  # 92 datasets, of which 36 are named
+        ('signal_jepa_pre_local', 'Lee2019EegErp', 'overlap'),
+        ('biot:dropout=0.1', 'Dan2023Bids', 'overlap'),
+        ('labram:weights=none', 'Schalk2004Bci2000', 'clean'),
+        ('labram:weights=1a2b3c4d', 'Kalunga2016Online', 'unknown'),
+        ('net', 'Kalunga2016Online', 'unknown'),
+    ],
+)
+def test_verdicts(model, dataset, expected):
+    assert status(model, dataset) == expected
+
+
+def test_models_that_learn_from_the_training_part_alone_are_clean():
+    assert status('eegnet', 'Lopez2017Tuab', family='classic') == status('dummy', 'x', family='baselines') == 'clean'
+
+
+def test_a_result_of_an_unknown_model_is_taken_at_its_word():
+    assert status('mine', 'P3', family='user', declared=('p3',)) == 'overlap'
+    assert status('mine', 'P3', family='user', declared=('other',)) == 'clean'
+
+
+def test_aliases_and_subjects_count(monkeypatch):
+    part = History((Corpus('some', ('A',), 'a test', subjects=('1', '2')),))
+    monkeypatch.setitem(HISTORIES, 'labram', part)
+    assert status('labram', 'B', 'a') == 'overlap'
+    assert status('labram', 'A', subjects=('2', '3')) == 'overlap'
+    assert status('labram', 'A', subjects=('3',)) == 'clean'
+
+
+@each('model', ENCODERS, ids=lambda m: m.name)
+def test_every_encoder_has_a_checkpoint_and_a_history(model):
+    seen = history(model.name)
+    assert seen is not None and model.name in CHECKPOINTS and MODELS[model.name].pretraining == seen.datasets
+
+
+def test_names_that_jbench_has_are_its_names():
+    """Those it does not have are NeuralBench's, of datasets that may come."""
+    known = {n for d in select.datasets().values() for n in (d.name, *d.aliases)}
+    named = {d for h in HISTORIES.values() for d in h.datasets}
+    lower = {n.lower() for n in known}
+    assert all(n in known for n in named if n.lower() in lower)
+    absent = {'Veloso2017Tuep', 'Shah2018Tusz', 'VonWeltin2017Tusl', 'Schalk2004Bci', 'Detti2020Eeg'}
+    absent |= {'Ofner2017Upper', 'Khan2022Nmt', 'VanDijk2022Two', 'Accou2024Sparrkulee'}
+    assert named - known == absent, 'a new dataset of one of these names is an overlap by itself'
