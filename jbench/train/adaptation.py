@@ -1,7 +1,7 @@
 """What of a pretrained encoder learns (`Recipe.adaptation`), as a network and as factors of the rate.
 
-Layers are the parts of an encoder that are called `layer_<i>` (of BIOT, which has none, `attention_<i>` and whatever
-else ends in a number). What stands before them is the first stage, what follows them and the head the last one.
+Layers are the parts of an encoder that are called `layer_<i>` (of BIOT and CodeBrain, which have none, those whose name
+ends in a number). What stands before them is the first stage, what follows them and the head the last one.
 
     last_k: the last layers and the last stage learn, the rest stays as it is
     layer_decay=d: the rate of stage s of S is lr * d^(S-s), as for BEiT (Bao et al. 2022); the last one learns at lr
@@ -30,7 +30,15 @@ from jbench.spec.model import Signal
 from jbench.spec.recipe import PROBES, Recipe
 from jbench.train import lora
 
-AFTER = ('norm', 'norm_out', 'out', 'narrow', 'filters', 'filters_bias')  # parts of encoders that follow their layers
+AFTER = (
+    'norm',
+    'norm_out',
+    'out',
+    'narrow',
+    'last',
+    'filters',
+    'filters_bias',
+)  # parts of encoders that follow their layers
 
 
 def adapted(network: Model, signal: Signal, n_out: int, recipe: Recipe, axis_name: str | None) -> Model:

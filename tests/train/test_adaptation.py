@@ -22,6 +22,7 @@ from jbench.spec.recipe import Recipe
 from jbench.train import adaptation, lora, parallel, seeds, trainable
 from jbench.train.programs import Compiler, build
 
+CONVOLUTIONAL = ('signal_jepa_pre_local', 'signal_jepa_post_local')  # without a transformer
 SIGNAL = Signal(n_chans=3, n_times=60, sfreq=120.0)
 
 
@@ -179,6 +180,11 @@ def test_every_encoder_of_the_table_can_be_adapted(model):
     assert probes.width(plain, signal) > 0
     head = jax.eval_shape(lambda: probes.without_head(plain, plain.init(jax.random.key(0))))
     assert len(jax.tree.leaves(head)) < len(jax.tree.leaves(jax.eval_shape(plain.init, jax.random.key(0))))
+    if model.name in CONVOLUTIONAL:
+        for recipe in (Recipe(adaptation='last_k'), Recipe(layer_decay=0.5), Recipe(adaptation='lora')):
+            with pytest.raises(RequestError, match=r'no layers that follow|no matrices of attention'):
+                adaptation.resolved(recipe, adaptation.adapted(plain, signal, 3, recipe, None))
+        return
     found = adaptation.resolved(Recipe(adaptation='last_k', last_k=1), plain)
     adapted = lora.targets(plain)
     paths = ['.'.join(t.path[1:]) for t, _ in adapted]
