@@ -38,6 +38,8 @@ class Recipe:
     lora_alpha: float = 16.0
     layer_decay: float = 1.0  # factor of the rate from each layer to the one before it
     head_epochs: int = 5  # of two_stage, before the schedule of all begins
+    few_shot: int = 0  # training windows of each class and subject; 0: all
+    mask_channels: float = 0.0  # share of the channels of each test window that fail (are zero)
     published: bool = False  # the reference's choices where ours differ: first batch statistics, fits on train + valid
 
 

@@ -12,6 +12,7 @@ from jbench.spec.recipe import DEFAULT, Recipe
 from jbench.spec.task import PARADIGMS, TARGETS, ByGroup, Embedding, Predefined, SignalSpec, Target, Task
 
 TINY = 1e-9  # stands for 'above 0'
+CLASSES = ('classes', 'state')  # kinds of which a window has one class
 WEIGHTED = ('cross_entropy', 'binary_cross_entropy')  # losses that weigh classes
 RANGES = (  # (path, least, greatest) of numbers that mean something
     ('window.duration', TINY, 86_400),
@@ -50,6 +51,8 @@ RANGES = (  # (path, least, greatest) of numbers that mean something
     ('recipe.lora_alpha', TINY, math.inf),
     ('recipe.layer_decay', TINY, 1),
     ('recipe.head_epochs', 1, 1e9),
+    ('recipe.few_shot', 0, 1e9),
+    ('recipe.mask_channels', 0, 1 - TINY),
 )
 LAYERED = ('full', 'last_k', 'two_stage')  # adaptations that train layers at a rate
 FIELDS = {  # of a recipe -> adaptations that read it
@@ -146,6 +149,9 @@ def _fitting(task: Task) -> None:
     if recipe.loss not in target.losses:
         learnt = ' or '.join(map(repr, target.losses))
         raise RequestError(f'--set recipe.loss: {recipe.loss!r} does not fit {kind}, learnt by {learnt}')
+    if recipe.few_shot and kind not in CLASSES:
+        there = ', '.join(CLASSES)
+        raise RequestError(f'--set recipe.few_shot: targets of kind {kind!r} have no classes, only {there} have')
     if recipe.class_weights and recipe.loss not in WEIGHTED:
         weighted = ' and '.join(WEIGHTED)
         raise RequestError(f'--set recipe.class_weights: {recipe.loss!r} weighs no classes; only {weighted} do')

@@ -71,6 +71,7 @@ def ready(data: PreparedSet, encoder: Encoder, context: Context) -> PreparedSet:
         clamp=None,
         scale=None,
         factor=1.0,
+        mask_channels=0.0,
         y=data.y[rows],
         ids=data.ids[rows],
         subjects=data.subjects[rows],
@@ -82,13 +83,14 @@ def ready(data: PreparedSet, encoder: Encoder, context: Context) -> PreparedSet:
 def _facts(data: PreparedSet, encoder: Encoder, rows: np.ndarray) -> dict[str, Any]:
     """All that the features depend on."""
     scale = () if data.scale is None else tuple(data.scale)
+    failing = (data.mask_channels, _sha256((data.split == 'test',))) if data.mask_channels else ()
     return {
         'format': FORMAT,
         'encoder': numbers(encoder.bare),
         'model': [encoder.name, encoder.version],
         'feature': probes.FEATURE,
         'prepared': digest(data.folder),
-        'read': [data.clamp, data.factor, _sha256(scale)],
+        'read': [data.clamp, data.factor, _sha256(scale), *failing],
         'windows': _sha256((rows.astype(np.int64),)),
     }
 
@@ -159,11 +161,7 @@ def _write(
 
 def _encoded(data: PreparedSet, encoder: Encoder, rows: np.ndarray, context: Context) -> np.ndarray:
     """Features f32 [N, d] of windows. Raises: RequestError where they are no numbers."""
-    split = np.full(len(data.split), '', object)
-    split[rows] = 'asked'
-    loader = Loader(
-        dataclasses.replace(data, split=split), ('asked',), encoder.batch_size, channel_mask=encoder.channel_mask
-    )
+    loader = Loader(data, rows, encoder.batch_size, channel_mask=encoder.channel_mask)
     x = parallel.outputs(encoder.program(), encoder.whole, loader.chunks(), len(loader), context.guard_all)
     if not np.isfinite(x).all():
         bad = int(data.ids[rows[np.flatnonzero(~np.isfinite(x).all(1))[0]]])

@@ -285,6 +285,8 @@ DIFFERENT = {  # for every path of a task that `--set` takes: (text, value)
     'recipe.lora_alpha': ('8', 8.0),
     'recipe.layer_decay': ('0.9', 0.9),
     'recipe.head_epochs': ('3', 3),
+    'recipe.few_shot': ('10', 10),
+    'recipe.mask_channels': ('.2', 0.2),
     'recipe.published': ('true', True),
     'exclude_bad': ('yes', True),
 }
