@@ -16,7 +16,7 @@ import numpy as np
 
 from jbench import files
 from jbench.models.model import Model
-from jbench.models.torch_weights import Variables
+from jbench.models.torch_weights import Exceptions, Variables
 from jbench.spec.checkpoints import PICKLED
 from jbench.spec.errors import MissingExtraError, RequestError
 
@@ -61,12 +61,13 @@ def begin(model: Model, found: Mapping[str, np.ndarray], drawn: Variables, where
     if not model.checkpoints:
         raise RequestError(f'{where}: this network takes no pretrained weights')
     refused = []
-    for exceptions in model.checkpoints:
+    ours = Exceptions(head=model.checkpoints[0].head)  # a file that a run of jbench kept
+    for exceptions in (*model.checkpoints, ours):
         try:
             return model.from_torch(found, exceptions, drawn)
         except RequestError as error:
             refused.append(str(error))
-    nearest = min(refused, key=lambda text: text.count('\n'))
+    nearest = min(refused, key=lambda text: text.count('\n'))  # the first of equals
     raise RequestError(f'{where}: {nearest}')
 
 
