@@ -149,7 +149,7 @@ def _there(parts: dict[str, Any]) -> dict[str, Any]:
 def attached(encoder: Model, head: Model) -> Model:
     """An encoder that stays as it is, and a head on its features, as one network.
 
-    Its tensors are called 'encoder.*' and 'head.*'. The gradient ends before the encoder.
+    Its tensors are called 'encoder.*' and 'head.*'. Nothing but a head is ever trained of it (train/probe.py).
     """
 
     def init(key: jax.Array) -> Variables:
@@ -160,7 +160,7 @@ def attached(encoder: Model, head: Model) -> Model:
             {name: variables[name].get(part, {}) for name in ('params', 'batch_stats')} for part in ('encoder', 'head')
         )
         found = encoder.apply(_with_head(encoder, inner), batch, train=False, key=None).features
-        x = jax.lax.stop_gradient(found[FEATURE]).reshape(len(batch['x']), -1, 1)
+        x = found[FEATURE].reshape(len(batch['x']), -1, 1)
         answer = head.apply(outer, {'x': x, 'mask': batch['mask']}, train=train, key=key)
         stats = _there({'encoder': inner['batch_stats'], 'head': answer.batch_stats})
         return Answer(answer.outputs, stats, found)
