@@ -31,7 +31,7 @@ from jbench.spec.errors import RequestError
 from jbench.spec.identity import spec_hash
 from jbench.train import parallel
 
-SHARD = 4096  # windows, or those of one chunk where these are more
+SHARD = 1024  # windows, or those of one chunk where these are more: what an interruption costs at most
 FORMAT = 1
 
 
