@@ -54,7 +54,7 @@ class TrainedModel:
 
         They are computed by the programs of the benchmark, in batches of the same size. Where `devices` of the result
         are those of this process, the test windows in their order are answered with the bits that are stored; elsewhere
-        the same within rounding.
+        the same within rounding; so too of a probe, whose head was tested on features as they are kept.
 
         Args:
             x: windows f32 [N, C, T] of all channels, scaled and clamped as `jbench.load(...).test.arrays().x` has them
@@ -147,14 +147,14 @@ def load_model(path: str | os.PathLike[str], *, model: str | None = None) -> Tra
     spec = _known(path, cell.model, model)
     signal = from_json(Signal, result['signal'], f'{path}: signal')
     asked, frames = programs.asked_signal(spec, signal), targets.of(cell.task.target.kind).frames
-    network = programs.build(spec, asked, result['n_out'], cell.task.recipe.published, frames)
+    network = programs.build(spec, asked, result['n_out'], cell.task.recipe, frames)
     variables = weights.load(weights.place(path), network, kept)
     return TrainedModel(path, result, cell, spec, signal, tuple(result['classes']), network, variables)
 
 
 @functools.lru_cache(programs.KEPT)  # the seeds of a cell have one
 def _compiled(spec: ModelSpec, recipe: Recipe, signal: Signal, n_out: int, length: int) -> Callable[..., Any]:
-    network = programs.build(spec, signal, n_out, recipe.published, length > 0)
+    network = programs.build(spec, signal, n_out, recipe, length > 0)
     return parallel.compile_predict(network, recipe, signal, n_out, length)
 
 

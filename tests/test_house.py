@@ -27,7 +27,8 @@ from jbench.tasks.suites import SUITES
 ROOT = Path(__file__).parents[1]
 FAMILIES = ('classic', 'foundation', 'baselines')
 SHARED = (
-    r'estimator|adapters|.*_(channels|layers)'  # no models: what several of a family need, parts, and tables of names
+    # no models: what several of a family need, parts, and tables of names
+    r'estimator|adapters|probes|.*_(channels|layers)'
 )
 EVERY = [t for versions in select.tasks().values() for t in versions]
 ALL = sorted(name for name, versions in select.tasks().items() if versions[0].device == 'eeg')

@@ -152,8 +152,8 @@ def _network(cell: Cell, folder: Path | None) -> Model | None:
         if shape is None:
             return None
         signal, n_out, length = shape
-        asked, published = programs.asked_signal(cell.model, signal), cell.task.recipe.published
-        return programs.build(cell.model, asked, n_out, published, length > 0)
+        asked = programs.asked_signal(cell.model, signal)
+        return programs.build(cell.model, asked, n_out, cell.task.recipe, length > 0)
     except RequestError:  # the cell itself will be refused, in its place
         return None
 

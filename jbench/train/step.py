@@ -108,7 +108,10 @@ def check_microbatch(recipe: Recipe, model: Model, n_devices: int) -> None:
         raise RequestError('recipe.microbatch: this network has batch statistics, which would be those of a part')
 
 
-def predict_step(variables: dict[str, Any], batch: dict[str, jax.Array], *, model: Model) -> jax.Array:
-    """Outputs [B, K], or [B, frames, K], of a batch in evaluation mode."""
-    outputs: jax.Array = model.apply(variables, batch, train=False, key=None).outputs
+def predict_step(
+    variables: dict[str, Any], batch: dict[str, jax.Array], *, model: Model, feature: str = ''
+) -> jax.Array:
+    """Outputs [B, K], or [B, frames, K], of a batch in evaluation mode; or a feature of it, flattened [B, d]."""
+    answer = model.apply(variables, batch, train=False, key=None)
+    outputs: jax.Array = answer.features[feature].reshape(len(batch['x']), -1) if feature else answer.outputs
     return outputs
