@@ -59,7 +59,7 @@ def train_network(
     tx = optim.adamw(recipe, batches * n_epochs)
     asked = asked_signal(cell.model, data.signal)
     network = build(cell.model, asked, data.n_out, recipe.published, data.length > 0)
-    begin = _begin(cell, network, context)
+    begin = begin_from(cell, network, context)
     for seed in seeds:
         start = parallel.new_state(begin(programs.draw(np.uint32(seed))), tx, fit.loss_weights(recipe, train))
         watch = _watch(cell, data, seed, n_epochs, context)
@@ -108,7 +108,7 @@ def train_network(
         compiled = 0.0
 
 
-def _begin(cell: Cell, network: Model, context: Context) -> Callable[[Any], Any]:
+def begin_from(cell: Cell, network: Model, context: Context) -> Callable[[Any], Any]:
     """What becomes of a drawn state: its variables are those of the pretrained weights, where there are some.
 
     Raises: RequestError for weights that are not here, or do not fit the network.
