@@ -15,7 +15,6 @@ the same share of shuffled windows. Shuffled are the targets within each subject
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -62,12 +61,16 @@ def partition(
         draws: shuffles of each null.
         alpha: of the words in `meaning`.
 
-    Raises: ValueError for windows without features, arrays of different lengths, values that are not finite.
+    Raises: ValueError for windows without features, arrays of different lengths, values that are not finite, no draw.
     """
+    if draws < 1:
+        raise ValueError(f'draws={draws}: expected at least one shuffle')
     x = np.asarray(values, np.float64).reshape(len(values), -1)
     if not x.size or not len(x) == len(subjects) == len(y) or not np.isfinite(x).all():
-        raise ValueError(f'features {list(np.shape(values))} of {len(subjects)} subjects and {len(y)} targets: expected '
-                         'as many of each, and finite numbers')
+        raise ValueError(
+            f'features {list(np.shape(values))} of {len(subjects)} subjects and {len(y)} targets: expected '
+            'as many of each, and finite numbers'
+        )
     who, what = _numbers(np.asarray(subjects, str)), classes(np.asarray(y))
     power = float((x**2).sum())
     x = x - x.mean(0)
@@ -122,12 +125,15 @@ def meaning(subject: Share | None, target: Share | None, words: tuple[str, ...] 
         return seen + '; '.join(words)
     who, what = subject.p <= alpha, target.p <= alpha
     if who and what:
-        a, b = subject.share - subject.chance, target.share - target.chance
-        more, less, times = ('subject', 'target', a / b) if a >= b else ('target', 'subject', b / a)
-        return f'the features hold both; beyond chance the {more} is {times:.3g} times as much of them as the {less}'
+        a, b = (max(ROUNDING, s.share - s.chance) for s in (subject, target))
+        more, less = ('subject', 'target') if a >= b else ('target', 'subject')
+        ratio = f'{max(a / b, b / a):.3g}'
+        return f'the features hold both; beyond chance the {more} is {ratio} times as much of them as the {less}'
     if who:
-        return 'the features hold who was recorded, and of the target no more than chance: who learns from them may '\
+        return (
+            'the features hold who was recorded, and of the target no more than chance: who learns from them may '
             'learn who it is'
+        )
     if what:
         return 'the features hold the target, and of who was recorded no more than chance'
     return 'the features hold neither who was recorded nor the target beyond chance'
@@ -145,7 +151,7 @@ def _why_not(who: np.ndarray, what: np.ndarray, cell: np.ndarray) -> tuple[str, 
     if groups == subjects:
         return subject, (
             'each subject shows one class, so that target and subject cannot be told apart: what the subject has may be '
-            'the target\'s'
+            "the target's"
         )
     if groups == n:
         return subject, 'no class has two windows of a subject, so that classes cannot be told from single windows'
