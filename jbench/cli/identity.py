@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import textwrap
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -131,7 +132,7 @@ def _plain(row: Row) -> dict[str, Any]:
     found = row.found._asdict()
     for name in ('subject', 'target'):
         found[name] = found[name] and found[name]._asdict()
-    return row._replace(found=row.found)._asdict() | {'found': found}
+    return row._asdict() | {'found': found}
 
 
 def _show(rows: list[Row]) -> None:
@@ -152,7 +153,7 @@ def _show(rows: list[Row]) -> None:
         for row in rows
     ]
     print(text.table(HEADS, lines))
-    print(LEGEND)
+    print(textwrap.fill(LEGEND, text.WIDTH))
 
 
 def _cells(share: Share | None) -> tuple[str, str, str]:

@@ -56,8 +56,8 @@ def partition(
     Args:
         values: features [N, ...]; what follows the first axis is flattened.
         subjects: text [N].
-        y: targets [N] or [N, K]. Rows that are equal are a class; numbers with more than five values become five classes
-            of equal counts.
+        y: targets [N] or [N, K]. Rows that are equal are a class; numbers with more than five values become five
+            classes of equal counts.
         draws: shuffles of each null.
         alpha: of the words in `meaning`.
 
@@ -67,18 +67,16 @@ def partition(
         raise ValueError(f'draws={draws}: expected at least one shuffle')
     x = np.asarray(values, np.float64).reshape(len(values), -1)
     if not x.size or not len(x) == len(subjects) == len(y) or not np.isfinite(x).all():
-        raise ValueError(
-            f'features {list(np.shape(values))} of {len(subjects)} subjects and {len(y)} targets: expected '
-            'as many of each, and finite numbers'
-        )
+        of = f'{len(subjects)} subjects and {len(y)} targets'
+        raise ValueError(f'features {list(np.shape(values))} of {of}: expected as many of each, and finite numbers')
     who, what = _numbers(np.asarray(subjects, str)), classes(np.asarray(y))
     power = float((x**2).sum())
     x = x - x.mean(0)
     whole = float((x**2).sum())
     counts = len(x), int(who.max()) + 1, int(what.max()) + 1
     if whole <= CONSTANT * power or not whole:
-        words = ('the features are the same of all windows: there is no variance to divide',)
-        return Partition(*counts, None, None, None, words, words[0])
+        same = 'the features are the same of all windows: there is no variance to divide'
+        return Partition(*counts, None, None, None, (same,), same)
     x = _turned(x)
     cell = _numbers(who * counts[2] + what)
     no_subject, no_target = _why_not(who, what, cell)
@@ -149,10 +147,7 @@ def _why_not(who: np.ndarray, what: np.ndarray, cell: np.ndarray) -> tuple[str, 
     if alone:
         return subject, f'{alone}, so nothing lies within a subject'
     if groups == subjects:
-        return subject, (
-            'each subject shows one class, so that target and subject cannot be told apart: what the subject has may be '
-            "the target's"
-        )
+        return subject, 'each subject shows one class, so that target and subject cannot be told apart'
     if groups == n:
         return subject, 'no class has two windows of a subject, so that classes cannot be told from single windows'
     return subject, ''
