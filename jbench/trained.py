@@ -31,7 +31,8 @@ from jbench.spec.errors import RequestError, unknown
 from jbench.spec.identity import from_json
 from jbench.spec.model import ModelSpec, Signal
 from jbench.spec.task import Recipe
-from jbench.train import features, parallel, programs
+from jbench.train import parallel, programs
+from jbench.train.features import LAYER, Encoder, Features, of_set, of_windows
 from jbench.train.seeds import few_windows
 from jbench.version import __version__
 
@@ -71,20 +72,20 @@ class TrainedModel:
 
     @overload
     def features(
-        self, x: None = None, *, layer: str = features.LAYER, pooled: bool = False, split: str | None = None
-    ) -> features.Features: ...
+        self, x: None = None, *, layer: str = LAYER, pooled: bool = False, split: str | None = None
+    ) -> Features: ...
 
     @overload
-    def features(self, x: np.ndarray, *, layer: str = features.LAYER, pooled: bool = False) -> np.ndarray: ...
+    def features(self, x: np.ndarray, *, layer: str = LAYER, pooled: bool = False) -> np.ndarray: ...
 
     def features(
         self,
         x: np.ndarray | None = None,
         *,
-        layer: str = features.LAYER,
+        layer: str = LAYER,
         pooled: bool = False,
         split: str | None = None,
-    ) -> features.Features | np.ndarray:
+    ) -> Features | np.ndarray:
         """A named feature of windows, in evaluation mode, at the tested weights.
 
         Args:
@@ -97,7 +98,7 @@ class TrainedModel:
             memory.
         """
         recipe, signal, *_ = self._shape
-        encoder = features.Encoder(
+        encoder = Encoder(
             self.cell.title,
             self.spec.family,
             self.model,
@@ -108,12 +109,12 @@ class TrainedModel:
             pooled=pooled,
         )
         if x is not None:
-            return features.of_windows(encoder, self._checked(x, 'features'))
+            return of_windows(encoder, self._checked(x, 'features'))
         if split not in (None, *SPLITS):
             raise unknown('part', str(split), SPLITS)
         data = prepared_set.open_set(prepared_folder(self.path, self.result, self.cell), self.cell.task)
         few = few_windows(data) if self.cell.debug else data
-        return features.of_set(encoder, few, self.cell, (split,) if split else ())
+        return of_set(encoder, few, self.cell, (split,) if split else ())
 
     def _checked(self, x: np.ndarray, what: str) -> np.ndarray:
         """Windows f32 of the shape of the network's own. Raises: RequestError for others."""

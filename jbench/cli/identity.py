@@ -45,8 +45,8 @@ def main(argv: list[str]) -> int:
             'identity: expected either --task=TASK --model=MODEL,... (features at the weights that training starts '
             'from), or results (.../seed33.json: features of trained networks on their test windows)'
         )
-    if args.results and (args.model or args.weights):
-        raise RequestError('identity: --model and --weights are unused beside results, which say both')
+    if args.results and (args.weights or args.set):
+        raise RequestError('identity: --weights and --set are unused beside results, which say both')
     if args.draws < 19:
         raise RequestError(f'--draws={args.draws}: fewer than 19 shuffles never give a p of 0.05')
     rows = list(_trained(args) if args.results else _started(args))
@@ -67,7 +67,10 @@ def _parser() -> argparse.ArgumentParser:
     )
     p.add_argument('results', nargs='*', metavar='RESULT', help='of trained networks: .../seed33.json in a work folder')
     p.add_argument('--task', help='one task, as jbench has it')
-    p.add_argument('--model', help='networks, as jbench has them; estimators of a group are left out [eegnet]')
+    p.add_argument(
+        '--model',
+        help='networks, as jbench has them, estimators are left out [eegnet]; beside RESULT the file of your own',
+    )
     p.add_argument('--weights', help="that pretrained models start from: FILE, a folder, or 'none'")
     p.add_argument('--seed', default='33', help='of random weights [33]')
     p.add_argument('--layer', default='penultimate', help='name of the feature [penultimate]')
@@ -111,7 +114,7 @@ def _trained(args: argparse.Namespace) -> Iterator[Row]:
 
     for path in args.results:
         try:
-            model = load_model(path)
+            model = load_model(path, model=args.model)
         except FileNotFoundError as error:
             raise RequestError(f'{path}: no such result; expected the path of a seed33.json') from error
         cell = model.cell

@@ -139,7 +139,7 @@ def test_without_any_order_that_differs_p_is_one():
         (np.array([[0, 1], [1, 0], [0, 1]], np.float32), [0, 1, 0]),  # labels: those that go together
         (np.arange(10, dtype=np.float32)[:, None], [0, 0, 1, 1, 2, 2, 3, 3, 4, 4]),
         (np.array([[0.0], [0.5], [0.0]], np.float32), [0, 1, 0]),
-        (np.array([[1.0]] * 6 + [[k] for k in (2.0, 3, 4, 5, 6)]), [0] * 6 + [1, 1, 2, 2, 2]),  # equal ones together
+        (np.array([[1.0]] * 6 + [[k] for k in (2.0, 3, 4, 5, 6)]), [0] * 6 + [1, 2, 2, 3, 3]),  # equal ones together
         (np.array([[1, 2, 0], [1, 2, 0], [1, 3, 0]], np.int32), [0, 0, 1]),  # keys
     ],
 )
