@@ -16,6 +16,7 @@ from small import N_SUBJECTS
 import jbench
 from jbench import run
 from jbench.data.load import loader, prepared_set
+from jbench.data.load.shards import Shards
 from jbench.data.prepare import build_set
 from jbench.models import model as models
 from jbench.models import user_model
@@ -164,6 +165,27 @@ def test_of_a_trained_network(place):
         model.features(x[:6, :15])
     with pytest.raises(RequestError, match=r"unknown part 'tests'; did you mean 'test'"):
         model.features(split='tests')
+
+
+def test_a_network_that_asks_gets_the_channels_that_are_there(place, monkeypatch):
+    model = jbench.load_model(place.result, model=place.net)
+    folder = next(place.workdir.glob('prepared/*/*/manifest.json')).parent
+    data = prepared_set.open_set(folder, model.cell.task)
+    signal = dataclasses.replace(data.signal, channel_mask=True)
+
+    def apply(variables, batch, *, train, key):
+        return models.Answer(batch['x'], {}, {'penultimate': batch['channel_mask'].astype(np.float32)})
+
+    encoder = features.Encoder('masks', 'user', models.Model(lambda key: {}, apply), {}, signal, SIZE)
+    mask = np.arange(16) != 3
+
+    def there(self, numbers):
+        return np.where(np.asarray(numbers)[:, None] % 2 == 0, mask, True)
+
+    monkeypatch.setattr(Shards, 'channel_mask', there)
+    found = features.of_set(encoder, data, model.cell)
+    np.testing.assert_array_equal(found.values, there(None, np.flatnonzero(data.split != '')))
+    assert features.of_windows(encoder, np.zeros((3, 16, 120), np.float32)).all()
 
 
 ERRORS = {
