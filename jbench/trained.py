@@ -13,24 +13,26 @@ import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
 from jbench import targets
 from jbench.data.load import prepared_set
 from jbench.data.load.loader import Chunk, Loader, n_batches
+from jbench.data.load.splits import SPLITS
 from jbench.data.prepare import build_set
 from jbench.models import MODELS, options, user_model
 from jbench.models.model import Model
 from jbench.models.torch_weights import Variables
 from jbench.results import result_file, weights
 from jbench.spec.cell import Cell
-from jbench.spec.errors import RequestError
+from jbench.spec.errors import RequestError, unknown
 from jbench.spec.identity import from_json
 from jbench.spec.model import ModelSpec, Signal
 from jbench.spec.task import Recipe
 from jbench.train import parallel, programs
+from jbench.train.features import LAYER, Encoder, Features, of_set, of_windows
 from jbench.train.seeds import few_windows
 from jbench.version import __version__
 
@@ -65,13 +67,64 @@ class TrainedModel:
         if x is None:
             loader = self._test_windows()
             return self._outputs(loader.chunks(), len(loader))
+        x = self._checked(x, 'predict')
+        return self._outputs(self._chunks(x), len(x))
+
+    @overload
+    def features(
+        self, x: None = None, *, layer: str = LAYER, pooled: bool = False, split: str | None = None
+    ) -> Features: ...
+
+    @overload
+    def features(self, x: np.ndarray, *, layer: str = LAYER, pooled: bool = False) -> np.ndarray: ...
+
+    def features(
+        self,
+        x: np.ndarray | None = None,
+        *,
+        layer: str = LAYER,
+        pooled: bool = False,
+        split: str | None = None,
+    ) -> Features | np.ndarray:
+        """A named feature of windows, in evaluation mode, at the tested weights.
+
+        Args:
+            x: windows as `predict` takes them: then the feature alone is returned, f32 [N, ...]. None: the windows of
+                the prepared set.
+            layer: name of the feature, as 'penultimate' or 'tokens'.
+            pooled: whether to take the mean over tokens, of a feature [windows, tokens, d].
+            split: which windows of the prepared set: 'train', 'valid' or 'test'; None: all three.
+        Raises: RequestError as `predict`; for a feature that the network lacks, that has no tokens, or does not fit in
+            memory.
+        """
+        recipe, signal, *_ = self._shape
+        encoder = Encoder(
+            self.cell.title,
+            self.spec.family,
+            self.model,
+            self.variables,
+            signal,
+            recipe.batch_size,
+            layer=layer,
+            pooled=pooled,
+        )
+        if x is not None:
+            return of_windows(encoder, self._checked(x, 'features'))
+        if split not in (None, *SPLITS):
+            raise unknown('part', str(split), SPLITS)
+        data = prepared_set.open_set(prepared_folder(self.path, self.result, self.cell), self.cell.task)
+        few = few_windows(data) if self.cell.debug else data
+        return of_set(encoder, few, self.cell, (split,) if split else ())
+
+    def _checked(self, x: np.ndarray, what: str) -> np.ndarray:
+        """Windows f32 of the shape of the network's own. Raises: RequestError for others."""
         x, window = np.asarray(x, np.float32), (self.signal.n_chans, self.signal.n_times)
         if x.ndim != 3 or x.shape[1:] != window or not len(x):
             raise RequestError(
-                f'predict: got windows {list(x.shape)}, expected [N, {window[0]}, {window[1]}] (windows, channels, '
+                f'{what}: got windows {list(x.shape)}, expected [N, {window[0]}, {window[1]}] (windows, channels, '
                 f'samples at {self.signal.sfreq:g} Hz), at least one'
             )
-        return self._outputs(self._chunks(x), len(x))
+        return x
 
     def _outputs(self, chunks: Iterator[Chunk], n: int) -> np.ndarray:
         found, scaling = parallel.outputs(self._program, self.variables, chunks, n), self.result['scaling']

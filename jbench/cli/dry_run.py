@@ -54,7 +54,7 @@ def show(
 
 def _hidden(plan: Facts) -> tuple[str, ...]:
     """What is for programs alone, and what says nothing of this cell."""
-    return ('config',) if plan['channels'] else ('config', 'channels')
+    return ('config', *(name for name in ('channels', 'weights') if not plan[name]))
 
 
 def _summary(plans: Sequence[Facts]) -> str:
@@ -106,6 +106,7 @@ def plan_cell(
         'bytes': None,
         'prepared_set': folder and f'{cell.dataset.name}/{folder.name}',
         'channels': None,
+        'weights': cell.model.weights,
         'seeds': list(seeds),
         'finished': [],
         'seconds_to_go': None,

@@ -18,6 +18,7 @@ from jbench.models import factory, pretrained
 from jbench.models.baselines.estimator import Labelled, Training
 from jbench.models.model import Model
 from jbench.spec.cell import Cell
+from jbench.spec.checkpoints import CHECKPOINTS
 from jbench.spec.errors import RequestError
 from jbench.spec.model import SCRATCH, ModelSpec
 from jbench.spec.recipe import Recipe
@@ -65,6 +66,7 @@ def train_network(
     weigh = sampling.SAMPLERS[recipe.sampler]
     train = loader.Loader(data, ('train',), recipe.batch_size, weigh=weigh, channel_mask=masked)
     network = build(model, asked_signal(model, data.signal), data.n_out, recipe, data.length > 0)
+    begin = begin_from(cell, network, context) if learner is None else lambda drawn: drawn
     began, wait = time.monotonic(), _while_compiling(name, context)
     parts = [
         _Part(r, adaptation.resolved(r, network), compiler.get(model, data.signal, data.n_out, r, data.length, wait))
@@ -72,7 +74,6 @@ def train_network(
     ]
     compiled = time.monotonic() - began
     context.progress.finish(f'compiling {name}', f'took {compiled:.0f} s')
-    begin = begin_from(cell, network, context) if learner is None else lambda drawn: drawn
     for seed in seeds:
         drawn = begin(parts[-1].programs.draw(np.uint32(seed)))
         began = time.monotonic()
@@ -181,10 +182,10 @@ def _of_part(watch: fit.Watch, k: int, before: int) -> fit.Watch:
 def begin_from(cell: Cell, network: Model, context: Context) -> Callable[[Any], Any]:
     """What becomes of a drawn state: its variables are those of the pretrained weights, where there are some.
 
-    Raises: RequestError for weights that are not here, or do not fit the network.
+    Raises: RequestError for weights that are not here, or do not fit the network: at once, before anything compiles.
     """
     digest = cell.model.weights
-    if digest in ('', SCRATCH):
+    if digest == SCRATCH or cell.model.name not in CHECKPOINTS:
         return lambda drawn: drawn
     if digest not in context.weights:
         raise RequestError(f'{cell.title}: no weights with SHA-256 {digest} are here; --weights=FILE names them')
@@ -195,6 +196,7 @@ def begin_from(cell: Cell, network: Model, context: Context) -> Callable[[Any], 
         variables = {name: drawn[name] for name in ('params', 'batch_stats')}
         return drawn | pretrained.begin(network, found, variables, str(path))
 
+    begin(jax.tree.map(lambda a: np.zeros(a.shape, a.dtype), jax.eval_shape(network.init, jax.random.key(0))))
     return begin
 
 

@@ -267,6 +267,7 @@ DIFFERENT = {  # for every path of a task that `--set` takes: (text, value)
     'recipe.weight_decay': ('0', 0.0),
     'recipe.batch_size': ('32', 32),
     'recipe.max_epochs': ('5.0', 5),
+    'recipe.microbatch': ('3', 3),
     'recipe.patience': ('3', 3),
     'recipe.least_steps': ('7', 7),
     'recipe.patience_steps': ('9', 9),
