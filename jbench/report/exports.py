@@ -64,7 +64,7 @@ def huggingface(scores: Sequence[Score]) -> str:
                 f'      name: {_yaml(marks.titled(s.dataset, s.changes))}',
                 '    metrics:',
                 f'    - type: {_yaml(HUB_METRICS.get(s.metric, s.metric))}',
-                f'      name: {_yaml(f"{s.metric}, {s.n_seeds} {"seed" if s.n_seeds == 1 else "seeds"}" + ", per cent" * (metric.unit == "per cent"))}',
+                f'      name: {_yaml(f"{s.metric}, {s.n_seeds} seed{'s' * (s.n_seeds > 1)}" + ", per cent" * (metric.unit == "per cent"))}',
                 f'      value: {value:.6g}',
             ]
     return '\n'.join(lines) + '\n'
