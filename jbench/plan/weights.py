@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from jbench import files
-from jbench.data.download import wanted_files
+from jbench.data.download.file_list import KEPT
 from jbench.plan.select import Pick
 from jbench.spec.checkpoints import CHECKPOINTS, PICKLED, place_of
 from jbench.spec.dataset import Download
@@ -145,8 +145,11 @@ def _published(name: str, digest: str, data_dir: Path | None) -> bool:
     checkpoint = CHECKPOINTS[name]
     if checkpoint.sha256 or data_dir is None:
         return digest == checkpoint.sha256
-    place = Download(url=checkpoint.url, files=checkpoint.file)
-    listed = place_of(name, data_dir).parent / wanted_files.KEPT
+    place, listed = Download(url=checkpoint.url, files=checkpoint.file), place_of(name, data_dir).parent / KEPT
+    if not listed.is_file():
+        return False
+    from jbench.data.download import wanted_files  # which imports what asks hosts
+
     try:
         return any(file.digest == digest for file in wanted_files.kept(place, listed))
     except RequestError:

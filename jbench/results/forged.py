@@ -23,7 +23,8 @@ from jbench.spec.pretraining import verdict
 
 PARTIAL = 'partial: '  # how the warning begins that goes with each entry of protocol.partial
 # arrays of a safetensors file that are no parameters, by the end of their names, as PyTorch calls them
-BUFFERS = ('.running_mean', '.running_var', '.num_batches_tracked', 'merger.embedding.pos')
+BUFFERS = ('.running_mean', '.running_var', '.num_batches_tracked', 'merger.embedding.pos', '.sgconv.multiplier')
+BUFFERS += ('.kernel_norm', '.kernel_norm_initialized')
 
 
 def problems(path: Path, result: Mapping[str, Any], arrays: Mapping[str, np.ndarray] | None) -> Iterator[str]:
@@ -74,12 +75,11 @@ def _model(written: Mapping[str, Any] | None) -> Iterator[str]:
 
 def _overlap(result: Mapping[str, Any]) -> Iterator[str]:
     """Whether the weights have seen the test data, and its words; results of older versions do not say."""
-    if 'overlap' not in result:
+    dataset, known = result['config']['dataset'], MODELS.get(result['config'].get('model', {}).get('name'))
+    if 'overlap' not in result or known is None:
         return
-    dataset, known = result['config']['dataset'], MODELS.get(result['config']['model']['name'])
-    names = {dataset['name'], *dataset['aliases']}
-    family = known.family if known else 'user'
-    found = verdict(result['model'], family, names, subjects=result['subjects']['test'], declared=result['pretraining'])
+    names, tested = {dataset['name'], *dataset['aliases']}, result['subjects']['test']
+    found = verdict(result['model'], known.family, names, subjects=tested, declared=result['pretraining'])
     said = [w for w in result['warnings'] if w.startswith('overlap')]
     if result['overlap'] != found.status or bool(said) != (found.status != 'clean'):
         yield f'overlap: written {result["overlap"]} with {said}, expected {found.status}: {found.why}'
