@@ -23,8 +23,10 @@ from jbench.spec.pretraining import verdict
 
 PARTIAL = 'partial: '  # how the warning begins that goes with each entry of protocol.partial
 # arrays of a safetensors file that are no parameters, by the end of their names, as PyTorch calls them
-BUFFERS = ('.running_mean', '.running_var', '.num_batches_tracked', 'merger.embedding.pos', '.sgconv.multiplier')
-BUFFERS += ('.kernel_norm', '.kernel_norm_initialized')
+BUFFERS = (
+    *('.running_mean', '.running_var', '.num_batches_tracked', 'merger.embedding.pos'),
+    *('.sgconv.multiplier', '.sgconv.kernel_norm', '.sgconv.kernel_norm_initialized'),
+)
 
 
 def problems(path: Path, result: Mapping[str, Any], arrays: Mapping[str, np.ndarray] | None) -> Iterator[str]:
