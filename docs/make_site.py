@@ -26,6 +26,8 @@ FACES = {  # modules that a user imports from, and what for
     'jbench.run': 'The command; `jbench.run(task, model, ...)` gives its results',
     'jbench.api': 'Tasks and their data; `jbench.task` and `jbench.load`',
     'jbench.trained': 'Trained networks; `jbench.load_model`',
+    'jbench.cli.features': 'Features before training; `jbench.features`',
+    'jbench.report.identity': 'Whose the variance of features is',
     'jbench.results': 'Result files',
     'jbench.report': 'Tables of many results; `jbench.report.frame`',
     'jbench.spec': 'What tasks, datasets and models of your own are made of',

@@ -9,11 +9,17 @@ from jbench.version import __version__
 
 if TYPE_CHECKING:
     from jbench.api import load, task
+    from jbench.cli.features import features
     from jbench.run import results as run
     from jbench.trained import load_model
 
-__all__ = ['__version__', 'load', 'load_model', 'run', 'task']
-MODULES = {'load': 'jbench.api', 'task': 'jbench.api', 'load_model': 'jbench.trained'}  # of the Python interface
+__all__ = ['__version__', 'features', 'load', 'load_model', 'run', 'task']
+MODULES = {  # of the Python interface
+    'load': 'jbench.api',
+    'task': 'jbench.api',
+    'load_model': 'jbench.trained',
+    'features': 'jbench.cli.features',
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -223,10 +223,14 @@ def _cite(paths: list[Path]) -> int:
 
 def _plan(args: argparse.Namespace, typed: Mapping[str, Any] = {}) -> Plan:
     """Which cells run; `typed`: changes that Python gives. Raises RequestError."""
+    trained = {*args.stages} != {'prepare'}  # prepared sets are the same for all weights
     if args.cell:
-        return cell_file.plan(args.cell, args.data_dir, args.workdir, args.weights)
+        needed = trained and 'train' in args.stages
+        return cell_file.plan(args.cell, args.data_dir, args.workdir, args.weights, trained=needed)
     changes = tuple(sorted({**dict(request.changes(args.set, args.config)), **typed}.items()))
-    asked = request.Request(args.task, args.model, changes, args.simulated, args.debug, args.device, args.weights)
+    asked = request.Request(
+        args.task, args.model, changes, args.simulated, args.debug, args.device, args.weights, trained
+    )
     return request.plan(asked, args.data_dir, args.workdir)
 
 

@@ -13,24 +13,26 @@ import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
 from jbench import targets
 from jbench.data.load import prepared_set
 from jbench.data.load.loader import Chunk, Loader, n_batches
+from jbench.data.load.splits import SPLITS
 from jbench.data.prepare import build_set
 from jbench.models import MODELS, options, user_model
 from jbench.models.model import Model
 from jbench.models.torch_weights import Variables
 from jbench.results import result_file, weights
 from jbench.spec.cell import Cell
-from jbench.spec.errors import RequestError
+from jbench.spec.errors import RequestError, unknown
 from jbench.spec.identity import from_json
 from jbench.spec.model import ModelSpec, Signal
 from jbench.spec.task import Recipe
 from jbench.train import parallel, programs
+from jbench.train.features import LAYER, Encoder, Features, of_set, of_windows
 from jbench.train.seeds import few_windows
 from jbench.version import __version__
 
@@ -54,7 +56,7 @@ class TrainedModel:
 
         They are computed by the programs of the benchmark, in batches of the same size. Where `devices` of the result
         are those of this process, the test windows in their order are answered with the bits that are stored; elsewhere
-        the same within rounding.
+        the same within rounding; so too of a probe, whose head was tested on features as they are kept.
 
         Args:
             x: windows f32 [N, C, T] of all channels, scaled and clamped as `jbench.load(...).test.arrays().x` has them
@@ -65,13 +67,64 @@ class TrainedModel:
         if x is None:
             loader = self._test_windows()
             return self._outputs(loader.chunks(), len(loader))
+        x = self._checked(x, 'predict')
+        return self._outputs(self._chunks(x), len(x))
+
+    @overload
+    def features(
+        self, x: None = None, *, layer: str = LAYER, pooled: bool = False, split: str | None = None
+    ) -> Features: ...
+
+    @overload
+    def features(self, x: np.ndarray, *, layer: str = LAYER, pooled: bool = False) -> np.ndarray: ...
+
+    def features(
+        self,
+        x: np.ndarray | None = None,
+        *,
+        layer: str = LAYER,
+        pooled: bool = False,
+        split: str | None = None,
+    ) -> Features | np.ndarray:
+        """A named feature of windows, in evaluation mode, at the tested weights.
+
+        Args:
+            x: windows as `predict` takes them: then the feature alone is returned, f32 [N, ...]. None: the windows of
+                the prepared set.
+            layer: name of the feature, as 'penultimate' or 'tokens'.
+            pooled: whether to take the mean over tokens, of a feature [windows, tokens, d].
+            split: which windows of the prepared set: 'train', 'valid' or 'test'; None: all three.
+        Raises: RequestError as `predict`; for a feature that the network lacks, that has no tokens, or does not fit in
+            memory.
+        """
+        recipe, signal, *_ = self._shape
+        encoder = Encoder(
+            self.cell.title,
+            self.spec.family,
+            self.model,
+            self.variables,
+            signal,
+            recipe.batch_size,
+            layer=layer,
+            pooled=pooled,
+        )
+        if x is not None:
+            return of_windows(encoder, self._checked(x, 'features'))
+        if split not in (None, *SPLITS):
+            raise unknown('part', str(split), SPLITS)
+        data = prepared_set.open_set(prepared_folder(self.path, self.result, self.cell), self.cell.task)
+        few = few_windows(data) if self.cell.debug else data
+        return of_set(encoder, few, self.cell, (split,) if split else ())
+
+    def _checked(self, x: np.ndarray, what: str) -> np.ndarray:
+        """Windows f32 of the shape of the network's own. Raises: RequestError for others."""
         x, window = np.asarray(x, np.float32), (self.signal.n_chans, self.signal.n_times)
         if x.ndim != 3 or x.shape[1:] != window or not len(x):
             raise RequestError(
-                f'predict: got windows {list(x.shape)}, expected [N, {window[0]}, {window[1]}] (windows, channels, '
+                f'{what}: got windows {list(x.shape)}, expected [N, {window[0]}, {window[1]}] (windows, channels, '
                 f'samples at {self.signal.sfreq:g} Hz), at least one'
             )
-        return self._outputs(self._chunks(x), len(x))
+        return x
 
     def _outputs(self, chunks: Iterator[Chunk], n: int) -> np.ndarray:
         found, scaling = parallel.outputs(self._program, self.variables, chunks, n), self.result['scaling']
@@ -147,14 +200,14 @@ def load_model(path: str | os.PathLike[str], *, model: str | None = None) -> Tra
     spec = _known(path, cell.model, model)
     signal = from_json(Signal, result['signal'], f'{path}: signal')
     asked, frames = programs.asked_signal(spec, signal), targets.of(cell.task.target.kind).frames
-    network = programs.build(spec, asked, result['n_out'], cell.task.recipe.published, frames)
+    network = programs.build(spec, asked, result['n_out'], cell.task.recipe, frames)
     variables = weights.load(weights.place(path), network, kept)
     return TrainedModel(path, result, cell, spec, signal, tuple(result['classes']), network, variables)
 
 
 @functools.lru_cache(programs.KEPT)  # the seeds of a cell have one
 def _compiled(spec: ModelSpec, recipe: Recipe, signal: Signal, n_out: int, length: int) -> Callable[..., Any]:
-    network = programs.build(spec, signal, n_out, recipe.published, length > 0)
+    network = programs.build(spec, signal, n_out, recipe, length > 0)
     return parallel.compile_predict(network, recipe, signal, n_out, length)
 
 

@@ -18,8 +18,10 @@ from jbench.progress import Interrupted
 from jbench.results import pool, record, result_file, weights
 from jbench.spec.cell import Cell
 from jbench.spec.errors import RequestError
+from jbench.spec.recipe import PROBES
 from jbench.spec.task import ByGroup
 from jbench.train import checkpoint
+from jbench.train.probe import train_probe
 from jbench.train.programs import Compiler
 from jbench.train.seeds import checkpoint_folder, few_windows, fit_estimator, train_network
 
@@ -73,7 +75,8 @@ def _seeds(
     if cell.debug:
         data = few_windows(data)
     if cell.model.kind == 'network':
-        outcomes = train_network(cell, data, seeds, compiler, context)
+        by = train_probe if cell.task.recipe.adaptation in PROBES else train_network
+        outcomes = by(cell, data, seeds, compiler, context)
     else:
         outcomes = fit_estimator(cell, data, seeds, context) if processes.first() else iter(())
     done = {}

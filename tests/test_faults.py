@@ -384,7 +384,7 @@ def test_a_forged_result_is_refused_in_words(schema, name, tmp_path):
 
 def test_nothing_here_unpickles_or_runs_what_it_reads():
     """By the source: no eval, no shell; files are run where --config, --task or --model names one. Pickles of arrays
-    alone are read (THINGS-EEG2), and encoders of stimuli are torch's, which reads weights only."""
+    alone are read (THINGS-EEG2); encoders of stimuli and pickled weights are torch's, which reads weights only."""
     forbidden = {'pickle', 'dill', 'cloudpickle', 'joblib', 'marshal', 'shelve', 'yaml', 'torch'}
     calls = {'eval', 'exec', 'compile_command', 'system', 'popen', 'run_path', 'run_module', 'allow_pickle'}
     found = set()
@@ -399,6 +399,7 @@ def test_nothing_here_unpickles_or_runs_what_it_reads():
                 found |= {(path.name, n) for n in (name, *keys) if n in calls or n == 'shell'}
     run = {('user_files.py', 'run_path'), ('user_model.py', 'exec')}
     torch = {('torch_encoders.py', 'torch'), ('torch_encoders.py', 'eval')}  # a method that stops dropout
+    torch |= {('pretrained.py', 'torch')}  # with weights_only=True: tests/models/test_pretrained.py has a payload
     assert found == run | torch | {('things_eeg2.py', 'pickle')}
 
 

@@ -128,7 +128,9 @@ def parse(argv: list[str]) -> argparse.Namespace:
     if args.verbose and not args.dry_run:
         raise RequestError('--verbose: unused without --dry_run, whose plan it lists cell by cell')
     everything = args.stage == 'report' and not (args.task or args.cell)  # whatever lies in the work folder
-    if everything and (chosen := [f for f in (*ASKED, '--seeds') if f in (a.partition('=')[0] for a in argv)]):
+    if everything and (
+        chosen := [f for f in (*ASKED, '--weights', '--seeds') if f in (a.partition('=')[0] for a in argv)]
+    ):
         raise RequestError(f'--stage=report without --task shows every result; {chosen[0]} needs --task')
     if not (args.task or args.cell or args.list or args.info or everything):
         raise RequestError('--task is missing, e.g. --task=bci; --list shows the tasks')

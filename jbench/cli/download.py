@@ -50,7 +50,7 @@ def fetch(
     with Progress() as progress:
         outcome = files.fetch_all(wanted, data_dir, progress.update, progress.say, wanted_encoders, models)
     failed = {name: [c for c in chosen if name in (c[1].name, needs[c])] for name in outcome.failed}
-    for name, need in () if alone else failed.items():
+    for name, need in () if alone else ((name, need) for name, need in failed.items() if need):
         say(f'not run, since {name} did not come: {", ".join(dict.fromkeys(t.full_name for t, _ in need))}')
     return outcome.status, {(t.full_name, d.name) for need in failed.values() for t, d in need}
 

@@ -54,7 +54,7 @@ def show(
 
 def _hidden(plan: Facts) -> tuple[str, ...]:
     """What is for programs alone, and what says nothing of this cell."""
-    return ('config',) if plan['channels'] else ('config', 'channels')
+    return ('config', *(name for name in ('channels', 'weights') if not plan[name]))
 
 
 def _summary(plans: Sequence[Facts]) -> str:
@@ -106,6 +106,7 @@ def plan_cell(
         'bytes': None,
         'prepared_set': folder and f'{cell.dataset.name}/{folder.name}',
         'channels': None,
+        'weights': cell.model.weights,
         'seeds': list(seeds),
         'finished': [],
         'seconds_to_go': None,
@@ -152,8 +153,8 @@ def _network(cell: Cell, folder: Path | None) -> Model | None:
         if shape is None:
             return None
         signal, n_out, length = shape
-        asked, published = programs.asked_signal(cell.model, signal), cell.task.recipe.published
-        return programs.build(cell.model, asked, n_out, published, length > 0)
+        asked = programs.asked_signal(cell.model, signal)
+        return programs.build(cell.model, asked, n_out, cell.task.recipe, length > 0)
     except RequestError:  # the cell itself will be refused, in its place
         return None
 

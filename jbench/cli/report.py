@@ -253,6 +253,13 @@ def _autopsy(argv: list[str]) -> int:
     return 0
 
 
+def _identity(argv: list[str]) -> int:
+    """What the variance of features is: the subject's, the target's, the rest."""
+    from jbench.cli import identity
+
+    return identity.main(argv)
+
+
 COMMANDS: dict[str, Callable[[list[str]], int]] = {
     'published': _published,
     'autopsy': _autopsy,
@@ -260,6 +267,7 @@ COMMANDS: dict[str, Callable[[list[str]], int]] = {
     'compare': _compare,
     'export': _export,
     'sync': _sync,
+    'identity': _identity,
 }
 
 

@@ -7,6 +7,7 @@ else (`weights_only`), once: what it found is kept as safetensors under the dige
 from __future__ import annotations
 
 import hashlib
+import io
 from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
@@ -20,6 +21,9 @@ from jbench.models.torch_weights import Exceptions, Variables
 from jbench.spec.checkpoints import PICKLED
 from jbench.spec.errors import MissingExtraError, RequestError
 
+WRAPPED = ('state_dict', 'model_state_dict', 'model')  # entries of a checkpoint that hold its tensors
+DEEPEST = 8  # dicts in one another
+
 
 def arrays(path: Path, sha256: str, kept: Path) -> dict[str, np.ndarray]:
     """The tensors of a file of weights by name; those of nested dicts by dotted names ('encoder.conv.weight').
@@ -31,19 +35,25 @@ def arrays(path: Path, sha256: str, kept: Path) -> dict[str, np.ndarray]:
 
     Raises: RequestError where the file is damaged or changed, or holds anything but tensors.
     """
+
+    blob = path.read_bytes()
+    if hashlib.sha256(blob).hexdigest() != sha256:
+        raise RequestError(f'{path}: these weights changed while the run went on; run it again')
+    if blob[8:9] != b'{' and blob.startswith(PICKLED):
+        return _unpickled(path, blob, kept / f'{sha256}.safetensors')
+    return _parsed(blob, f'{path}: not a complete safetensors file; fetch it again')
+
+
+def _parsed(blob: bytes, fault: str) -> dict[str, np.ndarray]:
+    """The content of a safetensors file. Raises: RequestError that begins with `fault`."""
     from safetensors import SafetensorError
     from safetensors.numpy import load
 
-    with path.open('rb') as file:
-        pickled = file.read(4).startswith(PICKLED)
-    source = _converted(path, sha256, kept) if pickled else path
-    blob = source.read_bytes()
-    if not pickled and hashlib.sha256(blob).hexdigest() != sha256:
-        raise RequestError(f'{path}: these weights changed while the run went on; run it again')
     try:
         found: dict[str, np.ndarray] = load(blob)
-    except (SafetensorError, KeyError, TypeError) as error:
-        raise RequestError(f'{source}: not a complete safetensors file ({error}); fetch it again') from error
+    except (SafetensorError, KeyError, TypeError, AttributeError) as error:
+        unknown = f' (numpy has no numbers of type {error})' if isinstance(error, KeyError) else f' ({error})'
+        raise RequestError(f'{fault}{unknown}') from error
     return found
 
 
@@ -71,42 +81,51 @@ def begin(model: Model, found: Mapping[str, np.ndarray], drawn: Variables, where
     raise RequestError(f'{where}: {nearest}')
 
 
-def _converted(path: Path, sha256: str, kept: Path) -> Path:
-    """The tensors of a pickled file as safetensors. Raises: RequestError for one that holds anything else."""
-    out = kept / f'{sha256}.safetensors'
-    if out.is_file():
-        return out
+def _unpickled(path: Path, blob: bytes, kept: Path) -> dict[str, np.ndarray]:
+    """The tensors of a pickled file; kept as safetensors, with their digest beside, so that torch reads it once.
+
+    Raises: RequestError for one that holds anything else.
+    """
+    proof = kept.with_suffix('.sha256')
+    if kept.is_file() and proof.is_file() and files.sha256_file(kept) == proof.read_text().strip():
+        return _parsed(kept.read_bytes(), f'{kept}: damaged')
     if find_spec('torch') is None:
         raise MissingExtraError('torch', 'checkpoints', f'{path}, a pickled file of weights')
     import torch
     from safetensors.numpy import save
 
     try:
-        content = torch.load(path, map_location='cpu', weights_only=True)
+        found = _tensors(torch.load(io.BytesIO(blob), map_location='cpu', weights_only=True))
+    except RequestError:
+        raise
     except Exception as error:  # of any kind: the file decides what it is
         reason = str(error).strip().partition('\n')[0][:200]
         raise RequestError(
             f'{path}: not read, because it holds more than tensors, or is damaged ({reason}); expected a state_dict '
             'that torch.save wrote, or a safetensors file'
         ) from error
-    found = _tensors(content)
     if not found:
         raise RequestError(f'{path}: holds no tensor; expected a state_dict that torch.save wrote')
-    files.write_atomic(out, save({name: np.ascontiguousarray(t.float().numpy()) for name, t in found.items()}))
-    return out
+    content = save(found)
+    files.write_atomic(kept, content)
+    files.write_atomic(proof, hashlib.sha256(content).hexdigest().encode())
+    return found
 
 
-def _tensors(content: Any, prefix: str = '') -> dict[str, Any]:
-    """Tensors of nested dicts by dotted names; of a file whose tensors all lie in one dict of it, as they stand there
-    ('state_dict', 'model')."""
-    if not isinstance(content, Mapping):
-        return {}
-    found: dict[str, Any] = {}
-    for name, value in content.items():
-        if hasattr(value, 'numpy') and hasattr(value, 'float'):
-            found[f'{prefix}{name}'] = value.detach()
-        else:
-            found |= _tensors(value, f'{prefix}{name}.')
-    parts = {name.partition('.')[0] for name in found}
-    wrapped = [p for p in parts if isinstance(content.get(p), Mapping)] if not prefix and len(parts) == 1 else []
-    return {name.removeprefix(f'{wrapped[0]}.'): t for name, t in found.items()} if wrapped else found
+def _tensors(content: Any) -> dict[str, np.ndarray]:
+    """Tensors of nested dicts by dotted names; of a file with a state_dict beside other things, that alone."""
+    for name in WRAPPED:
+        if isinstance(content, Mapping) and isinstance(content.get(name), Mapping):
+            return _tensors(content[name])
+    found: dict[str, np.ndarray] = {}
+    todo: list[tuple[str, Any, int]] = [('', content, 0)]
+    while todo:
+        prefix, part, depth = todo.pop()
+        if isinstance(part, Mapping) and depth <= DEEPEST:
+            todo += [(f'{prefix}.{name}' if prefix else str(name), value, depth + 1) for name, value in part.items()]
+        elif hasattr(part, 'detach') and hasattr(part, 'is_floating_point'):
+            if prefix in found:
+                raise RequestError(f'two tensors are called {prefix}')
+            array = part.detach().float().numpy() if part.is_floating_point() else part.detach().numpy()
+            found[prefix] = np.ascontiguousarray(array).reshape(tuple(part.shape))
+    return found

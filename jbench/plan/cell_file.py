@@ -21,17 +21,17 @@ from jbench.spec.checkpoints import CHECKPOINTS
 from jbench.spec.dataset import Dataset
 from jbench.spec.errors import RequestError, unknown
 from jbench.spec.identity import from_json, to_json
-from jbench.spec.model import ModelSpec
+from jbench.spec.model import SCRATCH, ModelSpec
 from jbench.spec.overrides import Override, paths
 from jbench.spec.task import Task
 
 HOW = 'expected a cell, as --dry_run --format=json gives it ("config" of each), or a result file'
 
 
-def plan(path: str, data_dir: Path | None, workdir: Path, asked: str | None = None) -> Plan:
-    """The cell of a file, if its data and weights are here and its model fits; `asked`: as --weights.
+def plan(path: str, data_dir: Path | None, workdir: Path, asked: str | None = None, *, trained: bool = True) -> Plan:
+    """The cell of a file, if its data are here, its model fits, and its weights are here where it is `trained`.
 
-    Raises: RequestError.
+    `asked`: as --weights. Raises: RequestError.
     """
     from jbench.data.prepare.build_set import locate
 
@@ -39,7 +39,9 @@ def plan(path: str, data_dir: Path | None, workdir: Path, asked: str | None = No
     cells.fits(select.Pick(cell.model, True), cell.task)
     if locate(cell.task, cell.dataset, data_dir, workdir)[0] is None:
         raise cells.absent(cell.task, cell.dataset, data_dir)
-    files_ = weights.find(cell.model, cell.model.weights, asked, data_dir)
+    if cell.model.name in CHECKPOINTS:
+        cell = dataclasses.replace(cell, model=weights.with_weights(cell.model, cell.model.weights, data_dir))
+    files_ = weights.find(cell.model, asked, data_dir, needed=trained)
     return Plan([cell], cells.simulated([cells.Choice(cell.task, cell.dataset, True)]), [], files_)
 
 
@@ -101,6 +103,8 @@ def _model(given: ModelSpec, what: str) -> ModelSpec:
             where = user_model.file_of(ours)
             raise RequestError(f'{what}: model {given.name!r}: {where} changed, and is {ours.name!r} now')
     if given.name in CHECKPOINTS:
+        if not given.weights:
+            raise RequestError(f'{what}: {given.name} has no weights; expected their SHA-256, or {SCRATCH!r}')
         kept = ('weights', 'own_weights', 'pretraining')
         ours = dataclasses.replace(ours, **{field: getattr(given, field) for field in kept})
     _same(given, ours, ('version', 'weights', 'kind'), what)

@@ -67,6 +67,9 @@ def fits(pick: Pick, task: Task) -> bool:
     if model.targets and kind not in model.targets:
         reason = f'model {model.name!r} predicts targets of kind {", ".join(model.targets)}; that of task '
         reason += f'{task.full_name!r} is {kind!r}'
+    if (task.recipe.adaptation != 'full' or task.recipe.layer_decay != 1) and model.family != 'foundation':
+        reason = f'model {model.name!r} is no encoder with a head, and recipe.adaptation={task.recipe.adaptation} with '
+        reason += f'recipe.layer_decay={task.recipe.layer_decay:g} is for one (--model=foundation)'
     if reason and pick.named:
         raise UnfitError(f'{reason}; a group leaves out what does not fit, as in --model={model.family}')
     return not reason and (pick.named or not model.paradigms or task.paradigm in model.paradigms)

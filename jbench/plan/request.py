@@ -23,6 +23,7 @@ class Request(NamedTuple):
     debug: bool = False
     device: str | None = None  # as --device: which models a group holds
     weights: str | None = None  # as --weights
+    trained: bool = True  # False: no stage needs the weights that models start from
 
 
 class Plan(NamedTuple):
@@ -46,7 +47,7 @@ def plan(request: Request, data_dir: Path | None, workdir: Path) -> Plan:
     Raises: RequestError where a name or a field is wrong, or nothing can run.
     """
     picks = select.select_models(request.models, request.device)
-    models, files, unweighted = weights.resolve(picks, request.weights, data_dir)
+    models, files, unweighted = weights.resolve(picks, request.weights, data_dir, needed=request.trained)
     selected = select.select_tasks(request.tasks)
     if request.simulated == 'yes' and all(d is not None and not d.simulated for _, d in selected):
         raise RequestError('--simulated=yes: unused, because every dataset is named, and a named one is never replaced')

@@ -192,7 +192,8 @@ def select_models(text: str, device: str | None = None) -> list[Pick]:
                 if not m.accelerator or device in ('gpu', 'tpu'):
                     chosen.setdefault(f'{m.name}:', Pick(m, False))
         elif item.lower() in MODELS:
-            named = dataclasses.replace(options.with_options(MODELS[item.lower()], wanted), weights=weights)
+            named = options.with_options(MODELS[item.lower()], wanted)
+            named = dataclasses.replace(named, weights=weights) if weights else named
             chosen[f'{named.full_name}:{weights}'] = Pick(named, True)
         elif item.partition(':')[0].lower() in MODELS:
             there = ', '.join(options.known(MODELS[item.partition(':')[0].lower()])) or 'none'

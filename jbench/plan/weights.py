@@ -7,10 +7,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from jbench import files
+from jbench.data.download.file_list import KEPT
 from jbench.plan.select import Pick
 from jbench.spec.checkpoints import CHECKPOINTS, PICKLED, place_of
+from jbench.spec.dataset import Download
 from jbench.spec.errors import RequestError
 from jbench.spec.model import SCRATCH, ModelSpec
+from jbench.spec.pretraining import history
 
 
 class Weighted(NamedTuple):
@@ -21,50 +24,66 @@ class Weighted(NamedTuple):
     absent: list[str]  # which models of a group are left out, and why
 
 
-def resolve(models: list[Pick], asked: str | None, data_dir: Path | None) -> Weighted:
+def resolve(models: list[Pick], asked: str | None, data_dir: Path | None, *, needed: bool = True) -> Weighted:
     """Models with the digests of the weights that they start from.
 
     Args:
         models: those that were asked for.
         asked: as --weights; what a model says itself ('labram:weights=none') goes before it.
         data_dir: where published weights are looked for.
+        needed: False: nothing trains, so that weights which are not here are no error.
 
     Raises: RequestError where a model that is named has no weights here, or a file cannot be read.
     """
-    takers = [m for m, _ in models if m.name in CHECKPOINTS]
+    takers = {m.name for m, _ in models if m.name in CHECKPOINTS and not m.weights}
     if asked is not None and not takers:
-        raise RequestError(f'--weights={asked}: unused, because no model of this request takes pretrained weights')
+        raise RequestError(f'--weights={asked}: unused, because no model of this request takes weights from it')
+    if asked == '':
+        raise RequestError(f'--weights=: expected a file, a folder, or {SCRATCH}')
     found, where, absent = [], {}, []
     for model, named in models:
         wanted = (model.weights or asked) if model.name in CHECKPOINTS else ''
         if model.name not in CHECKPOINTS or wanted == SCRATCH:
-            spec = dataclasses.replace(model, weights=SCRATCH, pretraining=()) if wanted == SCRATCH else model
-            found.append(Pick(spec, named))
+            found.append(Pick(with_weights(model, SCRATCH) if wanted == SCRATCH else model, named))
             continue
-        path = _file(model, wanted, len(takers), data_dir)
-        if path is None:
-            if named:
-                raise RequestError(lacking(model.name, data_dir))
+        path = _file(model, wanted, len(takers), data_dir, must=named)
+        if path is not None:
+            digest = _digest(path)
+            where[digest] = path
+            found.append(Pick(with_weights(model, digest, data_dir), named))
+        elif not needed:
+            found.append(Pick(model, named))
+        elif named:
+            raise RequestError(lacking(model.name, data_dir))
+        else:
             absent.append(model.name)
-            continue
-        digest = _digest(path)
-        where[digest] = path
-        found.append(Pick(dataclasses.replace(model, weights=digest, own_weights=_own(model, digest, data_dir)), named))
     why = f'{", ".join(absent)}: their pretrained weights are not here; --download fetches them, --weights={SCRATCH} '
     return Weighted(found, where, [f'{why}trains from random ones'] if absent else [])
 
 
-def find(model: ModelSpec, digest: str, asked: str | None, data_dir: Path | None) -> dict[str, Path]:
-    """The file of the weights that a cell names, by their digest. Raises: RequestError where it is not here."""
-    if digest in ('', SCRATCH):
+def with_weights(model: ModelSpec, digest: str, data_dir: Path | None = None) -> ModelSpec:
+    """A model that starts from these weights: what they have seen is known of published ones alone."""
+    own = digest != SCRATCH and not _published(model.name, digest, data_dir)
+    seen = history(model.name) if digest != SCRATCH and not own else None
+    return dataclasses.replace(
+        model, weights=digest, own_weights=own, pretraining=seen.datasets if seen is not None else ()
+    )
+
+
+def find(model: ModelSpec, asked: str | None, data_dir: Path | None, *, needed: bool = True) -> dict[str, Path]:
+    """The file of the weights that a cell names by their digest. Raises: RequestError where it is not here."""
+    if model.weights in ('', SCRATCH):
         if asked is not None:
-            raise RequestError(f'--weights={asked}: unused, because the cell says which weights it starts from: none')
+            raise RequestError(f'--weights={asked}: unused, because the cell starts from random weights')
         return {}
-    path = _file(model, asked, 1, data_dir)
-    if path is not None and _digest(path) == digest:
-        return {digest: path}
+    path = _file(model, asked, 1, data_dir, must=True) if asked != SCRATCH else None
+    if path is not None and _digest(path) == model.weights:
+        return {model.weights: path}
+    if not needed:
+        return {}
     other = f'; {path} is another file' if path else ''
-    raise RequestError(f'{model.name} starts from weights with SHA-256 {digest}{other}; name them by --weights=FILE')
+    how = '--weights=FILE names them' + (', --download fetches them' if not model.own_weights else '')
+    raise RequestError(f'{model.name} starts from weights with SHA-256 {model.weights}, not here{other}; {how}')
 
 
 def lacking(name: str, data_dir: Path | None) -> str:
@@ -76,26 +95,33 @@ def lacking(name: str, data_dir: Path | None) -> str:
     )
 
 
-def _file(model: ModelSpec, wanted: str | None, n_takers: int, data_dir: Path | None) -> Path | None:
-    """The file of a model's weights; None where the published ones are not here."""
+def to_fetch(models: list[Pick], asked: str | None) -> list[str]:
+    """Names of the models whose published weights are wanted."""
+    return [m.name for m, _ in models if m.name in CHECKPOINTS and not (m.weights or asked)]
+
+
+def _file(model: ModelSpec, wanted: str | None, n_takers: int, data_dir: Path | None, *, must: bool) -> Path | None:
+    """The file of a model's weights; None where the published ones are not here, or (unless it `must` be) it is not in
+    the folder that was named."""
     if not wanted:
         path = place_of(model.name, data_dir) if data_dir else None
         return path if path is not None and path.is_file() else None
-    path, file = Path(wanted), CHECKPOINTS[model.name].file
+    path, checkpoint = Path(wanted), CHECKPOINTS[model.name]
     if path.is_dir():
-        tries = [path / model.name / file, *([path / file] if n_takers == 1 else [])]
+        tries = [path / (folder or model.name) / checkpoint.file for folder in ('', checkpoint.folder)]
+        tries = list(dict.fromkeys([*tries, *([path / checkpoint.file] if n_takers == 1 else [])]))
         there = [p for p in tries if p.is_file()]
-        if not there:
+        if not there and must:
             raise RequestError(f'--weights={wanted}: holds no {" nor ".join(str(p.relative_to(path)) for p in tries)}')
-        return there[0]
+        return there[0] if there else None
     if not path.is_file():
         raise RequestError(
             f'--weights={wanted}: no such file; expected weights of {model.name}, a folder, or {SCRATCH}'
         )
     if n_takers > 1 and wanted != model.weights:
         raise RequestError(
-            f'--weights={wanted}: one file for {n_takers} models; name a folder that holds MODEL/{file} for each, or '
-            f'give it to one: --model={model.name}:weights={wanted}'
+            f'--weights={wanted}: one file for {n_takers} models; name a folder that holds MODEL/{checkpoint.file} for '
+            f'each, or give it to one: --model={model.name}:weights={wanted}'
         )
     return path
 
@@ -113,15 +139,18 @@ def _digest(path: Path) -> str:
     return found
 
 
-def _own(model: ModelSpec, digest: str, data_dir: Path | None) -> bool:
-    """Whether weights are not the published ones of a model, as far as can be known here."""
-    published = CHECKPOINTS[model.name].sha256
-    if published:
-        return digest != published
-    path = place_of(model.name, data_dir) if data_dir else None
-    return path is None or not path.is_file() or _digest(path) != digest
+def _published(name: str, digest: str, data_dir: Path | None) -> bool:
+    """Whether weights are the published ones of a model: by the digest that jbench knows, else by the list of the hub,
+    which --download keeps beside them."""
+    checkpoint = CHECKPOINTS[name]
+    if checkpoint.sha256 or data_dir is None:
+        return digest == checkpoint.sha256
+    place, listed = Download(url=checkpoint.url, files=checkpoint.file), place_of(name, data_dir).parent / KEPT
+    if not listed.is_file():
+        return False
+    from jbench.data.download import wanted_files  # which imports what asks hosts
 
-
-def to_fetch(models: list[Pick], asked: str | None) -> list[str]:
-    """Names of the models whose published weights are wanted."""
-    return [m.name for m, _ in models if m.name in CHECKPOINTS and not (m.weights or asked)]
+    try:
+        return any(file.digest == digest for file in wanted_files.kept(place, listed))
+    except RequestError:
+        return False

@@ -23,6 +23,11 @@ LATEX = str.maketrans(
 )
 
 
+def _named(s: Score, unit: str) -> str:
+    """A score in words: 'bal_acc, 3 seeds, per cent'."""
+    return f'{s.metric}, {s.n_seeds} seed{"s" * (s.n_seeds != 1)}' + ', per cent' * (unit == 'per cent')
+
+
 def mteb(scores: Sequence[Score], out: Path) -> list[Path]:
     """One file a score: <out>/results/<model>/<jbench version>/<task>@<version>.<dataset>.json, in MTEB's fields.
 
@@ -64,7 +69,7 @@ def huggingface(scores: Sequence[Score]) -> str:
                 f'      name: {_yaml(marks.titled(s.dataset, s.changes))}',
                 '    metrics:',
                 f'    - type: {_yaml(HUB_METRICS.get(s.metric, s.metric))}',
-                f'      name: {_yaml(f"{s.metric}, {s.n_seeds} seeds" + ", per cent" * (metric.unit == "per cent"))}',
+                f'      name: {_yaml(_named(s, metric.unit))}',
                 f'      value: {value:.6g}',
             ]
     return '\n'.join(lines) + '\n'

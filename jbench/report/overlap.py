@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from jbench.models import MODELS
 from jbench.plan import select
 from jbench.report.aggregate import Score
 from jbench.spec import pretraining
@@ -10,7 +11,9 @@ from jbench.spec import pretraining
 def overlap(score: Score) -> str:
     """'clean', 'overlap', or 'unknown'."""
     known = select.datasets().get(score.dataset)
+    model = MODELS.get(score.model.partition(':')[0])
+    family = 'user' if model is None and score.origin == 'own' else score.family  # a result may say anything
     names = {score.dataset, *(known.aliases if known else ())}
     return pretraining.verdict(
-        score.model, score.family, names, subjects=score.per_subject, declared=score.pretraining
+        score.model, family, names, subjects=score.per_subject, declared=score.pretraining
     ).status

@@ -19,6 +19,7 @@ COLUMNS = ('device', 'task', 'dataset', 'model', 'category', 'metric', 'mean', '
 RANK = 'rank_published'  # a column that may be there
 NAMES = {'full_retrieval/top5_acc_subject-agg': 'top5_acc'}  # metrics that are called otherwise here
 FAMILIES = {'baseline': 'baselines'}
+OURS = {'luna': 'luna_large', 'reve': 'reve_base'}  # names of models that have another one here
 FLOORS = ('dummy', 'chance')  # models: the floor of a task is the score of the first that is there
 VERSION = 1  # of the tasks: the published protocol
 

@@ -62,6 +62,7 @@ def collect(
     Raises: RequestError, as `index.scan` and `published.read`.
     """
     others = published.read(publication) if publication else []
+    others = [s._replace(model=published.OURS.get(s.model, s.model)) for s in others]
     found = index.scan(folders, also)
     rows = aggregate.comparable(found.rows)
     scores, left_out = ranks.one_protocol([*aggregate.averages(rows.rows), *others])

@@ -4,6 +4,7 @@ the tables of jbench, or the files beside it.
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 from collections.abc import Iterator, Mapping
@@ -15,11 +16,17 @@ import numpy as np
 from jbench import targets
 from jbench.models import MODELS
 from jbench.results import index, origin
+from jbench.spec.checkpoints import CHECKPOINTS
 from jbench.spec.errors import RequestError
+from jbench.spec.model import SCRATCH
+from jbench.spec.pretraining import verdict
 
 PARTIAL = 'partial: '  # how the warning begins that goes with each entry of protocol.partial
 # arrays of a safetensors file that are no parameters, by the end of their names, as PyTorch calls them
-BUFFERS = ('.running_mean', '.running_var', '.num_batches_tracked', 'merger.embedding.pos')
+BUFFERS = (
+    *('.running_mean', '.running_var', '.num_batches_tracked', 'merger.embedding.pos'),
+    *('.sgconv.multiplier', '.sgconv.kernel_norm', '.sgconv.kernel_norm_initialized'),
+)
 
 
 def problems(path: Path, result: Mapping[str, Any], arrays: Mapping[str, np.ndarray] | None) -> Iterator[str]:
@@ -39,6 +46,7 @@ def problems(path: Path, result: Mapping[str, Any], arrays: Mapping[str, np.ndar
     if result['date'] is not None and not origin.believable(result['date']):
         yield f'date: written {result["date"]}, expected one in UTC as {origin.date()}, at most a day ahead'
     yield from _model(result['config'].get('model'))
+    yield from _overlap(result)
     yield from _partial(result)
     yield from _parameters(path, result)
     if arrays is not None:
@@ -50,11 +58,33 @@ def _model(written: Mapping[str, Any] | None) -> Iterator[str]:
     known = MODELS.get(written['name']) if written else None
     if written is None or known is None:
         return
-    same = (written['version'], written['weights']) == (known.version, known.weights)
+    of_weights = written['weights']
+    if known.name in CHECKPOINTS:
+        pinned, own = CHECKPOINTS[known.name].sha256, written.get('own_weights')
+        if not of_weights:
+            yield f'config.model.weights: written nothing, expected the SHA-256 of weights, or {SCRATCH!r}'
+        if pinned and of_weights != SCRATCH and own != (of_weights != pinned):
+            yield f'config.model.own_weights: written {own}, and the published weights have SHA-256 {pinned}'
+        if own or of_weights == SCRATCH:
+            known = dataclasses.replace(known, pretraining=())
+        of_weights = known.weights
+    same = (written['version'], of_weights) == (known.version, known.weights)
     for name in ('family', 'kind', *(('pretraining',) if same else ())):
         ours = getattr(known, name)
         if written[name] != (list(ours) if isinstance(ours, tuple) else ours):
             yield f'config.model.{name}: written {written[name]}, expected {ours}, as jbench has {known.name}'
+
+
+def _overlap(result: Mapping[str, Any]) -> Iterator[str]:
+    """Whether the weights have seen the test data, and its words; results of older versions do not say."""
+    dataset, known = result['config']['dataset'], MODELS.get(result['config'].get('model', {}).get('name'))
+    if 'overlap' not in result or known is None:
+        return
+    names, tested = {dataset['name'], *dataset['aliases']}, result['subjects']['test']
+    found = verdict(result['model'], known.family, names, subjects=tested, declared=result['pretraining'])
+    said = [w for w in result['warnings'] if w.startswith('overlap')]
+    if result['overlap'] != found.status or bool(said) != (found.status != 'clean'):
+        yield f'overlap: written {result["overlap"]} with {said}, expected {found.status}: {found.why}'
 
 
 def _partial(result: Mapping[str, Any]) -> Iterator[str]:

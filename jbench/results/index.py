@@ -264,7 +264,7 @@ def _row(path: str, result: Mapping[str, Any]) -> Row:
 def _model(result: Mapping[str, Any]) -> str:
     """The model that the config of a result names, with its options; schema 1 names none."""
     model = result['config'].get('model', {})
-    if model.get('options'):
+    if model.get('options') or model.get('weights'):
         return from_json(ModelSpec, model, 'config.model').full_name
     return str(model.get('name', result['model']))
 

@@ -48,6 +48,7 @@ def write(cell: Cell, home: Path, parts: Sequence[PreparedSet], paths: Sequence[
     result = record.describe(cell, data, found[0]['seed'], found[0]['prepared_hash'], outcome)
     dealt = enumerate(zip(parts, rows, strict=True))
     result['split_hash'] = splits.split_hash({str(k): part.ids[mine] for k, (part, mine) in dealt})
+    result['channels'] = next((r['channels'] for r in found if r.get('channels')), None)
     result['timings']['prepare'] = found[0]['timings']['prepare']
     predictions = None if failed else _joined([load_predictions(path) for path in paths])
     return result_file.write(home, result, predictions)

@@ -42,6 +42,6 @@ class Cell:
         machine, paths or device count. Fields that have their defaults do not count (`without_defaults`)."""
         task = {k: v for k, v in without_defaults(self.task).items() if k not in (*WORDS, 'overrides', 'exclude')}
         out = [[e.subject, e.after_split] for e in self.task.exclude if e.dataset == self.dataset.name]
-        model = [self.model.full_name, self.model.version, self.model.weights]
+        model = [self.model.with_options, self.model.version, self.model.weights]
         data = [self.dataset.name, self.dataset.revision]
         return spec_hash({'task': task, 'exclude': out, 'dataset': data, 'model': model, 'debug': self.debug})

@@ -60,7 +60,12 @@ class ModelSpec:
     n_parameters: int | None = None  # without the head, at 22 channels x 256 samples, 4 classes (training.md)
 
     @property
+    def with_options(self) -> str:
+        """The name with the options: 'eegnet:dropout=0.5'."""
+        return ':'.join((self.name, *(f'{name}={value}' for name, value in self.options)))
+
+    @property
     def full_name(self) -> str:
-        """With the options: 'eegnet:dropout=0.5', 'labram:weights=none'."""
-        weights = (('weights', self.weights[:8]),) if self.own_weights or self.weights == SCRATCH else ()
-        return ':'.join((self.name, *(f'{name}={value}' for name, value in (*self.options, *weights))))
+        """The same with weights that are not the published ones: 'labram:weights=none', 'labram:weights=1a2b3c4d'."""
+        other = self.own_weights or self.weights == SCRATCH
+        return f'{self.with_options}:weights={self.weights[:8]}' if other else self.with_options

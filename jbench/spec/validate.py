@@ -8,9 +8,11 @@ from operator import attrgetter
 from jbench.spec import metrics
 from jbench.spec.errors import RequestError, unknown
 from jbench.spec.overrides import paths
+from jbench.spec.recipe import DEFAULT, Recipe
 from jbench.spec.task import PARADIGMS, TARGETS, ByGroup, Embedding, Predefined, SignalSpec, Target, Task
 
 TINY = 1e-9  # stands for 'above 0'
+CLASSES = ('classes', 'state')  # kinds of which a window has one class
 WEIGHTED = ('cross_entropy', 'binary_cross_entropy')  # losses that weigh classes
 RANGES = (  # (path, least, greatest) of numbers that mean something
     ('window.duration', TINY, 86_400),
@@ -34,6 +36,7 @@ RANGES = (  # (path, least, greatest) of numbers that mean something
     ('recipe.lr', 0, math.inf),
     ('recipe.weight_decay', 0, math.inf),
     ('recipe.batch_size', 1, math.inf),
+    ('recipe.microbatch', 0, math.inf),
     ('recipe.max_epochs', 1, math.inf),
     ('recipe.patience', 1, math.inf),
     ('recipe.least_steps', 0, 1e9),
@@ -44,7 +47,22 @@ RANGES = (  # (path, least, greatest) of numbers that mean something
     ('recipe.warmup', 0, 1 - TINY),
     ('recipe.start_div', 1, math.inf),
     ('recipe.end_div', 1, math.inf),
+    ('recipe.last_k', 1, 1e6),
+    ('recipe.lora_rank', 1, 1e6),
+    ('recipe.lora_alpha', TINY, math.inf),
+    ('recipe.layer_decay', TINY, 1),
+    ('recipe.head_epochs', 1, 1e9),
+    ('recipe.few_shot', 0, 1e9),
+    ('recipe.mask_channels', 0, 1 - TINY),
 )
+LAYERED = ('full', 'last_k', 'two_stage')  # adaptations that train layers at a rate
+FIELDS = {  # of a recipe -> adaptations that read it
+    'last_k': ('last_k',),
+    'lora_rank': ('lora',),
+    'lora_alpha': ('lora',),
+    'head_epochs': ('two_stage',),
+    'layer_decay': LAYERED,
+}
 
 
 def check(task: Task) -> None:
@@ -61,6 +79,7 @@ def check(task: Task) -> None:
     for pattern, factor in task.recipe.trainable:
         if not 0 <= factor < math.inf:
             raise RequestError(f'--set recipe.trainable: the factor of {pattern!r}, {factor!r}, must be at least 0')
+    _adaptation(task.recipe)
     if not isinstance(task.split, Predefined) and task.split.valid + task.split.test >= 1:
         raise RequestError(
             f'--set split.valid, split.test: {task.split.valid!r} and {task.split.test!r} leave no rest to train on'
@@ -75,6 +94,22 @@ def check(task: Task) -> None:
     if task.paradigm not in PARADIGMS:
         raise unknown('paradigm', task.paradigm, PARADIGMS[1:])
     _fitting(task)
+
+
+def _adaptation(recipe: Recipe) -> None:
+    """Refuse fields that the adaptation does not read. Raises RequestError."""
+    for name, read_by in FIELDS.items():
+        value = getattr(recipe, name)
+        if value != getattr(DEFAULT, name) and recipe.adaptation not in read_by:
+            raise RequestError(
+                f'--set recipe.{name}: {value!r} is unused with recipe.adaptation={recipe.adaptation}; it is for '
+                f'{", ".join(read_by)}'
+            )
+    if recipe.trainable and (recipe.adaptation != 'full' or recipe.layer_decay != 1):
+        raise RequestError(
+            '--set recipe.trainable: the adaptation of an encoder says itself what learns; leave out one of '
+            'recipe.trainable and recipe.adaptation or recipe.layer_decay'
+        )
 
 
 def _folds(split: ByGroup, target: Target) -> None:
@@ -115,6 +150,9 @@ def _fitting(task: Task) -> None:
     if recipe.loss not in target.losses:
         learnt = ' or '.join(map(repr, target.losses))
         raise RequestError(f'--set recipe.loss: {recipe.loss!r} does not fit {kind}, learnt by {learnt}')
+    if recipe.few_shot and kind not in CLASSES:
+        there = ', '.join(CLASSES)
+        raise RequestError(f'--set recipe.few_shot: targets of kind {kind!r} have no classes, only {there} have')
     if recipe.class_weights and recipe.loss not in WEIGHTED:
         weighted = ' and '.join(WEIGHTED)
         raise RequestError(f'--set recipe.class_weights: {recipe.loss!r} weighs no classes; only {weighted} do')

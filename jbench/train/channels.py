@@ -33,7 +33,7 @@ def check(cell: Cell, data_dir: Path | None, workdir: Path) -> None:
     n_times = n_samples(cell.task.window.duration, spec.sfreq)
     like = Signal(n_chans=len(names), n_times=n_times, sfreq=spec.sfreq, ch_names=names)
     try:
-        build(cell.model, asked_signal(cell.model, like), 1, cell.task.recipe.published)
+        build(cell.model, asked_signal(cell.model, like), 1, cell.task.recipe)
     except RequestError as error:
         raise RequestError(f'{cell.dataset.name}: {error}') from error
 

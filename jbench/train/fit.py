@@ -99,6 +99,7 @@ class Watch:
     stop: Callable[[], bool] = lambda: False
     folder: Path | None = None  # of checkpoints; None: nothing is saved
     machine: dict[str, Any] = field(default_factory=dict)  # bits are equal only where these are
+    save_end: bool = False  # also once it is over, so that what follows can go on without it
 
 
 def length(recipe: Recipe, n_batches: int) -> Length:
@@ -172,6 +173,8 @@ def fit(
         if course.close_epoch(value, sign, batches):
             best = copy(variables)
         watch.progress({**course.history[-1], 'best': sign * course.best})
+    if watch.save_end:
+        save_if(True)
     if course.best_epoch < 0:
         raise NonFinite(f'{metric} on the validation part was never defined')
     return Fitted(best, course.history, course.best_epoch, before + time.monotonic() - began, course.resumed_at)

@@ -19,7 +19,7 @@ from jbench.spec.model import Signal
 from jbench.spec.task import Recipe
 from jbench.train import losses
 from jbench.train.losses import AXIS
-from jbench.train.step import State, predict_step, train_step
+from jbench.train.step import State, check_microbatch, predict_step, train_step
 
 
 class Programs(NamedTuple):
@@ -49,8 +49,9 @@ def compile_programs(
 
     `length` is that of a sequence of keys.
 
-    Raises: RequestError if the batch cannot be split over the devices.
+    Raises: RequestError if the batch cannot be split over the devices, or in microbatches.
     """
+    check_microbatch(recipe, model, jax.device_count())
     chunk, rows = chunk_shapes(recipe, signal, n_out, length)
     shape, count, window = jax.ShapeDtypeStruct, jax.ShapeDtypeStruct((), jnp.int32), (signal.n_chans, signal.n_times)
     draw = jax.jit(partial(init_state, model)).lower(shape((), jnp.uint32)).compile()
@@ -72,11 +73,13 @@ def compile_programs(
 
 
 def compile_predict(
-    model: Model, recipe: Recipe, signal: Signal, n_out: int, length: int = 0
+    model: Model, recipe: Recipe, signal: Signal, n_out: int, length: int = 0, *, feature: str = ''
 ) -> Callable[..., jax.Array]:
-    """`Programs.predict` alone: all that a network needs which is trained."""
+    """`Programs.predict` alone: all that a network needs which is trained. With the name of a feature the program gives
+    that, flattened [K, B, d], in the place of outputs."""
     chunk, _ = chunk_shapes(recipe, signal, n_out, length)
-    predict = jax.pmap(partial(_predict_chunk, model=model), axis_name=AXIS, in_axes=(None, 0, None), out_axes=None)
+    program = partial(_predict_chunk, model=model, feature=feature)
+    predict = jax.pmap(program, axis_name=AXIS, in_axes=(None, 0, None), out_axes=None)
     if jax.process_count() > 1:
         return predict
     state = jax.eval_shape(lambda: init_state(model, 0))
@@ -114,11 +117,14 @@ def _train_chunk(state: State, chunk: dict[str, jax.Array], n: jax.Array, *, ste
     return jax.lax.fori_loop(0, n, body, (state, {'loss': jnp.zeros(()), 'grad_norm': jnp.zeros(())}))
 
 
-def _predict_chunk(variables: Any, chunk: dict[str, jax.Array], n: jax.Array, *, model: Model) -> jax.Array:
-    """Outputs of n batches [K, B, (frames,) n_out], the rows of all devices; later ones stay zero."""
+def _predict_chunk(
+    variables: Any, chunk: dict[str, jax.Array], n: jax.Array, *, model: Model, feature: str = ''
+) -> jax.Array:
+    """Outputs of n batches [K, B, (frames,) n_out], or a feature of them, the rows of all devices; later ones stay
+    zero."""
 
     def look(i: jax.typing.ArrayLike) -> jax.Array:
-        return predict_step(variables, {k: v[i] for k, v in chunk.items()}, model=model)
+        return predict_step(variables, {k: v[i] for k, v in chunk.items()}, model=model, feature=feature)
 
     def body(i: jax.Array, out: jax.Array) -> jax.Array:
         return out.at[i].set(look(i))

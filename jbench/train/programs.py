@@ -20,13 +20,17 @@ from jbench.models import factory, user_model, validate
 from jbench.models.model import Model
 from jbench.spec.cell import Cell
 from jbench.spec.model import ModelSpec, Signal
+from jbench.spec.recipe import DEFAULT, PROBES
 from jbench.spec.task import Classes, Recipe
-from jbench.train import optim, parallel
+from jbench.train import adaptation, optim, parallel
 
 KEPT = 20  # programs: each takes up to 2,000 memory maps, of which Linux gives a process 65,530
 AHEAD = 6  # of them that no cell has asked for yet
 # fields of a recipe that are not in the program but in the state that it carries, or outside of it
-FREE = ('lr', 'warmup', 'max_epochs', 'least_steps', 'patience', 'patience_steps', 'class_weights', 'sampler')
+FREE = (
+    *('lr', 'warmup', 'max_epochs', 'least_steps', 'patience', 'patience_steps', 'class_weights', 'sampler'),
+    'head_epochs',
+)
 LOOK = 0.2  # s between looks at signals while a program compiles
 
 
@@ -75,22 +79,17 @@ class Compiler:
         self, model: ModelSpec, signal: Signal, n_out: int, recipe: Recipe, length: int = 0, *, foreseen: bool = False
     ) -> parallel.Programs:
         signal = asked_signal(model, signal)
-        default = Recipe()
-        free = {f: getattr(default, f) for f in FREE}
+        free = {f: getattr(DEFAULT, f) for f in FREE}
         which = (model.target, model.version, model.weights, model.options, model.published if recipe.published else ())
         key = (which, signal, n_out, length, dataclasses.replace(recipe, **free))
         with self._lock:
             if len(self._made) >= KEPT and not foreseen:  # between cells, when nothing runs
                 self._forget(self._used - {key})
             if key not in self._made:
-                self._made[key] = parallel.compile_programs(
-                    build(model, signal, n_out, recipe.published, length > 0),
-                    optim.adamw(recipe, 1),
-                    recipe,
-                    signal,
-                    n_out,
-                    length,
-                )
+                network = build(model, signal, n_out, recipe, length > 0)
+                recipe = adaptation.resolved(recipe, network)
+                tx = optim.adamw(recipe, 1)
+                self._made[key] = parallel.compile_programs(network, tx, recipe, signal, n_out, length)
                 self._seal()
             if not foreseen:
                 self._used.add(key)
@@ -111,7 +110,7 @@ class Compiler:
         wanted = [
             (c.model, _expected_signal(c), len(c.dataset.event_id), c.task.recipe)
             for c in cells
-            if c.model.kind == 'network' and _foreseeable(c)
+            if c.model.kind == 'network' and _foreseeable(c) and c.task.recipe.adaptation not in PROBES
         ]
         for c in cells:
             if c.model.family == 'user':  # refused before anything is prepared
@@ -174,13 +173,14 @@ def _expected_signal(cell: Cell) -> Signal:
     return Signal(n_chans=cell.dataset.n_chans, n_times=n_samples(window.duration, signal.sfreq), sfreq=signal.sfreq)
 
 
-def build(model: ModelSpec, signal: Signal, n_out: int, published: bool = False, frames: bool = False) -> Model:
-    """A network, its batch statistics synchronised over devices; `published`: as the reference builds it; `frames`: it
-    answers each frame of a window."""
+def build(model: ModelSpec, signal: Signal, n_out: int, recipe: Recipe = DEFAULT, frames: bool = False) -> Model:
+    """A network as a recipe adapts it, its batch statistics synchronised over devices; with `recipe.published` as the
+    reference builds it; `frames`: it answers each frame of a window."""
     if model.family == 'user':
         _try(model, signal, n_out, frames)
-    options = dict((*(model.published if published else ()), *model.options))
-    return factory(model)(signal, n_out, axis_name=parallel.AXIS, **options)
+    options = dict((*(model.published if recipe.published else ()), *model.options))
+    made = factory(model)(signal, n_out, axis_name=parallel.AXIS, **options)
+    return adaptation.adapted(made, signal, n_out, recipe, parallel.AXIS)
 
 
 @functools.cache

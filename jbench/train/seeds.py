@@ -6,7 +6,7 @@ import dataclasses
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -18,9 +18,11 @@ from jbench.models import factory, pretrained
 from jbench.models.baselines.estimator import Labelled, Training
 from jbench.models.model import Model
 from jbench.spec.cell import Cell
+from jbench.spec.checkpoints import CHECKPOINTS
 from jbench.spec.errors import RequestError
-from jbench.spec.model import SCRATCH
-from jbench.train import fit, optim, parallel, trainable
+from jbench.spec.model import SCRATCH, ModelSpec
+from jbench.spec.recipe import Recipe
+from jbench.train import adaptation, fit, optim, parallel, trainable
 from jbench.train.programs import Compiler, asked_signal, build
 from jbench.version import __version__
 
@@ -41,34 +43,47 @@ def checkpoint_folder(cell: Cell, seed: int, context: Context) -> Path:
     return context.workdir / 'checkpoints' / cell.key / f'seed{seed}'
 
 
+class Learner(NamedTuple):
+    """What is trained of a cell: its own model by its own recipe, or a head on features."""
+
+    model: ModelSpec
+    recipe: Recipe
+
+
 def train_network(
-    cell: Cell, data: prepared_set.PreparedSet, seeds: list[int], compiler: Compiler, context: Context
+    cell: Cell,
+    data: prepared_set.PreparedSet,
+    seeds: list[int],
+    compiler: Compiler,
+    context: Context,
+    *,
+    learner: Learner | None = None,
 ) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield (seed, outcome) of each trained seed."""
-    recipe, name = cell.task.recipe, cell.title
-    masked = 'channel_mask' in cell.model.asks
+    """Yield (seed, outcome) of each trained seed; `learner`: in the place of the cell's own model and recipe."""
+    model, recipe = learner or Learner(cell.model, cell.task.recipe)
+    name, masked = cell.title, 'channel_mask' in model.asks
     valid, test = (loader.Loader(data, (s,), recipe.batch_size, channel_mask=masked) for s in ('valid', 'test'))
     weigh = sampling.SAMPLERS[recipe.sampler]
     train = loader.Loader(data, ('train',), recipe.batch_size, weigh=weigh, channel_mask=masked)
-    began = time.monotonic()
-    programs = compiler.get(cell.model, data.signal, data.n_out, recipe, data.length, _while_compiling(name, context))
+    network = build(model, asked_signal(model, data.signal), data.n_out, recipe, data.length > 0)
+    begin = begin_from(cell, network, context) if learner is None else lambda drawn: drawn
+    began, wait = time.monotonic(), _while_compiling(name, context)
+    parts = [
+        _Part(r, adaptation.resolved(r, network), compiler.get(model, data.signal, data.n_out, r, data.length, wait))
+        for r in adaptation.stages(recipe, network)
+    ]
     compiled = time.monotonic() - began
     context.progress.finish(f'compiling {name}', f'took {compiled:.0f} s')
-    batches = loader.n_batches(len(train), recipe.batch_size)
-    n_epochs = fit.length(recipe, batches).most
-    tx = optim.adamw(recipe, batches * n_epochs)
-    asked = asked_signal(cell.model, data.signal)
-    network = build(cell.model, asked, data.n_out, recipe.published, data.length > 0)
-    begin = _begin(cell, network, context)
     for seed in seeds:
-        start = parallel.new_state(begin(programs.draw(np.uint32(seed))), tx, fit.loss_weights(recipe, train))
-        watch = _watch(cell, data, seed, n_epochs, context)
+        drawn = begin(parts[-1].programs.draw(np.uint32(seed)))
         began = time.monotonic()
         try:
-            if cell.model.trained:
-                fitted = fit.fit(programs, start, train, valid, recipe, fit.monitor_of(cell.task), watch)
+            if model.trained:
+                fitted = _fit(cell, drawn, parts, (train, valid), seed, context)
             else:
-                fitted = fit.Fitted(fit.warm_batch_stats(programs, start, train), [], -1, time.monotonic() - began, [])
+                start = _start(parts[-1], drawn, train)
+                stats = fit.warm_batch_stats(parts[-1].programs, start, train)
+                fitted = fit.Fitted(stats, [], -1, time.monotonic() - began, [])
         except fit.NonFinite as error:
             yield seed, {'failed': str(error)}
             continue
@@ -77,15 +92,15 @@ def train_network(
             f'stopped after {len(fitted.history)} epochs, the best was {fitted.best_epoch + 1}',
         )
         tested = time.monotonic()
-        outputs = parallel.predict(programs, fitted.variables, test, context.guard_all)
+        outputs = parallel.predict(parts[-1].programs, fitted.variables, test, context.guard_all)
         if not np.isfinite(outputs).all():
             yield seed, {'failed': 'outputs on the test part are not finite'}
             continue
         total, learnt = (
             sum(a.size for a in jax.tree.leaves(tree))
-            for tree in (start['params'], trainable.divide(start['params'], recipe.trainable)[0])
+            for tree in (drawn['params'], trainable.divide(drawn['params'], parts[-1].resolved.trainable)[0])
         )
-        learnt = learnt if cell.model.trained else 0
+        learnt = learnt if model.trained else 0
         yield (
             seed,
             {
@@ -95,7 +110,7 @@ def train_network(
                 'history': fitted.history,
                 'resumed_at': fitted.resumed_at,
                 'best_epoch': fitted.best_epoch,
-                'steps_per_epoch': batches,
+                'steps_per_epoch': loader.n_batches(len(train), recipe.batch_size),
                 'n_parameters': {'total': total, 'trainable': learnt},
                 'timings': {
                     'compile': compiled,
@@ -108,13 +123,69 @@ def train_network(
         compiled = 0.0
 
 
-def _begin(cell: Cell, network: Model, context: Context) -> Callable[[Any], Any]:
+class _Part(NamedTuple):
+    """A part of a training: all of it, or one of two that follow one another."""
+
+    recipe: Recipe
+    resolved: Recipe  # what its program was compiled for
+    programs: parallel.Programs
+
+
+def _start(part: _Part, drawn: Any, train: loader.Loader) -> Any:
+    """The state before the first step of a part."""
+    batches = loader.n_batches(len(train), part.recipe.batch_size)
+    tx = optim.adamw(part.resolved, batches * fit.length(part.recipe, batches).most)
+    return parallel.new_state(drawn, tx, fit.loss_weights(part.recipe, train))
+
+
+def _fit(
+    cell: Cell,
+    drawn: Any,
+    parts: list[_Part],
+    loaders: tuple[loader.Loader, loader.Loader],
+    seed: int,
+    context: Context,
+) -> fit.Fitted:
+    """Train in one part, or in two: the second goes on from the best epoch of the first, as one history."""
+    train, valid = loaders
+    batches = loader.n_batches(len(train), parts[-1].recipe.batch_size)
+    most = [fit.length(part.recipe, batches).most for part in parts]
+    done: list[fit.Fitted] = []
+    for k, part in enumerate(parts):
+        before = sum(len(f.history) for f in done)
+        watch = _watch(cell, train.prepared, seed, sum(most), context)
+        if len(parts) > 1:
+            watch = _of_part(watch, k, before)
+        metric = fit.monitor_of(cell.task)
+        fitted = fit.fit(part.programs, _start(part, drawn, train), train, valid, part.recipe, metric, watch)
+        drawn = drawn | fitted.variables
+        history = [h | {'epoch': h['epoch'] + before} for h in fitted.history]
+        resumed = [e + before for e in fitted.resumed_at if e < len(history) or len(parts) == 1]  # else it was over
+        done.append(fitted._replace(history=history, resumed_at=resumed, best_epoch=fitted.best_epoch + before))
+    return done[-1]._replace(
+        history=[h for f in done for h in f.history],
+        resumed_at=[epoch for f in done for epoch in f.resumed_at],
+        seconds=sum(f.seconds for f in done),
+    )
+
+
+def _of_part(watch: fit.Watch, k: int, before: int) -> fit.Watch:
+    """The same for one part of several: it saves apart, at its end too, and counts the epochs before it."""
+
+    def progress(facts: dict[str, Any]) -> None:
+        watch.progress(facts | {'epoch': facts['epoch'] + before})
+
+    folder = None if watch.folder is None else watch.folder / f'part{k}'
+    return dataclasses.replace(watch, progress=progress, folder=folder, save_end=k == 0)
+
+
+def begin_from(cell: Cell, network: Model, context: Context) -> Callable[[Any], Any]:
     """What becomes of a drawn state: its variables are those of the pretrained weights, where there are some.
 
-    Raises: RequestError for weights that are not here, or do not fit the network.
+    Raises: RequestError for weights that are not here, or do not fit the network: at once, before anything compiles.
     """
     digest = cell.model.weights
-    if digest in ('', SCRATCH):
+    if digest == SCRATCH or cell.model.name not in CHECKPOINTS:
         return lambda drawn: drawn
     if digest not in context.weights:
         raise RequestError(f'{cell.title}: no weights with SHA-256 {digest} are here; --weights=FILE names them')
@@ -125,6 +196,7 @@ def _begin(cell: Cell, network: Model, context: Context) -> Callable[[Any], Any]
         variables = {name: drawn[name] for name in ('params', 'batch_stats')}
         return drawn | pretrained.begin(network, found, variables, str(path))
 
+    begin(jax.tree.map(lambda a: np.zeros(a.shape, a.dtype), jax.eval_shape(network.init, jax.random.key(0))))
     return begin
 
 

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import optax
 
 from jbench.models.model import Model
+from jbench.spec.errors import RequestError
 from jbench.spec.task import Recipe
 from jbench.train import trainable
 from jbench.train.losses import AXIS, LOSSES
@@ -44,7 +45,10 @@ def train_step(
         total = jax.lax.psum(jnp.sum(jnp.where(batch['mask'], weight, 0)), AXIS)
         return recipe.loss_scale * jnp.sum(jnp.where(batch['mask'], values, 0)) / total, answer.batch_stats
 
-    (value, new), grads = jax.value_and_grad(share, has_aux=True)(trained)
+    if recipe.microbatch:
+        value, new, grads = _accumulated(trained, frozen, state, batch, key, model=model, recipe=recipe)
+    else:
+        (value, new), grads = jax.value_and_grad(share, has_aux=True)(trained)
     grads, value = jax.lax.psum((grads, value), AXIS)
     updates, opt = tx.update(grads, state['opt'], trained)
     params = trainable.join(optax.apply_updates(trained, updates), frozen)
@@ -52,7 +56,62 @@ def train_step(
     return new_state, {'loss': value, 'grad_norm': optax.tree.norm(grads)}
 
 
-def predict_step(variables: dict[str, Any], batch: dict[str, jax.Array], *, model: Model) -> jax.Array:
-    """Outputs [B, K], or [B, frames, K], of a batch in evaluation mode."""
-    outputs: jax.Array = model.apply(variables, batch, train=False, key=None).outputs
+def _accumulated(
+    trained: Any,
+    frozen: Any,
+    state: State,
+    batch: dict[str, jax.Array],
+    key: jax.Array,
+    *,
+    model: Model,
+    recipe: Recipe,
+) -> tuple[jax.Array, Any, Any]:
+    """The same share of the loss and its gradient, some rows after the others: memory holds what those need.
+
+    Without dropout it is the same step; with it, each part draws by a key of its own. Rows of one batch must not know
+    of each other (`check_microbatch`).
+    """
+    n = recipe.batch_size // recipe.microbatch
+    parts = jax.tree.map(lambda a: a.reshape(n, -1, *a.shape[1:]), batch)
+
+    def lost(params: Any, part: dict[str, jax.Array], key: jax.Array) -> tuple[jax.Array, jax.Array]:
+        variables = {'params': trainable.join(params, frozen), 'batch_stats': state['batch_stats']}
+        outputs = model.apply(variables, part, train=True, key=key).outputs
+        values, weight = LOSSES[recipe.loss](outputs, part, state['loss_weights'], recipe.label_smoothing)
+        return jnp.sum(jnp.where(part['mask'], values, 0)), jnp.sum(jnp.where(part['mask'], weight, 0))
+
+    def add(sums: Any, given: Any) -> tuple[Any, None]:
+        (value, weight), grads = jax.value_and_grad(lost, has_aux=True)(trained, *given)
+        return jax.tree.map(jnp.add, sums, (value, weight, grads)), None
+
+    zeros = jnp.zeros(()), jnp.zeros(()), jax.tree.map(jnp.zeros_like, trained)
+    (value, weight, grads), _ = jax.lax.scan(add, zeros, (parts, jax.random.split(key, n)))
+    factor = recipe.loss_scale / jax.lax.psum(weight, AXIS)
+    return factor * value, state['batch_stats'], jax.tree.map(lambda g: factor * g, grads)
+
+
+def check_microbatch(recipe: Recipe, model: Model, n_devices: int) -> None:
+    """Refuse a microbatch that would be another step. Raises: RequestError."""
+    size = recipe.microbatch
+    if not size:
+        return
+    if recipe.batch_size % size or (recipe.batch_size // n_devices) % (recipe.batch_size // size):
+        raise RequestError(
+            f'recipe.microbatch: {size} does not divide recipe.batch_size={recipe.batch_size} on {n_devices} devices'
+        )
+    if recipe.loss.startswith('clip'):
+        raise RequestError(
+            f'recipe.microbatch: in the loss {recipe.loss!r} the rows of a batch are answers of each other'
+        )
+    stats = jax.tree.leaves(jax.eval_shape(model.init, jax.random.key(0))['batch_stats'])
+    if stats and not model.checkpoints:
+        raise RequestError('recipe.microbatch: this network has batch statistics, which would be those of a part')
+
+
+def predict_step(
+    variables: dict[str, Any], batch: dict[str, jax.Array], *, model: Model, feature: str = ''
+) -> jax.Array:
+    """Outputs [B, K], or [B, frames, K], of a batch in evaluation mode; or a feature of it, flattened [B, d]."""
+    answer = model.apply(variables, batch, train=False, key=None)
+    outputs: jax.Array = answer.features[feature].reshape(len(batch['x']), -1) if feature else answer.outputs
     return outputs

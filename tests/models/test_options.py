@@ -16,6 +16,7 @@ from jbench.plan import cell_file, cells, select
 from jbench.results import result_file
 from jbench.spec.errors import RequestError
 from jbench.spec.model import Signal
+from jbench.spec.recipe import Recipe
 from jbench.train import programs
 
 SIGNAL = Signal(n_chans=4, n_times=128, sfreq=128.0)
@@ -59,7 +60,7 @@ def test_the_network_is_built_with_its_options_beside_those_that_were_published(
     given = []
     monkeypatch.setattr(programs, 'factory', lambda model: lambda *a, **k: given.append(k))
     programs.build(spec('eegnet:dropout=0'), SIGNAL, 3)
-    programs.build(spec('eegnet:dropout=0'), SIGNAL, 3, published=True)
+    programs.build(spec('eegnet:dropout=0'), SIGNAL, 3, Recipe(published=True))
     for k in given:
         del k['axis_name']
     assert given == [{'dropout': 0.0}, {'dropout': 0.0, 'reference_init': True}]

@@ -81,6 +81,9 @@ def test_the_layout_that_fits_best_explains_what_is_wrong():
 def test_a_damaged_file_and_one_that_changed(tmp_path):
     save_file({'a': np.ones(300, np.float32)}, path := tmp_path / 'w.safetensors')
     digest = sha256(path)
+    long = tmp_path / 'long.safetensors'  # whose first byte is that of a pickle
+    save_file({'a' * 67: np.ones(3, np.float32)}, long)
+    assert long.read_bytes()[0] == 0x80 and [*read(long, tmp_path)] == ['a' * 67]
     path.write_bytes(path.read_bytes()[:-5])
     with pytest.raises(RequestError, match='not a complete safetensors file'):
         read(path, tmp_path)
@@ -99,17 +102,24 @@ def test_a_pickled_file_asks_for_torch(tmp_path, monkeypatch):
 def test_pickled_files_are_read_once_flat_wrapped_or_nested(tmp_path):
     import torch
 
-    one = {'a.weight': torch.arange(4.0).reshape(2, 2)}
+    one = {'a.weight': torch.arange(4.0).reshape(2, 2), 'a.count': torch.tensor(3.0)}
     cases = {
-        'flat': (one, ['a.weight']),
-        'wrapped': ({'state_dict': one, 'epoch': 3}, ['a.weight']),
-        'nested': ({'x': one, 'y': one, 'config': {'n': 1}}, ['x.a.weight', 'y.a.weight']),
+        'flat': (one, ['a.count', 'a.weight']),
+        'wrapped': ({'model': one, 'optimizer': {'m': torch.ones(2)}}, ['a.count', 'a.weight']),
+        'nested': ({'x': one, 'y': one, 'config': {'n': 1}}, ['x.a.count', 'x.a.weight', 'y.a.count', 'y.a.weight']),
     }
     for name, (content, expected) in cases.items():
         torch.save(content, path := tmp_path / f'{name}.pt')
         found = read(path, tmp_path / 'kept')
-        assert sorted(found) == expected and (found[expected[0]] == [[0, 1], [2, 3]]).all()
-        assert (tmp_path / 'kept' / f'{sha256(path)}.safetensors').is_file()
+        assert sorted(found) == expected and (found[expected[1]] == [[0, 1], [2, 3]]).all()
+        assert found[expected[0]].shape == ()
+        kept = tmp_path / 'kept' / f'{sha256(path)}.safetensors'
+        kept.write_bytes(kept.read_bytes()[:-1] + b'x')  # damaged: read anew
+        assert (read(path, tmp_path / 'kept')[expected[1]] == found[expected[1]]).all()
+        digest, before = sha256(path), path.read_bytes()
+        path.write_bytes(before + b' ')
+        with pytest.raises(RequestError, match='changed while the run went on'):
+            pretrained.arrays(path, digest, tmp_path / 'kept')
 
 
 @needs_torch

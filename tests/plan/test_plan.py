@@ -22,6 +22,7 @@ from jbench.spec.errors import MissingExtraError, RequestError
 from jbench.spec.identity import canonical, from_json, to_json
 from jbench.spec.overrides import override, paths
 from jbench.spec.task import Classes, Crop, Exclusion, Recipe, Task, Trim, Value, Where, Window
+from jbench.spec.validate import FIELDS
 from jbench.tasks import in_steps
 from jbench.tasks.suites import CORE_TASKS, SUITES, Suite
 
@@ -217,6 +218,21 @@ def test_a_model_that_is_named_and_cannot_predict_the_target_is_refused():
         )
 
 
+@each('how', [('recipe.adaptation', 'probe'), ('recipe.layer_decay', '0.5')])
+def test_only_encoders_are_adapted(how):
+    choice = Choice(P3, SIMULATED, False)
+    with pytest.raises(RequestError, match="model 'eegnet' is no encoder with a head"):
+        make_cells([choice], select.select_models('eegnet'), (how,))
+    found = {c.model.family for c in make_cells([choice], select.select_models('all'), (how,))}
+    assert found == {'foundation'}
+
+
+@each('how', [('recipe.adaptation', 'last_k'), ('recipe.layer_decay', 0.5)])
+def test_an_adaptation_says_itself_what_learns(how):
+    with pytest.raises(RequestError, match=r'--set recipe\.trainable: the adaptation'):
+        apply(P3, SIMULATED, (how, ('recipe.trainable', (('head.*', 1.0),))))
+
+
 # ---- overrides ----
 
 DIFFERENT = {  # for every path of a task that `--set` takes: (text, value)
@@ -251,6 +267,7 @@ DIFFERENT = {  # for every path of a task that `--set` takes: (text, value)
     'recipe.weight_decay': ('0', 0.0),
     'recipe.batch_size': ('32', 32),
     'recipe.max_epochs': ('5.0', 5),
+    'recipe.microbatch': ('3', 3),
     'recipe.patience': ('3', 3),
     'recipe.least_steps': ('7', 7),
     'recipe.patience_steps': ('9', 9),
@@ -263,6 +280,14 @@ DIFFERENT = {  # for every path of a task that `--set` takes: (text, value)
     'recipe.warmup': ('.4', 0.4),
     'recipe.start_div': ('1e5', 1e5),
     'recipe.end_div': ('1000', 1000.0),
+    'recipe.adaptation': ('probe', 'probe'),
+    'recipe.last_k': ('2', 2),
+    'recipe.lora_rank': ('4', 4),
+    'recipe.lora_alpha': ('8', 8.0),
+    'recipe.layer_decay': ('0.9', 0.9),
+    'recipe.head_epochs': ('3', 3),
+    'recipe.few_shot': ('10', 10),
+    'recipe.mask_channels': ('.2', 0.2),
     'recipe.published': ('true', True),
     'exclude_bad': ('yes', True),
 }
@@ -289,9 +314,13 @@ def test_every_option_is_in_the_table():
 @each('path', DIFFERENT)
 def test_text_becomes_the_type_of_the_field(path):
     text, value = DIFFERENT[path]
-    new = get(apply(P3, SIMULATED, ((path, text),)), path)
+    read = tuple(('recipe.adaptation', name) for name in FIELDS.get(path.removeprefix('recipe.'), ())[:1])
+    new = get(apply(P3, SIMULATED, (*read, (path, text))), path)
     assert new == value and type(new) is type(value)
-    assert get(apply(P3, SIMULATED, ((path, value),)), path) == value
+    assert get(apply(P3, SIMULATED, (*read, (path, value))), path) == value
+    if read and path != 'recipe.layer_decay':  # which the default adaptation reads
+        with pytest.raises(RequestError, match=rf'--set {path}: .* is unused with recipe\.adaptation=full'):
+            apply(P3, SIMULATED, ((path, text),))
 
 
 @each('path', WHOLE)
@@ -352,6 +381,8 @@ def test_the_fields_of_a_part_that_is_there_are_options_and_so_is_its_absence():
         ('recipe.class_weights', 'maybe', "--set recipe.class_weights: 'maybe' is not a valid bool"),
         ('recipe.loss', 'foo', "--set recipe.loss: 'foo' is not one of cross_entropy, binary_cross_entropy"),
         ('recipe.loss', 'squared_error', "'squared_error' does not fit classes"),
+        ('recipe.adaptation', 'frozen', "--set recipe.adaptation: 'frozen' is not one of full, probe, mlp_probe"),
+        ('recipe.layer_decay', '1.5', '--set recipe.layer_decay: 1.5 must be above 0 and at most 1'),
         ('metric', 'foo', "unknown metric of classes 'foo'"),
         ('metric', 'pearsonr', "unknown metric of classes 'pearsonr'"),
         ('signal.scaler', 'foo', "--set signal.scaler: 'foo' is not one of robust, standard, micro, train, none"),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
+import json
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import save
 
+from jbench.data.download.file_list import KEPT
 from jbench.plan import cell_file, request, select, weights
 from jbench.spec.checkpoints import CHECKPOINTS, place_of
 from jbench.spec.errors import RequestError
@@ -48,14 +51,26 @@ def test_random_weights_are_named_so_and_saw_nothing():
     assert planned('biot,eegnet', 'none').cells[1].model.full_name == 'eegnet'
 
 
-def test_published_weights_lie_in_the_data_folder(tmp_path):
+def published(name: str, data_dir: Path, blob: bytes = BLOB) -> Path:
+    """Weights as --download leaves them, with the list of the hub beside them."""
+    path, checkpoint = place_of(name, data_dir), CHECKPOINTS[name]
+    written(path, blob)
+    line = [checkpoint.file, 'https://hub/file', len(blob), 'sha256', hashlib.sha256(blob).hexdigest()]
+    (path.parent / KEPT).write_text(json.dumps([checkpoint.url, [line]]))
+    return path
+
+
+def test_weights_are_published_where_the_list_of_the_hub_says_so(tmp_path):
     written(place_of('biot', tmp_path))
+    (cell,) = planned('biot', data_dir=tmp_path).cells
+    assert cell.model.own_weights and not cell.model.pretraining, 'whoever put them there'
+    published('biot', tmp_path)
     plan = planned('biot', data_dir=tmp_path)
     (cell,) = plan.cells
     assert (cell.model.full_name, cell.model.weights) == ('biot', DIGEST) and cell.model.pretraining
     assert plan.weights == {DIGEST: place_of('biot', tmp_path)}
-    again = planned('biot', written(tmp_path / 'copy.safetensors'), tmp_path)
-    assert again.cells[0].key == cell.key, 'the same bytes are the same weights, wherever they lie'
+    for again in (planned('biot', written(tmp_path / 'copy.safetensors'), where) for where in (tmp_path, None)):
+        assert again.cells[0].key == cell.key, 'the same bytes are the same weights, wherever they lie'
 
 
 def test_each_file_of_weights_is_another_cell(tmp_path):
@@ -75,6 +90,29 @@ def test_a_folder_holds_weights_of_several_models(tmp_path):
         planned('biot,bendr,labram', str(tmp_path))
     with pytest.raises(RequestError, match='one file for 2 models'):
         planned('biot,bendr', str(tmp_path / 'biot' / 'model.safetensors'))
+
+
+def test_one_file_is_for_the_model_that_asks_for_it(tmp_path):
+    file = written(tmp_path / 'w.safetensors')
+    assert [c.model.weights for c in planned('biot,labram:weights=none', file).cells] == [DIGEST, 'none']
+    with pytest.raises(RequestError, match='unused, because no model of this request takes weights from it'):
+        planned('biot:weights=none', file)
+    with pytest.raises(RequestError, match='expected a file, a folder, or none'):
+        planned('biot', '')
+
+
+def test_of_a_group_what_is_not_in_the_folder_is_left_out(tmp_path):
+    published('biot', tmp_path)
+    published('signal_jepa', tmp_path)
+    asked = request.Request('motor_imagery', 'foundation', weights=str(tmp_path / 'weights'), simulated='yes')
+    plan = request.plan(asked, None, tmp_path)
+    names = ['biot', 'signal_jepa', 'signal_jepa_post_local', 'signal_jepa_pre_local']
+    assert sorted(c.model.name for c in plan.cells) == names and 'labram' in plan.absent[0]
+
+
+def test_what_does_not_train_needs_no_weights():
+    plan = request.plan(request.Request('p3', 'biot', simulated='yes', trained=False), None, Path('absent'))
+    assert plan.cells[0].model.weights == ''
 
 
 @pytest.mark.parametrize(
@@ -102,8 +140,16 @@ def test_a_cell_in_a_file_asks_for_its_weights(tmp_path):
         return cell_file.plan(path, None, Path('absent'), asked)
 
     assert run(file).cells[0].key == cell.key and run(file).weights == {DIGEST: Path(file)}
-    with pytest.raises(RequestError, match=f'SHA-256 {DIGEST}; name them by --weights=FILE'):
+    with pytest.raises(RequestError, match=f'SHA-256 {DIGEST}, not here; --weights=FILE names them'):
         run(None)
+    assert cell_file.plan(path, None, Path('absent'), trained=False).cells[0].key == cell.key
+    for digest, told in (('', 'biot has no weights'), ('none', 'unused, because the cell starts from random')):
+        other = dataclasses.replace(cell, model=dataclasses.replace(cell.model, weights=digest))
+        with pytest.raises(RequestError, match=told):
+            cell_file.plan(written(tmp_path / 'o.json', canonical(other).encode()), None, Path('absent'), file)
+    forged = dataclasses.replace(cell, model=dataclasses.replace(cell.model, own_weights=False, pretraining=('x',)))
+    (found,) = cell_file.plan(written(tmp_path / 'f.json', canonical(forged).encode()), None, Path(''), file).cells
+    assert (found.model.own_weights, found.model.pretraining, found.key) == (True, (), cell.key)
     with pytest.raises(RequestError, match='is another file'):
         run(written(tmp_path / 'other.safetensors', save({'b': np.ones(1, np.float32)})))
 

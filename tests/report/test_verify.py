@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 from result_files import HISTORIC
+from shapes import fitting
 
 from jbench import files
 from jbench.plan import cells, select
@@ -199,15 +200,11 @@ def test_parameters_of_every_network_are_told_from_its_other_arrays():
     import jax
 
     from jbench.models import MODELS, factory
-    from jbench.spec.model import Signal
 
     seen = 0
     for spec in MODELS.values():
         if spec.kind == 'network' and spec.least_times <= 600:
-            names = tuple(f'E{k}' for k in range(22))
-            made = factory(spec)(
-                Signal(n_chans=22, n_times=600, sfreq=120.0, ch_names=names, positions=((0.0, 0.0, 0.1),) * 22), 4
-            )
+            made = factory(spec)(fitting(spec, 600), 4)
             shapes = jax.eval_shape(lambda net=made: net.init(jax.random.key(0)))['params']
             total = sum(array.size for array in jax.tree.leaves(shapes))
             sizes = {t.name: int(np.prod(t.shape)) for t in made.tensors}

@@ -121,6 +121,15 @@ def test_options_of_a_model_are_part_of_its_name(tmp_path):
     assert [x.path for x in left_out] == [str(wrong)]
 
 
+def test_random_weights_are_part_of_the_name_of_a_model(tmp_path):
+    config = {'config': {'model': {'name': 'cbramod', 'weights': 'none'}}}
+    store(tmp_path, 'cbramod:weights=none', **config)
+    wrong = store(tmp_path, 'cbramod', **config)
+    rows, left_out = index.scan([tmp_path])
+    assert [r.model for r in rows] == ['cbramod:weights=none']
+    assert [x.path for x in left_out] == [str(wrong)]
+
+
 def test_predictions_are_not_touched(tmp_path):
     shutil.copytree(HISTORIC / 'v3', tmp_path / 'v3')
     for path in tmp_path.rglob('*.npz'):

@@ -23,17 +23,21 @@ def status(model: str, *dataset: str, family: str = 'foundation', **more: object
         ('bendr', 'Kalunga2016Online', 'clean'),
         ('labram', 'Schalk2004Bci2000', 'overlap'),  # the name that NeuralBench's list misses
         ('labram', 'Lopez2017Tuab', 'clean'),  # left out by its authors
+        ('labram', 'Kalunga2016Online', 'unknown'),  # the rest of its twenty datasets is not listed here
         ('labram', 'Korczowski2019BrainBi2015A', 'unknown'),  # named, but there are several
         ('luna_base', 'Harati2015Tuev', 'overlap'),
-        ('luna', 'Hamid2020Tuar', 'clean'),
-        ('reve', 'Kalunga2016Online', 'overlap'),
-        ('reve', 'Lopez2017Tuab', 'unknown'),  # in the prose alone
+        ('luna_large', 'Hamid2020Tuar', 'clean'),
+        ('reve_base', 'Kalunga2016Online', 'overlap'),
+        ('reve_large', 'Lopez2017Tuab', 'unknown'),  # in the prose alone
         ('reve_small', 'Zyma2019Electroencephalograms', 'unknown'),  # 92 datasets, of which 36 are named
         ('signal_jepa_pre_local', 'Lee2019EegErp', 'overlap'),
         ('biot:dropout=0.1', 'Dan2023Bids', 'overlap'),
         ('labram:weights=none', 'Schalk2004Bci2000', 'clean'),
         ('labram:weights=1a2b3c4d', 'Kalunga2016Online', 'unknown'),
         ('net', 'Kalunga2016Online', 'unknown'),
+        ('net:weights=none', 'Kalunga2016Online', 'unknown'),
+        ('labram_mine@1a2b3c4d', 'Kalunga2016Online', 'unknown'),
+        ('eegpt', 'Liu2024Eeg2video', 'unknown'),
     ],
 )
 def test_verdicts(model, dataset, expected):
@@ -47,6 +51,8 @@ def test_models_that_learn_from_the_training_part_alone_are_clean():
 def test_a_result_of_an_unknown_model_is_taken_at_its_word():
     assert status('mine', 'P3', family='user', declared=('p3',)) == 'overlap'
     assert status('mine', 'P3', family='user', declared=('other',)) == 'clean'
+    assert status('labram_mine', 'P3', family='user', declared=('P3',)) == 'overlap'
+    assert status('mine', 'P3', family='classic', declared=('P3',)) == 'overlap'
 
 
 def test_aliases_and_subjects_count(monkeypatch):

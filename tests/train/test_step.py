@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from functools import partial
 
@@ -141,3 +142,63 @@ def test_the_scale_of_a_loss_scales_value_and_gradient():
         found.append([float(facts['loss'][0]), float(facts['grad_norm'][0])])
     np.testing.assert_allclose(found[0], [4.0, 4.0])
     np.testing.assert_allclose(found[1], [4e-4, 4e-4], rtol=1e-6)
+
+
+def after_steps(recipe, n_devices=1):
+    """Weights of a linear network after three steps, the loss of each, with rows of padding and weighted classes."""
+    import optax
+
+    from jbench.models.model import Answer, Model
+
+    def apply(v, batch, *, train, key):
+        return Answer(jnp.einsum('bct,ck->bk', batch['x'], v['params']), v['batch_stats'])
+
+    rng = np.random.default_rng(0)
+    model = Model(lambda key: {}, apply)
+    batch = {'x': rng.normal(size=(8, 3, 2)), 'y': np.arange(8) % 3, 'mask': np.array([1, 1, 0, 1, 1, 1, 1, 0], bool)}
+    batch = {k: jnp.asarray(v).reshape(n_devices, -1, *v.shape[1:]) for k, v in batch.items()}
+    params, tx = jnp.asarray(rng.normal(size=(3, 3))), optax.sgd(0.5)
+    state = {'params': params, 'batch_stats': {}, 'opt': tx.init(params), 'step': jnp.array(0)}
+    state |= {'key': jax.random.PRNGKey(0), 'loss_weights': jnp.array([1.0, 2.0, 0.5])}
+    run = jax.vmap(
+        partial(step.train_step, model=model, tx=tx, recipe=recipe),
+        axis_name=losses.AXIS,
+        in_axes=(None, 0),
+        out_axes=None,
+    )
+    told = []
+    for _ in range(3):
+        state, facts = run(state, batch)
+        told.append((float(facts['loss']), float(facts['grad_norm'])))
+    return np.asarray(state['params']), told
+
+
+@pytest.mark.parametrize('n_devices', [1, 2])
+@pytest.mark.parametrize('size', [1, 2, 4])
+def test_a_batch_in_parts_is_the_same_step(size, n_devices):
+    from jbench.spec.task import Recipe
+
+    if size == 1 and n_devices == 2:
+        pytest.skip('four rows a device are no eight parts')
+    recipe = Recipe(batch_size=8, loss_scale=0.3)
+    whole, parts = (after_steps(dataclasses.replace(recipe, microbatch=m), n_devices) for m in (0, size))
+    np.testing.assert_allclose(parts[0], whole[0], rtol=1e-6)
+    np.testing.assert_allclose(parts[1], whole[1], rtol=1e-6)
+
+
+def test_a_microbatch_that_would_be_another_step_is_refused():
+    from jbench.models.model import Model
+    from jbench.spec.errors import RequestError
+    from jbench.spec.task import Recipe
+
+    plain = Model(lambda key: {'params': {}, 'batch_stats': {}}, lambda *_, **__: None)
+    counting = plain._replace(init=lambda key: {'params': {}, 'batch_stats': {'mean': jnp.zeros(1)}})
+    for model, devices, message, recipe in (
+        (plain, 1, '3 does not divide recipe.batch_size=8', Recipe(batch_size=8, microbatch=3)),
+        (plain, 2, 'on 2 devices', Recipe(batch_size=8, microbatch=1)),
+        (plain, 1, 'answers of each other', Recipe(batch_size=8, microbatch=4, loss='clip')),
+        (counting, 1, 'has batch statistics', Recipe(batch_size=8, microbatch=4)),
+    ):
+        with pytest.raises(RequestError, match=message):
+            step.check_microbatch(recipe, model, devices)
+    step.check_microbatch(Recipe(batch_size=8, microbatch=4), plain, 2)

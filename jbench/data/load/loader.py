@@ -72,7 +72,7 @@ def _aligned(*shape: int) -> np.ndarray:
 
 
 class Loader:
-    """Batches of some splits of a prepared set.
+    """Batches of some splits of a prepared set, or of windows of given numbers.
 
     Held in memory if that takes at most `resident_bytes` (by default a quarter of the memory that is free), else read
     from the shards: the same batches. A thread makes the next chunk, of this epoch or the one after it, while the
@@ -85,7 +85,7 @@ class Loader:
     def __init__(
         self,
         prepared: PreparedSet,
-        names: tuple[str, ...],
+        parts: tuple[str, ...] | np.ndarray,
         batch_size: int,
         resident_bytes: int | None = None,
         weigh: Callable[[np.ndarray], np.ndarray] | None = None,
@@ -93,7 +93,7 @@ class Loader:
         channel_mask: bool = False,
     ) -> None:
         self.prepared, self.batch_size, self._weigh = prepared, batch_size, weigh
-        self.rows = prepared.rows(*names)
+        self.rows = parts if isinstance(parts, np.ndarray) else prepared.rows(*parts)
         self.y = prepared.y[self.rows]
         self._order: tuple[int | None, np.ndarray] | None = None  # of the epoch that came last
         self.chunk = chunk_batches(prepared.signal, batch_size)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from jbench import files, targets
-from jbench.data.load import folds
+from jbench.data.load import folds, protocols
 from jbench.data.load.grouping import listed
 from jbench.data.load.shards import Scale, Shards, scale_by_training_part
 from jbench.data.load.split_windows import divide, drawn_from, undivided
@@ -40,7 +40,7 @@ class PreparedSet:
     classes: tuple[str, ...]  # or the stimuli
     ids: np.ndarray  # [N] int64, stable
     subjects: np.ndarray  # [N] text
-    split: np.ndarray  # [N] 'train' | 'valid' | 'test' | ''
+    split: np.ndarray  # [N] 'train' | 'valid' | 'test' | '' | protocols.LEFT_OUT
     warnings: tuple[str, ...]
     scale: Scale | None = None  # of signal.scaler='train'
     scaled: bool = False  # values are learnt centred and scaled by the training part
@@ -48,10 +48,16 @@ class PreparedSet:
     vectors: np.ndarray | None = None  # f32 [stimuli, D], scaled where the task says so
     factor: float = 1.0  # of windows, before the clamp: signal.factor
     raw_vectors: np.ndarray | None = None  # of a scaled embedding: the vectors before that
+    mask_channels: float = 0.0  # share of the channels of test windows that fail
 
     def shards(self, clamp: float | None) -> Shards:
         """Its windows as they are read, clamped if a clamp is given."""
-        return Shards(self.folder, self.manifest, clamp, self.scale, self.factor)
+        failing = None
+        if self.mask_channels:
+            test = np.flatnonzero(self.split == 'test')
+            drawn = protocols.failing(self.ids[test], self.signal.n_chans, self.mask_channels)
+            failing = dict(zip(test.tolist(), drawn, strict=True))
+        return Shards(self.folder, self.manifest, clamp, self.scale, self.factor, failing)
 
     def rows(self, *names: str) -> np.ndarray:
         """Window numbers of the named splits, one after the other, each in canonical order."""
@@ -164,7 +170,9 @@ def open_set(
         _require_classes(task, manifest['dataset'], encoded.classes, events['type'])
     y = np.zeros((len(split), *encoded.y.shape[1:]), encoded.y.dtype)
     y[counted] = encoded.y
-    kind = targets.of(task.target.kind)
+    kind, subjects = targets.of(task.target.kind), events['subject'][windows['event']]
+    if task.recipe.few_shot and divided:
+        split = protocols.few_shot(split, y, subjects, task.recipe.few_shot)
     warnings = [*manifest['notes'], *notes, *(alike.told(encoded.classes) if kind.least else ())]
     if kind.single and divided:
         for name in ('train', 'valid', 'test'):
@@ -186,7 +194,7 @@ def open_set(
         y,
         encoded.classes,
         windows['id'],
-        events['subject'][windows['event']],
+        subjects,
         split,
         tuple(warnings),
         scale_by_training_part(folder, manifest, split, signal.n_times)
@@ -194,6 +202,7 @@ def open_set(
         else None,
         **(_taught(folder, task, encoded, y[split == 'train'], counted, embedded) if divided else {}),
         factor=task.signal.factor,
+        mask_channels=task.recipe.mask_channels if divided else 0.0,
     )
 
 

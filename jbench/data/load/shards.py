@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -41,7 +42,8 @@ class Scale(NamedTuple):
 
 class Shards:
     """Windows of a prepared set by number, f32 [C, T] on the union of its channels: less the centre and divided by the
-    spread of their recording if `scale` is given, times `factor`, then clamped to ±`clamp` if that is given."""
+    spread of their recording if `scale` is given, times `factor`, then clamped to ±`clamp` if that is given. Channels
+    that fail, bool [C] by number of the window, are zero."""
 
     def __init__(
         self,
@@ -50,6 +52,7 @@ class Shards:
         clamp: float | None,
         scale: Scale | None = None,
         factor: float = 1.0,
+        failing: Mapping[int, np.ndarray] | None = None,
     ) -> None:
         import grain
 
@@ -67,6 +70,7 @@ class Shards:
             for r in recordings
         ]
         self._n_chans, self._clamp, self._scale, self._factor = len(union), clamp, scale, np.float32(factor)
+        self._failing = failing or {}
 
     def read(self, numbers: np.ndarray, out: np.ndarray) -> None:
         """Read windows `numbers` [N] into out f32 [N, C, T]. Raises RequestError that names a damaged shard."""
@@ -91,6 +95,8 @@ class Shards:
                 out[i] *= self._factor
                 if self._clamp is not None:
                     np.clip(out[i], -self._clamp, self._clamp, out=out[i])
+            if (gone := self._failing.get(int(numbers[i]))) is not None:
+                out[i, gone] = 0
 
     def channel_mask(self, numbers: np.ndarray) -> np.ndarray:
         """Which channels the recordings of windows `numbers` [N] have, bool [N, C]; windows are zero at the others."""

@@ -25,7 +25,19 @@ Asked = ParamSpec('Asked')
 
 # Okabe & Ito (2008) without yellow and black, which white paper and text take: told apart by the colour-blind
 COLOURS = ('#0072B2', '#D55E00', '#009E73', '#CC79A7', '#E69F00', '#56B4E9')
-MARKERS = ('o', 's', '^', 'D', 'v', 'P', 'X')  # their number has no factor in common with that of the colours
+MARKERS = (
+    'o',
+    's',
+    '^',
+    'D',
+    'v',
+    'P',
+    'X',
+    '<',
+    '>',
+    'h',
+    'p',
+)  # their number has no factor in common with that of the colours
 GREY = '#555555'  # of models that look at no signal, and of lines that guide the eye; far from every colour
 PLAIN = ('dummy', 'chance')
 KNOWN = (  # a model keeps its place, so that its colour stays: new ones go to the end
@@ -34,6 +46,9 @@ KNOWN = (  # a model keeps its place, so that its colour stays: new ones go to t
     *('reve', 'labram', 'luna', 'cbramod', 'bendr', 'biot', 'signal_jepa', 'feature_based'),
     *('cov_ts_lr', 'ts_lr', 'cov_ts_ridge', 'cospectra_log_lr', 'xdawn_ts_lr', 'xdawn_cov_lr', 'fbcca', 'trca'),
     *('csp_lda', 'fgmdm', 'xdawn_lda', 'erp_lr', 'mean_lr', 'band_power_lr', 'time_domain_lr', 'ridge'),
+    *('reve_base', 'luna_large', 'reve_small', 'reve_large', 'luna_base', 'luna_huge', 'eegpt', 'codebrain'),
+    *('signal_jepa_post_local', 'signal_jepa_pre_local', 'steegformer_small', 'steegformer_base', 'steegformer_large'),
+    *('eegdino_small', 'eegdino_medium'),
 )
 MAP = 'viridis'  # perceptually uniform
 WIDTH, LINE = 6.4, 0.27  # inches: of a figure, of a line of text

@@ -183,10 +183,10 @@ def test_scores_are_those_of_the_report_and_rank_in_their_protocol_alone(report,
 
 def test_models_are_ranked_over_sets_of_tasks(site):
     found = {(r['over'], r['origin'], r['model']): r for r in records_of(site / 'index.models.json')}
-    assert found[records.ALL, 'published', 'reve']['mean_normalised_rank'] == pytest.approx(0.2015, abs=2e-4)
+    assert found[records.ALL, 'published', 'reve_base']['mean_normalised_rank'] == pytest.approx(0.2015, abs=2e-4)
     core = {model: r['mean_rank'] for (over, *_, model), r in found.items() if over == 'suite jbench-core'}
     assert core == {'eegnet': 1.0, 'dummy': 2.0}
-    assert ('device eeg', 'published', 'reve') in found and ('category sleep', 'published', 'labram') in found
+    assert ('device eeg', 'published', 'reve_base') in found and ('category sleep', 'published', 'labram') in found
 
 
 def test_a_reproduction_card_has_the_paper_ours_and_what_differs(site):

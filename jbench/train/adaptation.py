@@ -1,0 +1,134 @@
+"""What of a pretrained encoder learns (`Recipe.adaptation`), as a network and as factors of the rate.
+
+Layers are the parts of an encoder that are called `layer_<i>` (of BIOT and CodeBrain, which have none, those whose name
+ends in a number). What stands before them is the first stage, what follows them and the head the last one.
+
+    last_k: the last layers and the last stage learn, the rest stays as it is
+    layer_decay=d: the rate of stage s of S is lr * d^(S-s), as for BEiT (Bao et al. 2022); the last one learns at lr
+    two_stage: the head alone for `head_epochs` epochs, then all of it under a schedule of its own
+    lora: see lora.py
+
+Parts that stay as they are have no gradient and no weight decay; their dropout is that of training, and batch
+statistics follow the data. Of a probe the encoder only answers (models/foundation/probes.py).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Callable
+from fnmatch import fnmatchcase
+from typing import Any
+
+import jax
+
+from jbench.models import factory
+from jbench.models.foundation import probes
+from jbench.models.model import Model
+from jbench.spec.errors import RequestError
+from jbench.spec.model import Signal
+from jbench.spec.recipe import PROBES, Recipe
+from jbench.train import lora
+
+AFTER = (
+    'norm',
+    'norm_out',
+    'out',
+    'narrow',
+    'last',
+    'filters',
+    'filters_bias',
+)  # parts of encoders that follow their layers
+
+
+def adapted(network: Model, signal: Signal, n_out: int, recipe: Recipe, axis_name: str | None) -> Model:
+    """A network as a recipe adapts it. Raises: RequestError where it cannot be."""
+    if recipe.adaptation in PROBES:
+        head = factory(probes.HEADS[recipe.adaptation])
+        return probes.attached(
+            network, head(probes.features(probes.width(network, signal)), n_out, axis_name=axis_name)
+        )
+    if recipe.adaptation == 'lora':
+        return lora.adapted(network, recipe.lora_rank, recipe.lora_alpha)
+    return network
+
+
+def resolved(recipe: Recipe, network: Model) -> Recipe:
+    """The recipe with its adaptation as factors of parameters (`Recipe.trainable`); `network` as `adapted` gives it.
+
+    Raises: RequestError for a network without what it adapts.
+    """
+    if recipe.adaptation == 'full' and recipe.layer_decay == 1:
+        return recipe
+    factors: dict[str, float] = {}
+    paths = _paths(network)
+    if recipe.adaptation == 'lora':
+        head = _head(network)
+        factors = {p: 0.0 for p in paths if p.startswith('base.') and p not in head}
+    elif recipe.adaptation in PROBES:
+        factors = {p: 0.0 for p in paths if p.startswith('encoder.')}
+    elif recipe.adaptation == 'last_k' or recipe.layer_decay != 1:
+        factors = _layered(recipe, network, paths)
+    plain = {name: getattr(Recipe(), name) for name in ('last_k', 'lora_rank', 'lora_alpha', 'layer_decay')}
+    return dataclasses.replace(recipe, **plain, adaptation='full', trainable=(*recipe.trainable, *factors.items()))
+
+
+def stages(recipe: Recipe, network: Model) -> list[Recipe]:
+    """The recipes that are followed one after the other: of two_stage that of the head alone, then that of all."""
+    if recipe.adaptation != 'two_stage':
+        return [recipe]
+    head, n = _head(network), recipe.head_epochs
+    last = dataclasses.replace(recipe, adaptation='full', head_epochs=Recipe().head_epochs)
+    first = dataclasses.replace(
+        last,
+        layer_decay=1.0,
+        trainable=tuple((p, 0.0) for p in _paths(network) if p not in head),
+        max_epochs=n,
+        patience=n,
+        least_steps=0,
+        patience_steps=0,
+    )
+    return [first, last]
+
+
+def _layered(recipe: Recipe, network: Model, paths: list[str]) -> dict[str, float]:
+    """Factors of the parameters whose factor is not 1."""
+    stage_of, last = _stages_of(network, paths)
+    if recipe.adaptation == 'last_k' and recipe.last_k > last - 1:
+        raise RequestError(f'--set recipe.last_k: {recipe.last_k} layers, and this encoder has {last - 1}')
+    out = {}
+    for path in paths:
+        learns = recipe.adaptation != 'last_k' or stage_of(path) >= last - recipe.last_k
+        factor = recipe.layer_decay ** (last - stage_of(path)) if learns else 0.0
+        if factor != 1:
+            out[path] = factor
+    return out
+
+
+def _stages_of(network: Model, paths: list[str]) -> tuple[Callable[[str], int], int]:
+    """(the stage of a parameter, the last stage): 0, then one for each layer, then the last."""
+    parts = {p.partition('.')[0] for p in paths}
+    pattern = r'layer_(\d+)' if 'layer_0' in parts else r'.+_(\d+)'
+    numbers = {part: int(match[1]) for part in parts if (match := re.fullmatch(pattern, part))}
+    if not numbers:
+        raise RequestError('recipe.adaptation, recipe.layer_decay: this network has no layers that follow one another')
+    last, head = max(numbers.values()) + 2, _head(network)
+
+    def stage(path: str) -> int:
+        part = path.partition('.')[0]
+        after = path in head or any(fnmatchcase(part, name) for name in AFTER)
+        return numbers[part] + 1 if part in numbers else last if after else 0
+
+    return stage, last
+
+
+def _paths(network: Model) -> list[str]:
+    """Dotted paths of all parameters."""
+    like: Any = jax.eval_shape(network.init, jax.random.key(0))['params']
+    leaves = jax.tree_util.tree_leaves_with_path(like)
+    return [jax.tree_util.keystr(path, simple=True, separator='.') for path, _ in leaves]
+
+
+def _head(network: Model) -> set[str]:
+    """Dotted paths of the parameters of a network's head."""
+    return {'.'.join(tensor.path[1:]) for tensor in probes.own_head(network)}

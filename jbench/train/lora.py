@@ -1,0 +1,100 @@
+"""Low-rank adaptation: a network whose matrices of attention learn a few directions, the rest but the head none.
+
+Hu et al. (2022), LoRA: Low-rank adaptation of large language models. ICLR, arXiv:2106.09685.
+
+    W' = W + (alpha / r) B A,  A [r, n_in] drawn from U(-1/sqrt(n_in), 1/sqrt(n_in)) (Kaiming-uniform), B [n_out, r] = 0
+
+for query, key, value and projection of every attention; of a packed matrix each of the three has a pair of its own. The
+matrices are added before the network is applied, so that it knows nothing of them and none can be left out. Which ones
+they are is told by the names of the reference's tensors (`TARGETS`).
+
+Parameters: {'base': those of the network, 'lora': {name of a tensor: {'a', 'b'}}}. Kept weights hold both.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from functools import reduce
+from operator import getitem
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from jbench.models.foundation import probes
+from jbench.models.layers.blocks import PRECISION
+from jbench.models.model import Answer, Batch, Model
+from jbench.models.torch_weights import Tensor, Variables
+from jbench.spec.errors import RequestError
+
+# ends of names of matrices of attention; packed ones hold query, key and value
+PACKED = r'(.*\.)?(in_proj_weight|(to_)?qkv(_proj)?\.weight)'
+_NAMES = ('to_[qkv]', r'to_out(\.0)?', '[qkv]_proj', 'out_proj', r'(attn|attention)\.proj')
+_OURS = r'fn\.\d+\.(queries|keys|values|projection)'  # of braindecode's own layers
+SINGLE = rf'(.*\.)?({"|".join((*_NAMES, _OURS))})\.weight'
+
+
+def targets(network: Model) -> list[tuple[Tensor, int]]:
+    """The tensors that are adapted, and how many matrices each packs.
+
+    Raises: RequestError for a network without a head, or without matrices of attention.
+    """
+    probes.own_head(network)
+    named = ((t, 3 if re.fullmatch(PACKED, t.name) else 1) for t in network.tensors if len(t.shape) == 2)
+    found = [(t, n) for t, n in named if n == 3 or re.fullmatch(SINGLE, t.name)]
+    if not found:
+        raise RequestError('recipe.adaptation=lora: this network has no matrices of attention')
+    return found
+
+
+def adapted(network: Model, rank: int, alpha: float) -> Model:
+    """A network with pairs of matrices of `rank`, scaled by alpha / rank. Raises: as `targets`."""
+    chosen = targets(network)
+
+    def init(key: jax.Array) -> Variables:
+        drawn = network.init(key)
+        keys = jax.random.split(jax.random.fold_in(key, 1), len(chosen))
+        pairs = {t.name: _pair(k, t, n, rank) for k, (t, n) in zip(keys, chosen, strict=True)}
+        return {**drawn, 'params': {'base': drawn['params'], 'lora': pairs}}
+
+    def apply(variables: Variables, batch: Batch, *, train: bool, key: jax.Array | None) -> Answer:
+        return network.apply(merged(variables, chosen, alpha / rank), batch, train=train, key=key)
+
+    tensors = [t._replace(path=(t.path[0], 'base', *t.path[1:]) if _is_param(t) else t.path) for t in network.tensors]
+    for t, n in chosen:
+        (n_out, n_in), packed = t.shape, (n,) * (n > 1)
+        path = ('params', 'lora', t.name)
+        tensors.append(Tensor(f'lora.{t.name}.a', (*packed, rank, n_in), (*path, 'a')))
+        tensors.append(Tensor(f'lora.{t.name}.b', (*packed, n_out // n, rank), (*path, 'b')))
+    checkpoints = tuple(e._replace(head=(*e.head, 'lora.*')) for e in network.checkpoints)
+    return network._replace(init=init, apply=apply, tensors=tensors, checkpoints=checkpoints)
+
+
+def merged(variables: Variables, chosen: list[tuple[Tensor, int]], scale: float) -> Variables:
+    """Variables of the network alone, with the products of the pairs added."""
+    params = _copied(variables['params']['base'])
+    for tensor, _ in chosen:
+        pair, (*way, leaf) = variables['params']['lora'][tensor.name], tensor.path[1:]
+        inner = reduce(getitem, way, params)
+        whole = inner[leaf]
+        old = whole if tensor.row is None else whole[tensor.row]
+        new = old + scale * jnp.matmul(pair['b'], pair['a'], precision=PRECISION).reshape(old.shape)
+        inner[leaf] = new if tensor.row is None else whole.at[tensor.row].set(new)
+    return {**variables, 'params': params}
+
+
+def _pair(key: jax.Array, tensor: Tensor, n: int, rank: int) -> dict[str, jax.Array]:
+    """A and B of a tensor [n_out, n_in], of a packed one [n, ...] each."""
+    (n_out, n_in), packed = tensor.shape, (n,) * (n > 1)
+    bound = 1 / math.sqrt(n_in)
+    a = jax.random.uniform(key, (*packed, rank, n_in), jnp.float32, -bound, bound)
+    return {'a': a, 'b': jnp.zeros((*packed, n_out // n, rank))}
+
+
+def _is_param(tensor: Tensor) -> bool:
+    return bool(tensor.path) and tensor.path[0] == 'params'
+
+
+def _copied(tree: Any) -> Any:
+    return {k: _copied(v) for k, v in tree.items()} if isinstance(tree, dict) else tree

@@ -1,0 +1,151 @@
+"""Train a head on the features of an encoder that stays as it is, each of which is computed once (frozen.py)."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import jax
+import numpy as np
+
+from jbench import targets
+from jbench.context import Context
+from jbench.data.load import prepared_set
+from jbench.data.load.loader import Loader
+from jbench.data.load.prepared_set import PreparedSet
+from jbench.models.foundation import probes
+from jbench.models.model import Model
+from jbench.models.torch_weights import Variables
+from jbench.spec.cell import Cell
+from jbench.spec.metrics import METRICS
+from jbench.spec.recipe import DEFAULT, Recipe
+from jbench.train import adaptation, fit, frozen, parallel, ridge
+from jbench.train.programs import Compiler, asked_signal, build
+from jbench.train.seeds import Learner, begin_from, train_network
+
+BLOCK = 4096  # windows that are summed at once
+
+
+def train_probe(
+    cell: Cell, data: PreparedSet, seeds: list[int], compiler: Compiler, context: Context
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield (seed, outcome) of each seed of a cell whose recipe asks for a probe.
+
+    The outcome is that of the encoder with its head, as one network. What weights do not say of an encoder is drawn by
+    the seed, and then features are those of one seed.
+
+    Raises: RequestError for a network that is no encoder; as `frozen.ready`.
+    """
+    recipe, signal = cell.task.recipe, asked_signal(cell.model, data.signal)
+    own = learnt_by(recipe)
+    encoder = build(cell.model, signal, data.n_out, own, data.length > 0)
+    attached = adaptation.adapted(encoder, signal, data.n_out, recipe, parallel.AXIS)
+    draw, begin = jax.jit(partial(parallel.init_state, encoder)), begin_from(cell, encoder, context)
+    program = functools.cache(
+        lambda: parallel.compile_predict(encoder, own, signal, data.n_out, data.length, feature=probes.FEATURE)
+    )
+    for seed in seeds:
+        began = time.monotonic()
+        drawn = begin(draw(np.uint32(seed)))
+        whole = parallel.copy({name: drawn[name] for name in ('params', 'batch_stats')})
+        bare = probes.without_head(encoder, whole)
+        features = frozen.ready(data, _encoder(cell, (bare, whole), program), context)
+        seconds = time.monotonic() - began
+        train = _closed_form if recipe.adaptation == 'ridge_probe' else _by_steps
+        outcome = train(cell, features, seed, compiler, context)
+        yield seed, _joined(outcome, attached, (encoder, whole), seconds)
+
+
+def learnt_by(recipe: Recipe) -> Recipe:
+    """The recipe of a head alone, or of an encoder that is not adapted."""
+    return dataclasses.replace(recipe, adaptation=DEFAULT.adaptation)
+
+
+def _encoder(
+    cell: Cell, variables: tuple[Variables, Variables], program: Callable[[], Callable[..., Any]]
+) -> frozen.Encoder:
+    return frozen.Encoder(
+        cell.title,
+        cell.model.full_name,
+        cell.model.version,
+        *variables,
+        program,
+        cell.task.recipe.batch_size,
+        'channel_mask' in cell.model.asks,
+    )
+
+
+def _by_steps(cell: Cell, features: PreparedSet, seed: int, compiler: Compiler, context: Context) -> dict[str, Any]:
+    """The outcome of a head that is trained as networks are."""
+    recipe = cell.task.recipe
+    learner = Learner(probes.HEADS[recipe.adaptation], learnt_by(recipe))
+    ((_, outcome),) = train_network(cell, features, [seed], compiler, context, learner=learner)
+    return outcome
+
+
+def _closed_form(cell: Cell, features: PreparedSet, seed: int, compiler: Compiler, context: Context) -> dict[str, Any]:
+    """The outcome of a head that is computed, not trained; of every seed the same."""
+    recipe, began = cell.task.recipe, time.monotonic()
+    rows = features.rows('train')
+    y, weights = _taught(features, rows)
+
+    def blocks() -> Iterator[ridge.Block]:
+        for first in range(0, len(rows), BLOCK):
+            context.guard_all()
+            part = slice(first, first + BLOCK)
+            yield prepared_set.read(features, rows[part], None)[..., 0], y[part], weights[part]
+
+    found = ridge.lines(ridge.sums(blocks()))
+    valid, test = (Loader(features, (s,), recipe.batch_size) for s in ('valid', 'test'))
+    x, metric = prepared_set.read(features, valid.rows, None)[..., 0], fit.monitor_of(cell.task)
+    sign = 1.0 if METRICS[metric].better == 'higher' else -1.0
+
+    def score(line: ridge.Line) -> float | None:
+        value = fit.monitor(valid, features.unscaled(x @ line.weight.T + line.bias), metric)
+        return None if value is None else sign * value
+
+    place = ridge.best(found, score)
+    if place < 0:
+        return {'failed': f'{metric} on the validation part was never defined'}
+    context.progress.say(f'{cell.title}: the penalty of the ridge probe is {ridge.PENALTIES[place]:g}')
+    out = {name: np.asarray(a, np.float32) for name, a in found[place]._asdict().items()}
+    variables: Variables = {'params': {'out': out}, 'batch_stats': {}}
+    fitted = time.monotonic()
+    x = prepared_set.read(features, test.rows, None)[..., 0]
+    outputs = features.unscaled(np.asarray(x @ out['weight'].T + out['bias'], np.float32))
+    tested, size = time.monotonic(), sum(a.size for a in out.values())
+    return {
+        'predictions': features.predictions(test.rows, outputs),
+        'variables': variables,
+        'n_parameters': {'total': size, 'trainable': size},
+        'timings': {'compile': 0.0, 'fit': fitted - began, 'test': tested - fitted, 'total': tested - began},
+    }
+
+
+def _taught(features: PreparedSet, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """What a line is fitted to, [N, K], and the weights of windows [N]."""
+    y = features.y[rows]
+    if targets.of(features.kind).single:
+        return np.eye(features.n_out)[y], ridge.class_weights(y, features.n_out)
+    return features.learnt(y).astype(np.float64), np.ones(len(rows))
+
+
+def _joined(
+    outcome: dict[str, Any], attached: Model, encoder: tuple[Model, Variables], seconds: float
+) -> dict[str, Any]:
+    """The outcome of encoder and head as one network; `seconds`: what the features took, 0 where they were there."""
+    if 'failed' in outcome:
+        return outcome
+    variables = probes.joined(*encoder, outcome['variables'])
+    size = sum(a.size for a in jax.tree.leaves(variables['params']['encoder']))
+    counted, timings = outcome['n_parameters'], outcome['timings']
+    return outcome | {
+        'network': attached,
+        'variables': variables,
+        'n_parameters': {'total': size + counted['total'], 'trainable': counted['trainable']},
+        'timings': timings | {'fit': timings['fit'] + seconds, 'total': timings['total'] + seconds},
+    }
