@@ -14,7 +14,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import lax
-from jax.extend.random import threefry_2x32
 
 from jbench.models.classic.shallow_fbcsp_net import shallow_fbcsp_net
 from jbench.models.layers import blocks, filters
@@ -209,17 +208,3 @@ def test_a_rate_of_no_few_bits_is_exact_enough() -> None:
     n, rate = 2**22, 0.1
     keep = np.asarray(compiled(lambda key: blocks.kept(key, rate, (n,), None, 0))(jax.random.key(0)))
     assert abs(keep.mean() - (1 - rate)) < 5 * np.sqrt(rate * (1 - rate) / n)
-
-
-def test_random_words_are_those_of_threefry() -> None:
-    """Of as many rounds as jax's; with fewer every bit is still as often one as zero, whatever the key."""
-    key, n = jax.random.key(7), 500
-    counts = np.concatenate([np.arange(n, dtype=np.uint32), np.zeros(n, np.uint32)])
-    expected = threefry_2x32(jax.random.key_data(key), counts)
-    np.testing.assert_array_equal(blocks.random_words(key, 2 * n, rounds=20), expected)
-    keys = jax.random.split(key, 300)
-    words = np.asarray(compiled(lambda keys: jax.vmap(lambda k: blocks.random_words(k, 999))(keys))(keys))
-    bits = words[..., None] >> np.arange(32, dtype=np.uint32) & 1
-    for axes in ((0, 1), (0, 2), (1, 2)):  # each bit, each place, each key
-        mean = bits.mean(axes)
-        assert np.abs(mean - 0.5).max() < 5.5 * 0.5 / np.sqrt(bits.size / mean.size)
