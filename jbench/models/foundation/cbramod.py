@@ -33,7 +33,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import flax.linen as nn
 import jax
@@ -42,7 +41,6 @@ import jax.numpy as jnp
 from jbench.models import torch_weights
 from jbench.models.layers import blocks
 from jbench.models.layers.attention import PackedAttention, packed_tensors
-from jbench.models.layers.deep import in_turn
 from jbench.models.layers.grid import GridPatches, grid_tensors
 from jbench.models.layers.patches import Front
 from jbench.models.model import Batch, Model, network, require
@@ -114,11 +112,8 @@ class _CBraMod(nn.Module):
         b, c, t = batch['x'].shape
         front = GridPatches(FRONT, KERNEL, self.dropout, self.axis_name, _draw(WIDTH), name='front')
         x = front(batch['x'].reshape(b, c, t // PATCH, PATCH), keys[0])
-
-        def layer(i: int, **place: Any) -> _Layer:
-            return _Layer(self.axis_name, self.dropout, **place)
-
-        x = in_turn(self, layer, x, keys[1:], again=False)
+        for i in range(LAYERS):
+            x = _Layer(self.axis_name, self.dropout, name=f'layer_{i}')(x, keys[i + 1])
         last = _linear(WIDTH, WIDTH, 'out')
         self.sow('features', 'tokens', last(x.reshape(b, -1, WIDTH)))  # [b, c * p, 200], channel by channel
         pooled = last(x.mean((1, 2)))

@@ -37,7 +37,6 @@ How it is computed. Convolutions are products with matrices (`layers/patches.py`
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import flax.linen as nn
 import jax
@@ -49,7 +48,6 @@ from jbench.models.foundation.labram_channels import NAMES, channels
 from jbench.models.layers import blocks
 from jbench.models.layers.attention import attend_wide
 from jbench.models.layers.blocks import PRECISION
-from jbench.models.layers.deep import in_turn
 from jbench.models.layers.patches import Front, Patches, patch_tensors
 from jbench.models.model import Batch, Model, network, require
 from jbench.models.torch_weights import Exceptions, Tensor
@@ -141,11 +139,9 @@ class _Labram(nn.Module):
         codes = self._codes(p)
         patches = Patches(FRONT, name='patches')(x.reshape(b, c * p, PATCH)) + codes[1:]
         x = jnp.concatenate([jnp.broadcast_to(codes[:1], (b, 1, WIDTH)), patches], 1)
-
-        def layer(i: int, **place: Any) -> _Layer:
-            return _Layer(i, self.drop_path * i / max(LAYERS - 1, 1), self.axis_name, **place)
-
-        x = in_turn(self, layer, x, keys, again=False)
+        for i in range(LAYERS):
+            rate = self.drop_path * i / max(LAYERS - 1, 1)
+            x = _Layer(i, rate, self.axis_name, name=f'layer_{i}')(x, keys[i])
         x = blocks.LayerNorm(WIDTH, EPS, name='norm')(x)
         self.sow('features', 'tokens', x)  # [b, 1 + c * p, 200], channel by channel
         pooled = x.mean(1)
