@@ -14,8 +14,8 @@
 # # Pretrained encoders in jbench
 #
 # Weights, fine-tuning, a probe, and what the features know of the subject. No recording and no file of weights is
-# needed: the recordings are **simulated**, and the weights are made here, by training on another task. With weights from
-# a hub (`--download`, or `--weights=FILE`) the commands are the same.
+# needed: the recordings are **simulated**, and the weights are made here, by training on another task. With weights
+# from a hub (`--download`, or `--weights=FILE`) the commands are the same.
 #
 # With `JBENCH_SMOKE=1` in the environment each run is a two-epoch try, marked `debug`.
 
@@ -51,27 +51,27 @@ def command(*flags: str) -> int:
 # for.
 
 # %%
-assert command('--task=motor_imagery', f'--model={MODEL}', *QUICK) == 2
+assert command('--task=mental_imagery', f'--model={MODEL}', *QUICK) == 2
 
 # %% [markdown]
-# `--weights=none` trains it from random ones, and every table says so. Here it learns motor execution; the weights of its
+# `--weights=none` trains it from random ones, and every table says so. Here it learns motor imagery; the weights of its
 # best epoch stay beside the result.
 
 # %%
-FAST = ['--set', 'recipe.lr=1e-3']  # these recordings are few
-assert command('--task=motor_execution', f'--model={MODEL}', '--weights=none', *FAST, *QUICK) == 0
-made = next(Path(WORKDIR).glob(f'results/motor_execution*/*/{MODEL}*/*/seed33.safetensors'))
+FAST = ['--set', 'recipe.lr=1e-2', '--set', 'recipe.least_steps=1500']  # these recordings are few
+assert command('--task=motor_imagery', f'--model={MODEL}', '--weights=none', *FAST, *QUICK) == 0
+made = next(Path(WORKDIR).glob(f'results/motor_imagery*/*/{MODEL}*/*/seed33.safetensors'))
 
 # %% [markdown]
 # ## With weights
 #
-# A file of weights is read whole, or refused with every tensor that does not fit; the head is drawn anew. The name in the
-# table ends in the digest of the file: other weights are another model. We fine-tune all of it (`full`, the default), and
-# train a linear head on features that stay as they are (`probe`): the encoder runs once over each window, whatever the
-# number of epochs.
+# A file of weights is read whole, or refused with every tensor that does not fit; the head is drawn anew. The name in
+# the table ends in the digest of the file: other weights are another model. We fine-tune all of it (`full`, the
+# default), and train a linear head on features that stay as they are (`probe`): the encoder runs once over each window,
+# whatever the number of epochs.
 
 # %%
-same = ['--task=motor_imagery', f'--model={MODEL}']
+same = ['--task=mental_imagery', f'--model={MODEL}']
 assert command(*same, '--weights=none', *FAST, *QUICK) == 0
 assert command(*same, f'--weights={made}', *FAST, *QUICK) == 0
 assert command(*same, f'--weights={made}', '--set', 'recipe.adaptation=probe', *FAST, *QUICK) == 0
@@ -83,18 +83,18 @@ assert command(*same, f'--weights={made}', '--set', 'recipe.adaptation=probe', *
 # says `unknown`, never `clean`.
 
 # %%
-found = [r for r in results.load_all(WORKDIR) if r['task'] == 'motor_imagery']
+found = [r for r in results.load_all(WORKDIR) if r['task'] == 'mental_imagery']
 rows = {}
 for r in found:
-    start = 'random weights' if r['model'].endswith('=none') else 'weights of motor execution'
+    start = 'random weights' if r['model'].endswith('=none') else 'weights of motor imagery'
     how = r['config']['task']['recipe']['adaptation']
     rows.setdefault(f'{start}, {how}', []).append(100 * r['headline']['value'])
     print(f'{start}, {how}: seed {r["seed"]}, overlap {r["overlap"]}')
 figure, ax = plt.subplots(figsize=(7, 2.4), layout='constrained')
-for k, (name, scores) in enumerate(rows.items()):
+for k, scores in enumerate(rows.values()):
     ax.plot(scores, [k] * len(scores), 'o')
 ax.axvline(100 * found[0]['chance'], color='grey', linewidth=0.5)
-ax.set(yticks=range(len(rows)), yticklabels=rows, xlabel='balanced accuracy (%)', title='motor imagery (simulated)')
+ax.set(yticks=range(len(rows)), yticklabels=rows, xlabel='balanced accuracy (%)', title='mental imagery (simulated)')
 plt.show()
 
 # %% [markdown]
@@ -104,5 +104,5 @@ plt.show()
 # `jbench report identity` says how much of their variance is the subject's, and how much the target's.
 
 # %%
-features = jbench.features(MODEL, 'motor_imagery', weights=made, workdir=WORKDIR, simulated=True)
+features = jbench.features(MODEL, 'mental_imagery', weights=made, workdir=WORKDIR, simulated=True)
 print(features.values.shape, 'windows by features;', len({*features.subjects}), 'subjects')
