@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from each import each
+from families import params
 from shapes import fitting
 
 from jbench.cli import arguments
@@ -122,7 +123,7 @@ def test_every_file_of_a_family_is_in_its_table(name):
     assert asked - {'chance'} <= {m.name for m in import_module(f'jbench.models.{family}').MODELS}
 
 
-@pytest.mark.parametrize('model', MODELS.values(), ids=lambda m: m.name)
+@pytest.mark.parametrize('model', params(MODELS.values()))
 def test_every_model_can_be_made(model):
     module, _, factory = model.target.partition(':')
     make = getattr(import_module(module), factory)

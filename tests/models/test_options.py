@@ -7,6 +7,7 @@ import json
 import jax
 import jax.numpy as jnp
 import pytest
+from families import params
 from shapes import fitting
 
 from jbench import run
@@ -66,8 +67,9 @@ def test_the_network_is_built_with_its_options_beside_those_that_were_published(
     assert given == [{'dropout': 0.0}, {'dropout': 0.0, 'reference_init': True}]
 
 
-@pytest.mark.parametrize('name', [n for n, m in MODELS.items() if 'dropout' in options.defaults(m)])
-def test_the_rate_of_dropout_reaches_the_network(name, monkeypatch):
+@pytest.mark.parametrize('model', params(m for m in MODELS.values() if 'dropout' in options.defaults(m)))
+def test_the_rate_of_dropout_reaches_the_network(model, monkeypatch):
+    name = model.name
     rates = []
     monkeypatch.setattr(blocks, 'dropout', lambda x, rate, *_, **__: rates.append(rate) or x)
     chosen = options.with_options(MODELS[name], {'dropout': 0.125})

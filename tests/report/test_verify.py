@@ -15,10 +15,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from families import params
 from result_files import HISTORIC
 from shapes import fitting
 
 from jbench import files
+from jbench.models import MODELS, factory
 from jbench.plan import cells, select
 from jbench.report import verify
 from jbench.report.verify import problems
@@ -196,21 +198,15 @@ def test_the_number_of_parameters_is_that_of_the_weights(tmp_path):
     assert any('is no safetensors file' in problem for problem in problems(path))
 
 
-def test_parameters_of_every_network_are_told_from_its_other_arrays():
+@pytest.mark.parametrize('spec', params(m for m in MODELS.values() if m.kind == 'network' and m.least_times <= 600))
+def test_parameters_of_a_network_are_told_from_its_other_arrays(spec):
     import jax
 
-    from jbench.models import MODELS, factory
-
-    seen = 0
-    for spec in MODELS.values():
-        if spec.kind == 'network' and spec.least_times <= 600:
-            made = factory(spec)(fitting(spec, 600), 4)
-            shapes = jax.eval_shape(lambda net=made: net.init(jax.random.key(0)))['params']
-            total = sum(array.size for array in jax.tree.leaves(shapes))
-            sizes = {t.name: int(np.prod(t.shape)) for t in made.tensors}
-            assert forged.n_parameters(sizes) == total, spec.name
-            seen += 1
-    assert seen > 5
+    made = factory(spec)(fitting(spec, 600), 4)
+    shapes = jax.eval_shape(lambda: made.init(jax.random.key(0)))['params']
+    total = sum(array.size for array in jax.tree.leaves(shapes))
+    sizes = {t.name: int(np.prod(t.shape)) for t in made.tensors}
+    assert forged.n_parameters(sizes) == total
 
 
 def test_a_date_is_believed_up_to_a_day_ahead(tmp_path):

@@ -117,6 +117,7 @@ def test_last_k_trains_the_last_layer_alone(data, compiler, tmp_path):
     assert outcome['n_parameters'] == {'total': sum(a.size for a in counted.values()), 'trainable': learnt}
 
 
+@pytest.mark.slow
 def test_low_rank_leaves_the_network_and_moves_its_pairs_and_head(data, compiler, tmp_path):
     cell = encoders.of(small.cell(max_epochs=2), adaptation='lora', lora_rank=2)
     outcome = fitted(cell, data, compiler, tmp_path)
@@ -128,6 +129,7 @@ def test_low_rank_leaves_the_network_and_moves_its_pairs_and_head(data, compiler
     assert outcome['n_parameters']['trainable'] == size
 
 
+@pytest.mark.slow
 def test_every_pair_of_low_rank_is_on_the_path():
     """At first the network answers as it did; then each matrix, of a packed one each third, changes the answer."""
     model, _, _ = network_of(adaptation='lora', lora_rank=2)
@@ -173,6 +175,7 @@ def test_low_rank_is_alpha_over_rank_times_the_product():
 
 
 @pytest.mark.parametrize('model', [m for m in MODELS.values() if m.family == 'foundation'], ids=lambda m: m.name)
+@pytest.mark.slow
 def test_every_encoder_of_the_table_can_be_adapted(model):
     """It has a head on features, layers in their order, and matrices of attention in each of them."""
     signal = fitting(model, 400)
