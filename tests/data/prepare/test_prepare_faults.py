@@ -82,6 +82,7 @@ def until(condition: Callable[[], bool], seconds: float) -> bool:
 
 
 @pytest.mark.skipif(not Path('/proc/self/stat').exists(), reason='reads /proc')
+@pytest.mark.slow  # tests/test_interrupt.py stops a whole run
 def test_killed_at_any_time_it_leaves_nothing_running_and_the_next_run_completes(
     small: Path, reference: Path, tmp_path: Path
 ) -> None:
