@@ -26,7 +26,7 @@ LEGEND = (
 )
 
 
-class Row(NamedTuple):
+class ModelShares(NamedTuple):
     """The features of one model, and their partition."""
 
     model: str
@@ -84,7 +84,7 @@ def _parser() -> argparse.ArgumentParser:
     return p
 
 
-def _started(args: argparse.Namespace) -> Iterator[Row]:
+def _started(args: argparse.Namespace) -> Iterator[ModelShares]:
     """Models at the weights from which training starts."""
     flags = {'task': args.task, 'model': args.model or 'eegnet', 'weights': args.weights, 'seeds': args.seed}
     flags |= {name: getattr(args, name) for name in ('data_dir', 'workdir', 'simulated')}
@@ -108,7 +108,7 @@ def _started(args: argparse.Namespace) -> Iterator[Row]:
         yield _row(features, 'start', where + ' (simulated)' * cell.dataset.simulated, args.draws)
 
 
-def _trained(args: argparse.Namespace) -> Iterator[Row]:
+def _trained(args: argparse.Namespace) -> Iterator[ModelShares]:
     """Trained networks, on the windows that they were tested with: of others they know the subjects."""
     from jbench.trained import load_model
 
@@ -123,14 +123,14 @@ def _trained(args: argparse.Namespace) -> Iterator[Row]:
         yield _row(features, f'trained: {path}', where + ' (simulated)' * cell.dataset.simulated, args.draws)
 
 
-def _row(features: Features, weights: str, where: str, draws: int) -> Row:
+def _row(features: Features, weights: str, where: str, draws: int) -> ModelShares:
     from jbench.report.identity import partition
 
     found = partition(features.values, features.subjects, features.y, draws)
-    return Row(features.model, weights, where, features.layer, features.values[0].size, found)
+    return ModelShares(features.model, weights, where, features.layer, features.values[0].size, found)
 
 
-def _plain(row: Row) -> dict[str, Any]:
+def _plain(row: ModelShares) -> dict[str, Any]:
     """A row as JSON has it."""
     found = row.found._asdict()
     for name in ('subject', 'target'):
@@ -138,7 +138,7 @@ def _plain(row: Row) -> dict[str, Any]:
     return row._asdict() | {'found': found}
 
 
-def _show(rows: list[Row]) -> None:
+def _show(rows: list[ModelShares]) -> None:
     from jbench.report import text
 
     where = dict.fromkeys(f'{row.where}, layer {row.layer}' for row in rows)

@@ -3,10 +3,10 @@
 Layers are the parts of an encoder that are called `layer_<i>` (of BIOT and CodeBrain, which have none, those whose name
 ends in a number). What stands before them is the first stage, what follows them and the head the last one.
 
-    last_k: the last layers and the last stage learn, the rest stays as it is
-    layer_decay=d: the rate of stage s of S is lr * d^(S-s), as for BEiT (Bao et al. 2022); the last one learns at lr
-    two_stage: the head alone for `head_epochs` epochs, then all of it under a schedule of its own
-    lora: see lora.py
+- last_k: the last layers and the last stage learn, the rest stays as it is
+- layer_decay=d: the rate of stage s of S is lr * d^(S-s), as for BEiT (Bao et al. 2022); the last one learns at lr
+- two_stage: the head alone for `head_epochs` epochs, then all of it under a schedule of its own
+- lora: see lora.py
 
 Parts that stay as they are have no gradient and no weight decay; their dropout is that of training, and batch
 statistics follow the data. Of a probe the encoder only answers (models/foundation/probes.py).

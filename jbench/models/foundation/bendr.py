@@ -5,7 +5,7 @@ learn from massive amounts of EEG data. Frontiers in Human Neuroscience 15, 6536
 
 The function computed is that of NeuralBench's wrapper around braindecode 1.8.1 `BENDR`, for x [B, C, T] at 256 Hz:
 
-    C channels to the 19 of the 10-20 system (`adapters.py`) -> each window from its least to its largest value as
+    C channels to the 19 of the 10-20 system (adapters.py) -> each window from its least to its largest value as
     -1 to 1; a 20th channel 2 min(range / 4861, 1) - 1 -> six times [convolution to 512 (3 taps, pad 1, every 3rd, then
     every 2nd sample) -> dropout .1 of channels -> group norm (256 groups, over time) -> GELU]: t vectors
     -> + GELU of a convolution over time (25 taps, pad 12, 16 groups, weight norm of each tap) -> LN -> dropout .1

@@ -5,7 +5,7 @@ Yang, Westover & Sun (2023). BIOT: Biosignal transformer for cross-data learning
 The function computed is that of NeuralBench's wrapper around braindecode 1.8.1 `BIOT`, for x [B, C, T] at 200 Hz:
 
     each channel of each window over the 95th percentile of its magnitudes (0: over 1) -> C channels to 18 differences
-    of electrodes (`adapters.py`) -> spectra of 200 samples every 100 (rectangular, 101 magnitudes): ts frames
+    of electrodes (adapters.py) -> spectra of 200 samples every 100 (rectangular, 101 magnitudes): ts frames
     -> linear to 256 + token of the difference + sine code of the frame -> dropout .5: 18 ts tokens
     -> four times [x + dropout .2 of linear attention(LN x), then x + W2 GELU(W1 LN x)] -> mean over tokens -> linear
 

@@ -6,7 +6,7 @@ foundation model. International Conference on Learning Representations. arXiv:25
 The function computed is that of braindecode 1.8 `CodeBrain(...)(x, return_features=True)`, then the mean over all
 tokens and a linear layer, for x [B, C, T] at 200 Hz in units of 0.1 mV, P = floor(T / 200), L = C P:
 
-    tokens of 200 as CBraMod's (`layers/grid.py`), L in a row, channel by channel -> ReLU(W x) = first, h = first
+    tokens of 200 as CBraMod's (layers/grid.py), L in a row, channel by channel -> ReLU(W x) = first, h = first
     -> 8 times: u = GELU(convolution (3 taps, 200 -> 400) of h + first)
                 s = W GELU(4 long convolutions of each value of u + skip u), dropped whole rows, 1600 -> 400
                 c = s + attention(s);  o = tanh(c[:200]) sigmoid(c[200:])

@@ -6,8 +6,8 @@ signals. NeurIPS 37, 39249-39280
 The function computed is that of braindecode 1.8.1 `EEGPT(return_encoder_output=True)`, on windows minus the mean of
 their channels, then the mean over all tokens and a linear layer, for x [B, C, T] at 256 Hz in mV:
 
-    C channels, minus their mean at each moment -> 19 mixtures of them (`adapters.py`)
-    -> patches of 64 samples every `stride`, P = ceil((T - 64) / stride) + 1, the last filled up with zeros
+    C channels, minus their mean at each moment -> 19 mixtures of them (adapters.py)
+    -> patches of 64 samples every stride, P = ceil((T - 64) / stride) + 1, the last filled up with zeros
     -> linear 64 -> 512 + the row of its electrode in a table of 62; behind the channels of a patch 4 summary tokens
     -> for each patch alone: 8 x [x + attention(LN x), then x + W2 GELU(W1 LN x)], W1 512 -> 2048; 8 heads of 64
     -> LN of the 4 summary tokens -> mean over tokens and patches -> linear

@@ -187,7 +187,7 @@ class Block(nn.Module):
 
 
 def unify_tensors(queries: int, d: int, mlp_norm: bool, n_layers: int) -> list[Tensor]:
-    """The entries of the reference's `cross_attn`, without `temperature`: a `Unify`, and `QueryLayer`s after it."""
+    """The entries of the reference's `cross_attn`, without `temperature`: `Unify`, then each `QueryLayer`."""
     linear, norm = torch_weights.linear_tensors, torch_weights.layer_norm_tensors
     name, ours = 'cross_attn', ('params', 'unify')
     out = [

@@ -4,7 +4,7 @@ A head is a network of its own, over windows of d features (channels) and one sa
 other; `attached` puts it behind its encoder.
 
     linear: W x + b
-    mlp: W2 dropout(ELU(W1 x + b1)) + b2, W1 d -> 256, dropout .5: the head `mlp` of OpenEEGBench 0.6.0 (braindecode)
+    mlp: W2 dropout(ELU(W1 x + b1)) + b2, W1 d -> 256, dropout .5: the head mlp of OpenEEGBench 0.6.0 (braindecode)
 
 A feature is `penultimate`, what the encoder's own head reads, flattened. The encoder answers in evaluation: no dropout,
 its batch statistics as they are. Everything before its head belongs to it, and stays as it starts: also a mixture of

@@ -6,8 +6,8 @@ attention. 9th Graz Brain-Computer Interface Conference. doi:10.3217/978-3-99161
 The functions computed are those of braindecode 1.8.1, for x [B, C, T] at 128 Hz, with the convolutions of
 `signal_jepa`, which make t vectors of 64 of a channel:
 
-    `SignalJEPA_PostLocal`: convolutions of each channel -> 4 filters over the channels -> all of it flat -> linear
-    `SignalJEPA_PreLocal`: 4 filters over the channels -> convolutions of each of the 4 -> all of it flat -> linear
+    SignalJEPA_PostLocal: convolutions of each channel -> 4 filters over the channels -> all of it flat -> linear
+    SignalJEPA_PreLocal: 4 filters over the channels -> convolutions of each of the 4 -> all of it flat -> linear
 
 T is at least 152 samples: one vector. Parameters of either: 13840 + 4 C + 4 + (256 t + 1) n. There is no dropout.
 
