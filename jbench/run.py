@@ -165,7 +165,10 @@ def _run(args: argparse.Namespace) -> int:
     fetched, lost, alone = 0, set[download.Lost](), args.stages == ['download']
     if 'download' in args.stages:
         where = (args.task, args.cell, args.data_dir)
-        models = () if args.cell else weights.to_fetch(select.select_models(args.model, args.device), args.weights)
+        if args.cell:
+            models = weights.of_cell(cell_file.read(args.cell).model)
+        else:
+            models = weights.to_fetch(select.select_models(args.model, args.device), args.weights)
         fetched, lost = download.fetch(*where, models=models, alone=alone, dry_run=args.dry_run)
     if alone or (lost and fetched == 2) or ('download' in args.stages and args.dry_run):  # what would run, files tell
         return fetched

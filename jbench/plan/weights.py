@@ -100,6 +100,11 @@ def to_fetch(models: list[Pick], asked: str | None) -> list[str]:
     return [m.name for m, _ in models if m.name in CHECKPOINTS and not (m.weights or asked)]
 
 
+def of_cell(model: ModelSpec) -> list[str]:
+    """The model of a cell, if it starts from published weights."""
+    return [model.name] if model.name in CHECKPOINTS and not model.own_weights and model.weights != SCRATCH else []
+
+
 def _file(model: ModelSpec, wanted: str | None, n_takers: int, data_dir: Path | None, *, must: bool) -> Path | None:
     """The file of a model's weights; None where the published ones are not here, or (unless it `must` be) it is not in
     the folder that was named."""

@@ -159,3 +159,11 @@ def test_what_is_fetched():
         return weights.to_fetch(select.select_models(models), asked)
 
     assert wanted('biot,eegnet,labram:weights=none') == ['biot'] and wanted('biot', 'none') == []
+
+
+def test_what_is_fetched_for_a_cell(tmp_path):
+    own, scratch = (planned('biot', w).cells[0].model for w in (written(tmp_path / 'w.safetensors'), 'none'))
+    published('biot', tmp_path)
+    theirs = planned('biot', data_dir=tmp_path).cells[0].model
+    eegnet = planned('eegnet').cells[0].model
+    assert [weights.of_cell(m) for m in (own, scratch, theirs, eegnet)] == [[], [], ['biot'], []]
