@@ -49,6 +49,6 @@ def _names(cell: Cell, ref: RecordingRef) -> tuple[str, ...]:
             if not isinstance(read, Recording):
                 return ()
             signal.pick(read.raw, cell.task.signal)
-    except Exception:
+    except Exception:  # of any reader: the preparation meets it again, and names every file that has one
         return ()
     return tuple(read.raw.ch_names)
