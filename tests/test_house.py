@@ -173,7 +173,7 @@ LEVELS = (  # rooms; what stands further down may import what stands above it, a
     {'models', 'context'},
     {'train'},
     {'plan', 'results'},
-    {'report', 'training', 'trained'},
+    {'report', 'training', 'trained', 'alignment'},
     {'stages', 'cli'},
     {'api', 'run'},
 )

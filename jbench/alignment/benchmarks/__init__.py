@@ -1,0 +1,3 @@
+"""Tables of benchmarks."""
+
+from __future__ import annotations

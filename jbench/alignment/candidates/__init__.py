@@ -1,0 +1,3 @@
+"""Image models that need no download: which there are."""
+
+from __future__ import annotations

@@ -1,0 +1,3 @@
+"""Formulas of alignment, on plain arrays: rows are stimuli."""
+
+from __future__ import annotations
