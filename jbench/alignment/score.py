@@ -1,0 +1,160 @@
+"""A score beside its ceiling."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from jbench.alignment.metrics.measured import Measured
+from jbench.spec.errors import unknown
+
+WEAK = 0.1  # a ceiling below it: little of the recording repeats, and what is divided by it says little
+
+
+class Score(NamedTuple):
+    """How brain-like a model is on one benchmark. nan: not defined, and a note says why."""
+
+    value: float  # beside the ceiling; without one the raw score
+    error: float  # of value: the raw error and the ceiling's, carried through the division
+    raw: float  # before the ceiling
+    raw_error: float
+    ceiling: float | None
+    ceiling_error: float | None
+    values: np.ndarray  # the metric's own: [split, neuroid], [split], or what the metric says
+    per_neuroid: np.ndarray  # [neuroid] mean over splits; empty where the metric has none
+    per_split: np.ndarray  # [split] median over neuroids; empty where the metric has none
+    notes: tuple[str, ...] = ()  # what a reader must know: no ceiling, above one, constant neuroids
+
+
+class Ratio(NamedTuple):
+    """A value and its error."""
+
+    value: float
+    error: float
+
+
+def _explained(r: float, e: float, c: float, ec: float) -> Ratio:
+    """sign(r) r^2 / c (Brain-Score's r^2 / c, which calls an opposite prediction a good one, is the unsigned form)."""
+    return Ratio(math.copysign(r * r, r) / c, math.hypot(2 * abs(r) / c * e, r * r / c**2 * ec))
+
+
+def _unsigned(r: float, e: float, c: float, ec: float) -> Ratio:
+    return Ratio(r * r / c, _explained(r, e, c, ec).error)
+
+
+def _ratio(r: float, e: float, c: float, ec: float) -> Ratio:
+    return Ratio(r / c, math.hypot(e / c, r / c**2 * ec))
+
+
+def _squared(r: float, e: float, c: float, ec: float) -> Ratio:
+    q = _ratio(r, e, c, ec)
+    return Ratio(q.value**2, 2 * abs(q.value) * q.error)
+
+
+def _root(r: float, e: float, c: float, ec: float) -> Ratio:
+    """r / sqrt(c): of a ceiling that is a reliability (Rajalingham 2018)."""
+    if c <= 0:
+        return Ratio(math.nan, math.nan)
+    return Ratio(r / math.sqrt(c), math.hypot(e / math.sqrt(c), r / (2 * c**1.5) * ec))
+
+
+CEILED: dict[str, Callable[[float, float, float, float], Ratio]] = {
+    'explained_variance': _explained,
+    'explained_variance_unsigned': _unsigned,
+    'ratio': _ratio,
+    'ratio_squared': _squared,
+    'ratio_root': _root,
+}
+NAMES = ('none', 'explained_variance_per_neuroid', 'above_chance', *CEILED)
+
+
+def beside(measured: Measured, ceiling: Measured | None, how: str, *, chance: float | None = None) -> Score:
+    """A measured score beside its ceiling; what lies above one or has a weak ceiling is noted, never clipped.
+
+    Args:
+        measured: of the model.
+        ceiling: None: there is none.
+        how: 'none', a key of CEILED, 'above_chance' ((r - chance) / (c - chance)), or
+            'explained_variance_per_neuroid' (the mean over neuroids of sign(r) r^2 / c of each).
+        chance: of 'above_chance'.
+
+    Raises: RequestError for another word.
+    """
+    if how not in NAMES:
+        raise unknown('form of a ceiled score', how, NAMES)
+    notes = list(measured.notes)
+    per_neuroid, per_split = _by_neuroid(measured.values), _by_split(measured.values)
+    if ceiling is None or how == 'none':
+        if how != 'none':
+            notes.append('no ceiling: the score is raw')
+        found, c = Ratio(measured.value, measured.error), None
+    else:
+        notes += [f'ceiling: {note}' for note in ceiling.notes]
+        c = Ratio(ceiling.value, _finite(ceiling.error))
+        found = _divided(measured, ceiling, c, how, chance, notes)
+    if math.isnan(found.value) and not math.isnan(measured.value):
+        notes.append('the ceiling gives no score: it is zero, negative, or not defined')
+    if c is not None and 0 < c.value < WEAK:
+        notes.append(f'weak ceiling, {c.value:.3g}: little of the recording repeats')
+    if found.value > 1 and c is not None:
+        notes.append(f'above its ceiling: {found.value:.4g}; the ceiling is an estimate, too')
+    ends = (None, None) if c is None else (c.value, ceiling.error if ceiling is not None else None)
+    return Score(*found, measured.value, measured.error, *ends, measured.values, per_neuroid, per_split, tuple(notes))
+
+
+def _divided(
+    measured: Measured, ceiling: Measured, c: Ratio, how: str, chance: float | None, notes: list[str]
+) -> Ratio:
+    if how == 'explained_variance_per_neuroid':
+        return _neuroids(measured, ceiling, notes)
+    if math.isnan(c.value) or c.value == 0:
+        return Ratio(math.nan, math.nan)
+    if how == 'above_chance':
+        if chance is None or c.value == chance:
+            return Ratio(math.nan, math.nan)
+        return _ratio(measured.value - chance, _finite(measured.error), c.value - chance, c.error)
+    if c.value < 0 and 'variance' in how:
+        return Ratio(math.nan, math.nan)
+    return CEILED[how](measured.value, _finite(measured.error), c.value, c.error)
+
+
+def _neuroids(measured: Measured, ceiling: Measured, notes: list[str]) -> Ratio:
+    """The mean of sign(r) r^2 / c over neuroids whose ceiling is above zero."""
+    r, c = _by_neuroid(measured.values), _by_neuroid(ceiling.values)
+    with np.errstate(invalid='ignore'):
+        usable = (c > 0) & ~np.isnan(r)
+    if (left := int((~usable).sum())) > 0:
+        notes.append(f'{left} of {len(c)} neuroids left out: no ceiling above zero, or no score')
+    if not usable.any():
+        return Ratio(math.nan, math.nan)
+    each = np.copysign(r[usable] ** 2, r[usable]) / c[usable]
+    error = float(each.std(ddof=1) / math.sqrt(len(each))) if len(each) > 1 else math.nan
+    return Ratio(float(each.mean()), error)
+
+
+def _by_neuroid(values: np.ndarray) -> np.ndarray:
+    """Mean over splits, NaN skipped; of [split, neuroid] alone."""
+    return _mean(values, 0) if values.ndim == 2 else np.empty(0)
+
+
+def _by_split(values: np.ndarray) -> np.ndarray:
+    if values.ndim == 1:
+        return values
+    if values.ndim != 2:
+        return np.empty(0)
+    rows = [row[~np.isnan(row)] for row in values]
+    return np.array([np.median(row) if len(row) else math.nan for row in rows])
+
+
+def _mean(values: np.ndarray, axis: int) -> np.ndarray:
+    there = ~np.isnan(values)
+    n = there.sum(axis)
+    return np.where(n > 0, np.where(there, values, 0).sum(axis) / np.maximum(n, 1), math.nan)
+
+
+def _finite(error: float) -> float:
+    """An error, and none where it is not defined."""
+    return 0.0 if math.isnan(error) else error

@@ -1,0 +1,49 @@
+"""What a model is compared with, and how: a line in the table of alignment benchmarks."""
+
+from __future__ import annotations
+
+import typing
+from dataclasses import dataclass
+
+Procedure = typing.Literal['neural', 'train_test', 'rsa', 'properties', 'labels', 'choices', 'odd_one_out', 'accuracy']
+# how a score is set beside its ceiling: `jbench.alignment.score`
+Ceiled = typing.Literal[
+    'none',
+    'explained_variance',
+    'explained_variance_unsigned',
+    'explained_variance_per_neuroid',
+    'ratio',
+    'ratio_squared',
+    'ratio_root',
+    'above_chance',
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Benchmark:
+    """A line in the table of benchmarks: plain values, as Brain-Score calls them."""
+
+    identifier: str  # 'Cowley2023.V4-pls': data, region, metric
+    version: int = 1  # raise when scores change
+    parent: str  # where it hangs in the tree: 'V4'
+    title: str
+    procedure: Procedure
+    data: str  # recorded set, by its name in `jbench.alignment.data`
+    train_data: str = ''  # of train_test and choices: what is fitted on
+    where: tuple[tuple[str, str], ...] = ()  # coordinates of what is kept of it: (('region', 'V4'),)
+    region: str = ''  # that the model is asked to record
+    time_bins: tuple[tuple[float, float], ...] = ((70.0, 170.0),)  # ms after the stimulus
+    visual_degrees: float  # size of the stimuli
+    number_of_trials: int = 1
+    metric: str
+    stratify: str = ''  # coordinate of the stimuli whose shares every split keeps
+    per: str = ''  # coordinate of the neuroids whose values are scored apart, then averaged: 'subject'
+    reliability: float | None = None  # neuroids above it are kept
+    ceiling: str = ''  # function of `jbench.alignment.ceilings`; '': none, or the constant below
+    constant_ceiling: float | None = None
+    ceiled: Ceiled = 'explained_variance'
+    chance: float | None = None  # of choices
+    labels: tuple[str, ...] = ()  # that a model may answer
+    missing: str = ''  # of data that cannot be had from here: what to do
+    licence: str = ''  # of the data
+    citation: str  # BibTeX of the data
