@@ -6,7 +6,7 @@ import typing
 from dataclasses import dataclass
 
 Procedure = typing.Literal['neural', 'train_test', 'rsa', 'properties', 'labels', 'choices', 'odd_one_out', 'accuracy']
-# how a score is set beside its ceiling: `jbench.alignment.score`
+# how a score is set beside its ceiling: `jbench.alignment.ceiled`
 Ceiled = typing.Literal[
     'none',
     'explained_variance',

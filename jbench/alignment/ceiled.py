@@ -102,7 +102,18 @@ def beside(measured: Measured, ceiling: Measured | None, how: str, *, chance: fl
     if found.value > 1 and c is not None:
         notes.append(f'above its ceiling: {found.value:.4g}; the ceiling is an estimate, too')
     ends = (None, None) if c is None else (c.value, ceiling.error if ceiling is not None else None)
-    return Score(*found, measured.value, measured.error, *ends, measured.values, per_neuroid, per_split, tuple(notes))
+    return Score(
+        value=found.value,
+        error=found.error,
+        raw=measured.value,
+        raw_error=measured.error,
+        ceiling=ends[0],
+        ceiling_error=ends[1],
+        values=measured.values,
+        per_neuroid=per_neuroid,
+        per_split=per_split,
+        notes=tuple(notes),
+    )
 
 
 def _divided(
