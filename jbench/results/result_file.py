@@ -232,9 +232,11 @@ def _whole(
     if full['kind'] == 'decoding':
         full = {'dummy': None, 'resumed_at': [], **_no_scores(full), **full, 'predictions_sha256': None}
     if predictions is not None:
-        arrays = arrange(predictions)
+        decoding = full['kind'] == 'decoding'  # of alignment the arrays come as they are kept, its scores are in `full`
+        arrays = arrange(predictions) if decoding else dict(predictions)
         beside['.npz'] = files.npz_bytes(arrays)
-        full.update(_score_arrays(full, arrays), predictions_sha256=hashlib.sha256(beside['.npz']).hexdigest())
+        full |= _score_arrays(full, arrays) if decoding else {}
+        full['predictions_sha256'] = hashlib.sha256(beside['.npz']).hexdigest()
     if weights is not None:
         beside['.safetensors'] = weights
         full['weights'] = {'sha256': hashlib.sha256(weights).hexdigest(), 'bytes': len(weights)}

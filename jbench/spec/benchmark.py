@@ -1,9 +1,15 @@
-"""What a model is compared with, and how: a line in the table of alignment benchmarks."""
+"""What a model is compared with, and how: a line in the table of alignment benchmarks, one in that of candidates, and
+the two together."""
 
 from __future__ import annotations
 
 import typing
 from dataclasses import dataclass
+
+from jbench.spec.identity import spec_hash, without_defaults
+
+PREFIX = 'alignment/'  # of the names of benchmarks where tasks are named
+WORDS = ('title', 'parent', 'licence', 'citation', 'missing')  # about a benchmark
 
 Procedure = typing.Literal['neural', 'train_test', 'rsa', 'properties', 'labels', 'choices', 'odd_one_out', 'accuracy']
 # how a score is set beside its ceiling: `jbench.alignment.ceiled`
@@ -47,3 +53,46 @@ class Benchmark:
     missing: str = ''  # of data that cannot be had from here: what to do
     licence: str = ''  # of the data
     citation: str  # BibTeX of the data
+
+
+@dataclass(frozen=True, kw_only=True)
+class Candidate:
+    """A line in the table of candidates: a model that looks at stimuli."""
+
+    name: str
+    version: int = 1  # raise when its features change
+    title: str
+    target: str  # 'module:function', which gives the model of a seed and a file of weights
+    drawn: bool = False  # its weights are random, drawn by the seed; False: every seed gives the same model
+    weights: str = ''  # SHA-256 of the file of weights that it starts from
+
+
+@dataclass(frozen=True, kw_only=True)
+class Comparison:
+    """A benchmark with a candidate: what a result file of alignment is of."""
+
+    benchmark: Benchmark
+    candidate: Candidate
+
+    @property
+    def task(self) -> str:
+        """Its name where decoding has the name of a task."""
+        return PREFIX + self.benchmark.identifier
+
+    @property
+    def model(self) -> str:
+        """The name of the candidate in tables."""
+        weights = f':weights={self.candidate.weights[:8]}' if self.candidate.weights else ''
+        return self.candidate.name + weights
+
+    @property
+    def title(self) -> str:
+        """What messages call it."""
+        return f'{self.task} {self.model}'
+
+    @property
+    def key(self) -> str:
+        """Identity: hash of what is asked, never of words about it, of the machine or of paths."""
+        asked = {k: v for k, v in without_defaults(self.benchmark).items() if k not in WORDS}
+        who = [self.candidate.name, self.candidate.version, self.candidate.weights]
+        return spec_hash({'benchmark': asked, 'candidate': who})

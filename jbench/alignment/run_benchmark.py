@@ -1,0 +1,91 @@
+"""Comparisons one after the other: each seed's score is computed once and kept as a result file."""
+
+from __future__ import annotations
+
+import time
+import traceback
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from jbench import files
+from jbench.alignment import benchmark, record
+from jbench.context import Context
+from jbench.progress import Interrupted
+from jbench.spec.benchmark import Comparison
+from jbench.spec.errors import RequestError
+
+
+class Outcome(NamedTuple):
+    """What some comparisons gave."""
+
+    status: int  # 0: all done; 1: some failed; 2: none could run, the request or its data are wrong
+    results: list[dict[str, Any]]
+
+
+def run(comparisons: Sequence[Comparison], seeds: Sequence[int], context: Context) -> Outcome:
+    """Score every comparison with every seed of its candidate; what cannot run does not keep the others from it.
+
+    Args:
+        comparisons: in the order in which they run.
+        seeds: of candidates whose weights are drawn; others take the first alone.
+        context: folders, progress, signals, files of weights by name of candidate, and what becomes of results that
+            are there.
+
+    Raises: Interrupted, after which the same call goes on with what is missing.
+    """
+    found: list[dict[str, Any]] = []
+    refused = broken = 0
+    for comparison in comparisons:
+        for seed in _seeds(comparison, seeds):
+            context.guard()
+            try:
+                found.append(_one(comparison, seed, context))
+            except RequestError as error:
+                context.progress.say(f'not run: {comparison.title}: {error}')
+                refused += 1
+                break  # the other seeds would meet it too
+            except Interrupted:
+                raise
+            except Exception as error:  # ours, or a library's: the others still run
+                context.progress.say(_failure(error, comparison, context.workdir))
+                broken += 1
+                break
+    return Outcome(2 if not (found or broken) else int(bool(refused or broken)), found)
+
+
+def _seeds(comparison: Comparison, seeds: Iterable[int]) -> list[int]:
+    wanted = list(seeds)
+    return wanted if comparison.candidate.drawn else wanted[:1]
+
+
+def _one(comparison: Comparison, seed: int, context: Context) -> dict[str, Any]:
+    """The result of a seed: the one that is there, or a new one."""
+    began = time.monotonic()
+
+    def report(what: str, done: int, total: int) -> None:
+        context.guard()
+        context.progress.update(f'{comparison.title}: {what}', done, total)
+
+    data = benchmark.recordings(comparison.benchmark, context.data_dir)
+    prepared = time.monotonic() - began
+    if context.if_exists != 'overwrite':
+        there, reason = record.finished(context.workdir, comparison, seed, data.digest, data.stimuli_digest)
+        if there is not None and context.if_exists == 'fail':
+            raise RequestError(f'a result is there, and --if_exists=fail: {record.folder(context.workdir, comparison)}')
+        if there is not None:
+            context.progress.say(f'{comparison.title} seed {seed}: finished before')
+            return there
+        if reason:
+            context.progress.say(reason)
+    made = benchmark.compare(comparison, seed, data, context, report)
+    seconds = {'prepare': prepared, 'test': time.monotonic() - began - prepared, 'total': time.monotonic() - began}
+    context.progress.say(f'{comparison.title} seed {seed}: {made.score.value:.4f} in {seconds["total"]:.1f} s')
+    return record.write(context.workdir, comparison, seed, made.score, made.digests, seconds)
+
+
+def _failure(error: Exception, comparison: Comparison, workdir: Path) -> str:
+    """One line on a comparison that broke, its traceback in a file."""
+    log = files.write_atomic(workdir / 'errors' / f'{comparison.key}.log', traceback.format_exc().encode())
+    reason = 'memory ran out' if isinstance(error, MemoryError) else f'{type(error).__name__}: {error}'
+    return f'failed: {comparison.title}: {reason}; the details are in {log}'

@@ -1,0 +1,85 @@
+"""`python -m jbench.run --task=alignment/...`: benchmarks with candidates."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from jbench.alignment import select
+from jbench.cli.environment import environment
+from jbench.progress import Interrupted, Progress, StopSignal
+from jbench.report.text import as_json, table
+from jbench.spec.benchmark import Comparison
+from jbench.spec.errors import RequestError
+
+UNUSED = {  # flags of decoding, and when they are as they come
+    'set': [],
+    'config': None,
+    'simulated': 'auto',
+    'debug': False,
+    'exclude_bad': False,
+    'distributed': False,
+}
+
+
+def run(args: argparse.Namespace) -> int:
+    """Compare, and show the table; the exit status. Raises: RequestError."""
+    for name, plain in UNUSED.items():
+        if getattr(args, name) != plain:
+            raise RequestError(f'--{name}: decoding alone uses it, not --task={args.task}; leave it out')
+    if wrong := [stage for stage in args.stages if stage in ('download', 'check')]:
+        raise RequestError(f'--stage={wrong[0]}: not for alignment; --dry_run says which files lie where')
+    if args.model == 'eegnet':
+        names = ', '.join(select.candidates())
+        raise RequestError(f'--model is missing: --task={args.task} compares one of {names}, or all')
+    chosen = select.select_benchmarks(args.task)
+    who, weights = select.with_weights(select.select_candidates(args.model), args.weights)
+    comparisons = [Comparison(benchmark=b, candidate=c) for b, _ in chosen for c in who]
+    if args.dry_run:
+        print(_plan(comparisons, args.data_dir, args.format))
+        return 0
+    return _run(comparisons, weights, args)
+
+
+def _run(comparisons: list[Comparison], weights: dict[str, Path], args: argparse.Namespace) -> int:
+    environment(args.workdir, args.device, False)
+    from jbench.alignment import run_benchmark
+    from jbench.context import Context
+    from jbench.report import alignment_table
+    from jbench.train import compilation_cache
+
+    with (
+        StopSignal() as stop,
+        Progress() as progress,
+        compilation_cache.kept(args.workdir / 'xla', progress.say),
+    ):
+        context = Context(args.workdir, args.data_dir, progress, stop, args.if_exists, False, weights)
+        try:
+            outcome = run_benchmark.run(comparisons, args.seeds, context)
+        except Interrupted:
+            progress.say('interrupted: what was done is saved; the same command goes on from there')
+            return 75
+    lines = alignment_table.rows(outcome.results)
+    if lines or args.format == 'json':
+        print(as_json(lines) if args.format == 'json' else alignment_table.text(lines))
+    return outcome.status
+
+
+def _plan(comparisons: list[Comparison], data_dir: Path | None, form: str) -> str:
+    """What would run: of each comparison its data, and whether they are here."""
+    from jbench.alignment import data
+
+    facts = [
+        {
+            'benchmark': f'{c.benchmark.identifier}@{c.benchmark.version}',
+            'model': c.model,
+            'key': c.key,
+            'data': data.state(c.benchmark.data, data_dir),
+        }
+        for c in comparisons
+    ]
+    return (
+        as_json(facts)
+        if form == 'json'
+        else table(('benchmark', 'model', 'key', 'data'), [tuple(f.values()) for f in facts])
+    )
