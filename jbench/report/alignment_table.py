@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from jbench.report.text import table
+from jbench.alignment import tree
+from jbench.report.text import as_csv, table
 from jbench.spec.benchmark import PREFIX
 
 Row = dict[str, Any]
+TREE = ('model', 'node', 'score', 'scored', 'children')
+PLAIN = ('benchmark', 'version', 'model', 'metric', 'score', 'error', 'raw', 'ceiling', 'ceiling_error', 'key', 'notes')
 HEADS = ('benchmark', 'model', 'score', 'raw', 'ceiling', 'seeds', 'notes')
 
 
@@ -70,6 +74,50 @@ def text(found: Iterable[Row]) -> str:
     ]
     legend = 'score: beside the ceiling where there is one, else raw; ±: error over splits; seeds: of the model'
     return '\n'.join([table(HEADS, body), legend, *(f'[{k}] {note}' for k, note in enumerate(notes, 1))])
+
+
+def tree_rows(results: Iterable[Mapping[str, Any]]) -> list[Row]:
+    """The score of every inner node of the tree for each model: the mean of its children, over the benchmarks of the
+    results; what is missing counts 0, as on Brain-Score's board, and how much is there stands beside it.
+
+    Args:
+        results: as of `rows`.
+
+    Returns: `model, node, score (None: nothing below it has one), scored, children`.
+    """
+    found = list(results)
+    parents = {r['task'].removeprefix(PREFIX): r['config']['benchmark']['parent'] for r in found}
+    out: list[Row] = []
+    lines = rows(found)
+    for model in dict.fromkeys(line['model'] for line in lines):
+        values = {line['benchmark']: line['score'] for line in lines if line['model'] == model}
+        there = {name: value for name, value in values.items() if value is not None}
+        for node in tree.scores(parents, there).values():
+            score = None if math.isnan(node.score) else node.score
+            facts = (model, node.name, score, node.n_scored, node.n_children)
+            out.append(dict(zip(TREE, facts, strict=True)))
+    return out
+
+
+def with_tree(results: Iterable[Mapping[str, Any]]) -> str:
+    """The table of results, and below it the tree: a row a model, a column a node."""
+    found = list(results)
+    nodes = tree_rows(found)
+    names = list(dict.fromkeys(line['node'] for line in nodes))
+    scores = {(line['model'], line['node']): line for line in nodes}
+    body = []
+    for model in dict.fromkeys(line['model'] for line in nodes):
+        cells = [scores.get((model, name)) for name in names]
+        body.append([model, *(f'{_number(c["score"])} ({c["scored"]}/{c["children"]})' if c else '-' for c in cells)])
+    below = f'\n\n{table(("model", *names), body)}\nmeans over children, those without a score as 0' if body else ''
+    return text(rows(found)) + below
+
+
+def csv(lines: Iterable[Row]) -> str:
+    """Rows as CSV."""
+    return as_csv(
+        [{k: '; '.join(v) if k == 'notes' else v for k, v in row.items() if k in PLAIN} for row in lines], PLAIN
+    )
 
 
 def _number(value: float | None, error: float | None = None) -> str:

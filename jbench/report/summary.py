@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jbench import files
-from jbench.report import aggregate, alike, marks, matrix, published, ranks
+from jbench.report import aggregate, alignment_table, alike, marks, matrix, published, ranks
 from jbench.report.aggregate import Score
 from jbench.report.text import as_csv, printable
-from jbench.results import index
+from jbench.results import checked, index
 from jbench.results.index import LeftOut, Row
 
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ class Report(NamedTuple):
     rows: list[Row]  # that count, of all protocols
     scores: list[Score]  # one protocol for each dataset of a task
     left_out: list[LeftOut]
+    alignment: Sequence[dict[str, Any]] = ()  # result files of models beside brains, each with its `path`
 
 
 def collect(
@@ -66,8 +67,11 @@ def collect(
     found = index.scan(folders, also)
     rows = aggregate.comparable(found.rows)
     scores, left_out = ranks.one_protocol([*aggregate.averages(rows.rows), *others])
-    told = sorted([*found.left_out, *rows.left_out, *left_out])
-    return Report(tuple(map(str, folders)), len(found.rows) + len(found.left_out), rows.rows, scores, told)
+    aligned = [{**checked.read(x.path), 'path': x.path} for x in found.left_out if x.reason == index.ALIGNMENT]
+    others_left = (x for x in found.left_out if x.reason != index.ALIGNMENT)
+    told = sorted([*others_left, *rows.left_out, *left_out])
+    n_files = len(found.rows) + len(found.left_out)
+    return Report(tuple(map(str, folders)), n_files, rows.rows, scores, told, aligned)
 
 
 def as_dict(report: Report) -> dict[str, Any]:
@@ -88,6 +92,8 @@ def as_dict(report: Report) -> dict[str, Any]:
             {k: getattr(s, k) for k in ('origin', 'task', 'dataset', 'model', 'metric', 'mean', 'normalised')}
             for s in ranks.best(report.scores)
         ],
+        'alignment': alignment_table.rows(report.alignment),
+        'alignment_tree': alignment_table.tree_rows(report.alignment),
     }
 
 
@@ -109,6 +115,9 @@ def write(report: Report, folder: str | os.PathLike[str]) -> list[Path]:
         'left_out.csv': as_csv([x._asdict() for x in report.left_out], list(LeftOut._fields)),
         'summary.json': json.dumps(said, indent=1, allow_nan=False) + '\n',
     }
+    if report.alignment:
+        texts['alignment.csv'] = alignment_table.csv(said['alignment'])
+        texts['alignment_tree.csv'] = as_csv(said['alignment_tree'], alignment_table.TREE)
     return [files.write_atomic(home / name, text.encode()) for name, text in texts.items()]
 
 
@@ -128,10 +137,12 @@ def show(report: Report, console: Console) -> None:
             continue  # scores.csv has them
         rows = [{**s._asdict(), 'task_version': s.version} for s in scores]
         console.print('\n' + '\n'.join(map(printable, matrix.text(rows, console.width).split('\n'))) + '\n', **PLAIN)
-    if not report.scores:
-        console.print('no result counts')
-    else:
+    if report.scores:
         console.print('\n'.join(RULES), **PLAIN)
+    if report.alignment:
+        console.print('\n'.join(map(printable, alignment_table.with_tree(report.alignment).split('\n'))), **PLAIN)
+    if not (report.scores or report.alignment):
+        console.print('no result counts')
     show_left_out(report, console)
 
 

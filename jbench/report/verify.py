@@ -10,6 +10,7 @@ from typing import Any
 
 from jbench.models import MODELS
 from jbench.plan import cells, select
+from jbench.report import verify_alignment
 from jbench.results import checked, result_file
 from jbench.spec.cell import WORDS, Cell
 from jbench.spec.dataset import Dataset
@@ -30,6 +31,11 @@ def problems(path: str | Path, *, predictions: bool = True) -> list[str]:
         path: of the result.
         predictions: whether they must lie beside it.
     """
+    try:
+        if checked.read(path)['kind'] == 'alignment':
+            return verify_alignment.problems(path, predictions=predictions)
+    except (FileNotFoundError, RequestError) as error:
+        return [str(error)]
     found = result_file.verify(path, predictions=predictions)
     try:
         return [*found, *(f'{path}: {problem}' for problem in _protocol(checked.read(path)))]

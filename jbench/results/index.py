@@ -25,6 +25,7 @@ MANY = 2000  # files: of so many, several processes read
 SHARE = 500  # files that a process reads at a time
 WORKER = 150 << 20  # bytes that it takes
 NAME = re.compile(r'seed[0-9]+\.json')
+ALIGNMENT = 'another kind of result: a model beside a brain'
 PARTS = ('folds',)  # folders of results that are parts of another one
 
 
@@ -162,7 +163,7 @@ def _read(paths: Sequence[str], also: Sequence[str]) -> Index:
         except RequestError as error:
             reason = f'damaged: {str(error).removeprefix(f"{path}: ")}'
         except _NoDecoding:
-            reason = 'another kind of result: no model answers a task in it'
+            reason = ALIGNMENT
         if reason:
             found.left_out.append(LeftOut(path, reason))
         else:
