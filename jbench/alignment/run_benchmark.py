@@ -78,10 +78,12 @@ def _one(comparison: Comparison, seed: int, context: Context) -> dict[str, Any]:
             return there
         if reason:
             context.progress.say(reason)
-    made = benchmark.compare(comparison, seed, data, context, report)
+    model = candidates.build(comparison.candidate, seed, context.weights.get(comparison.candidate.name), context, report)
+    made = benchmark.scored(model, comparison.benchmark, data, report)
+    digests = record.Digests(data.digest, data.stimuli_digest, made.features, model.digest)
     seconds = {'prepare': prepared, 'test': time.monotonic() - began - prepared, 'total': time.monotonic() - began}
     context.progress.say(f'{comparison.title} seed {seed}: {made.score.value:.4f} in {seconds["total"]:.1f} s')
-    return record.write(context.workdir, comparison, seed, made.score, made.digests, seconds)
+    return record.write(context.workdir, comparison, seed, made, digests, seconds)
 
 
 def _failure(error: Exception, comparison: Comparison, workdir: Path) -> str:

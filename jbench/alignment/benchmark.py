@@ -1,0 +1,98 @@
+"""A model on a benchmark: one score."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from jbench.alignment import ceiled, data, procedures, select
+from jbench.alignment.ceiled import Score
+from jbench.alignment.metrics.measured import Measured
+from jbench.alignment.procedures import Compared
+from jbench.spec.benchmark import PREFIX, Benchmark
+from jbench.spec.errors import RequestError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from jbench.alignment.brain_model import BrainModel
+    from jbench.alignment.data import Recorded
+
+
+class Recordings(NamedTuple):
+    """What a benchmark needs of data, checked and here."""
+
+    test: Recorded
+    train: Recorded | None
+    digest: str  # SHA-256 of the recordings
+    stimuli_digest: str  # '': there are none
+
+
+def recordings(benchmark: Benchmark, data_dir: str | Path | None) -> Recordings:
+    """The data of a benchmark. Raises: RequestError 'data missing: ...' with what to do."""
+    try:
+        test = data.load(benchmark.data, data_dir)
+        train = data.load(benchmark.train_data, data_dir) if benchmark.train_data else None
+    except RequestError as error:
+        if benchmark.missing:
+            raise RequestError(f'data missing: {benchmark.data}: {benchmark.missing}') from error
+        raise
+    there = [r for r in (test, train) if r is not None]
+    stimuli = [r.stimuli.digest for r in there if r.stimuli is not None]
+    return Recordings(test, train, _joined([r.digest for r in there]), _joined(stimuli) if stimuli else '')
+
+
+def _joined(digests: list[str]) -> str:
+    return digests[0] if len(digests) == 1 else hashlib.sha256(' '.join(digests).encode()).hexdigest()
+
+
+class Scored(NamedTuple):
+    """A score, what it rests on, and arrays for figures."""
+
+    score: Score
+    features: str  # SHA-256 of what the model answered
+    arrays: dict[str, np.ndarray]
+
+
+def score(
+    model: BrainModel,
+    benchmark: Benchmark | str,
+    *,
+    data_dir: str | Path | None = None,
+    report: Callable[[str, int, int], object] | None = None,
+) -> Score:
+    """How brain-like a model is.
+
+    Args:
+        model: as `jbench.alignment.brain_model.BrainModel` says; `committed` and `recorded_features` make one.
+        benchmark: one of `jbench.alignment.select.benchmarks()`, its identifier, or one of your own.
+        data_dir: where recordings lie.
+        report: told what is done, how much of it, of how much.
+
+    Raises: RequestError for an unknown identifier, and for data that are missing, with what to do.
+    """
+    if isinstance(benchmark, str):
+        benchmark = select.select_benchmarks(PREFIX + benchmark.removeprefix(PREFIX))[0][0]
+    return scored(model, benchmark, recordings(benchmark, data_dir), report).score
+
+
+def scored(
+    model: BrainModel,
+    benchmark: Benchmark,
+    found: Recordings,
+    report: Callable[[str, int, int], object] | None = None,
+) -> Scored:
+    """As `score`, of recordings that are here."""
+    tell = report or (lambda what, done, total: None)
+    tell(f'looking at stimuli, then {benchmark.metric}', 0, 1)
+    compared: Compared = procedures.PROCEDURES[benchmark.procedure](model, benchmark, found.test, found.train)
+    ceiling = compared.ceiling
+    if benchmark.constant_ceiling is not None:
+        import numpy as np
+
+        ceiling = Measured(benchmark.constant_ceiling, float('nan'), np.empty(0), ('a published constant',))
+    made = ceiled.beside(compared.measured, ceiling, benchmark.ceiled, chance=benchmark.chance)
+    tell(f'looking at stimuli, then {benchmark.metric}', 1, 1)
+    return Scored(made, compared.features, dict(compared.arrays))

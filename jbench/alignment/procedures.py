@@ -1,0 +1,208 @@
+"""What is done with a model and a recording, a function for each `Benchmark.procedure`."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from jbench.alignment import ceilings, rows
+from jbench.alignment.metrics import choices, consistency, distribution, regression, similarity, spantime
+from jbench.alignment.metrics.measured import Measured
+from jbench.alignment.screen import place_on_screen
+from jbench.spec.benchmark import Benchmark
+from jbench.spec.errors import RequestError
+
+if TYPE_CHECKING:
+    from xarray import DataArray
+
+    from jbench.alignment.brain_model import BrainModel
+    from jbench.alignment.data import Recorded
+    from jbench.alignment.stimuli import StimulusSet
+
+EXACT = 'float64'  # of benchmarks: two machines agree to 1e-6
+
+
+class Compared(NamedTuple):
+    """What a procedure found."""
+
+    measured: Measured
+    ceiling: Measured | None
+    features: str  # SHA-256 of what the model answered
+    arrays: Mapping[str, np.ndarray] = {}  # more of it, for figures
+
+
+def neural(model: BrainModel, benchmark: Benchmark, data: Recorded, train: Recorded | None) -> Compared:
+    """Responses of neuroids, predicted from the model's: on stimuli left out, in splits."""
+    single = kept(benchmark, data.assembly)
+    target = rows.average_repetitions(single)
+    source = recorded(model, benchmark, data.stimuli, target)
+    labels = target[benchmark.stratify].values if benchmark.stratify else None
+    x, y = source.values, target.values
+    if benchmark.metric in spantime.METRICS:
+        measured = spantime.span_time_cv(benchmark.metric, x, y, labels=labels, dtype=EXACT)
+    elif benchmark.metric in similarity.METRICS:
+        measured = similarity.METRICS[benchmark.metric](x, y, labels=labels)
+    else:
+        measured = regression.regress_cv(benchmark.metric, x, y, labels=labels, dtype=EXACT)
+    ceiling = None
+    if benchmark.ceiling:
+        ceiling = getattr(ceilings, benchmark.ceiling)(rows.trials(single))
+    return Compared(measured, ceiling, digest(x))
+
+
+def train_test(model: BrainModel, benchmark: Benchmark, data: Recorded, train: Recorded | None) -> Compared:
+    """As `neural`, on stimuli that the recording itself divides."""
+    if train is None:
+        raise RequestError(f'benchmark {benchmark.identifier}: names no train_data')
+    single = kept(benchmark, data.assembly)
+    test, fitted = rows.average_repetitions(single), rows.average_repetitions(kept(benchmark, train.assembly))
+    x_train = recorded(model, benchmark, train.stimuli, fitted).values
+    x_test = recorded(model, benchmark, data.stimuli, test).values
+    groups = test[benchmark.per].values if benchmark.per else None
+    measured = regression.regress_split(
+        benchmark.metric, x_train, fitted.values, x_test, test.values, groups=groups, dtype=EXACT
+    )
+    ceiling = getattr(ceilings, benchmark.ceiling)(rows.trials(single)) if benchmark.ceiling else None
+    return Compared(measured, ceiling, digest(np.concatenate([x_train, x_test])))
+
+
+def rsa(model: BrainModel, benchmark: Benchmark, data: Recorded, train: Recorded | None) -> Compared:
+    """Dissimilarities of stimuli: Spearman's correlation with each subject's, averaged."""
+    target = kept(benchmark, data.assembly)
+    source = recorded(model, benchmark, data.stimuli, target.isel(paired=0, drop=True))
+    mine, theirs = similarity.rdm(source.values), target.values
+    each = np.array([similarity.rdm_correlation(mine, one) for one in theirs])
+    error = float(each.std() / np.sqrt(len(each))) if len(each) > 1 else float('nan')
+    ceiling = getattr(ceilings, benchmark.ceiling)(theirs) if benchmark.ceiling else None
+    arrays = {'rdm_model': mine.astype(np.float32), 'rdm_recording': theirs.mean(0).astype(np.float32)}
+    return Compared(Measured(float(each.mean()), error, each), ceiling, digest(source.values), arrays)
+
+
+def labels(model: BrainModel, benchmark: Benchmark, data: Recorded, train: Recorded | None) -> Compared:
+    """Answers of a model, which label it gives each image, beside those of people."""
+    trials = data.assembly
+    ids = list(dict.fromkeys(trials['stimulus_id'].values.tolist()))
+    model.start_task('label', benchmark.labels)
+    answers = rows.in_order(model.look_at(_shown(model, benchmark, data.stimuli, ids)), ids)
+    choice = answers.values.astype(str)
+    first = {stimulus: k for k, stimulus in reversed(list(enumerate(trials['stimulus_id'].values.tolist())))}
+    at = [first[stimulus] for stimulus in ids]
+    truth, condition = trials['truth'].values[at].astype(str), trials['condition'].values[at].astype(str)
+    arrays = {'choice': choice, 'truth': truth, 'stimulus_id': np.array(ids)}
+    if benchmark.metric == 'top1':
+        constant = Measured(1.0, 0.0, np.ones(1))
+        return Compared(consistency.accuracy(choice, truth), constant, digest(choice), arrays)
+    people = _right_or_wrong(trials, ids)
+    measured = consistency.error_consistency((choice == truth).astype(float), people, condition)
+    ceiling = consistency.error_consistency_ceiling(people, condition)
+    return Compared(measured, ceiling, digest(choice), arrays)
+
+
+def properties(model: BrainModel, benchmark: Benchmark, data: Recorded, train: Recorded | None) -> Compared:
+    """How a property is distributed over units, beside its distribution over neurons."""
+    from jbench.alignment.properties import of_model
+
+    name = dict(benchmark.where)['neuronal_property']
+    recording = rows.with_value(data.assembly, 'property', name)
+    edges, values = np.asarray(data.assembly.attrs[f'{name}_bins']), recording.values[:, 0]
+    units = of_model(model, benchmark.data, name)
+    measured = distribution.property_similarity(units, values, edges)
+    return Compared(measured, distribution.property_ceiling(values, edges), digest(units), {'property': units})
+
+
+def choice_patterns(model: BrainModel, benchmark: Benchmark, data: Recorded, train: Recorded | None) -> Compared:
+    """Which objects a model takes for which, beside people's choices of two."""
+    if train is None or train.stimuli is None:
+        raise RequestError(f'benchmark {benchmark.identifier}: names no train_data with stimuli')
+    model.start_task('probabilities', _on_screen(model, benchmark, train.stimuli))
+    trials = data.assembly
+    ids = list(dict.fromkeys(trials['stimulus_id'].values.tolist()))
+    found = rows.in_order(model.look_at(_shown(model, benchmark, data.stimuli, ids)), ids)
+    objects = {name: k for k, name in enumerate(found['choice'].values.astype(str).tolist())}
+    image = {stimulus: k for k, stimulus in enumerate(ids)}
+
+    def coded(coordinate: Any) -> np.ndarray:
+        return np.array([objects[str(name)] for name in coordinate])
+
+    shown = choices.Trials(
+        np.array([image[s] for s in trials['stimulus_id'].values.tolist()]),
+        coded(trials.values),
+        coded(trials['sample_obj'].values),
+        coded(trials['dist_obj'].values),
+    )
+    truth = np.zeros(len(ids), int)
+    truth[shown.image] = shown.target
+    measured = choices.choice_score(benchmark.metric, found.values, shown, truth)
+    ceiling = choices.choice_ceiling(benchmark.metric, shown, truth=truth, n_objects=len(objects))
+    return Compared(measured, ceiling, digest(found.values))
+
+
+def odd_one_out(model: BrainModel, benchmark: Benchmark, data: Recorded, train: Recorded | None) -> Compared:
+    """Which of three a model finds odd: the share of triplets in which people did."""
+    trials = data.assembly
+    model.start_task('odd_one_out', None)
+    ids = trials['stimulus_id'].values.tolist()
+    answers = model.look_at(_shown(model, benchmark, data.stimuli, ids)).values.astype(str)
+    return Compared(consistency.accuracy(answers, trials.values.astype(str)[::3]), None, digest(answers))
+
+
+PROCEDURES: dict[str, Callable[[BrainModel, Benchmark, Recorded, Recorded | None], Compared]] = {
+    'neural': neural,
+    'train_test': train_test,
+    'rsa': rsa,
+    'labels': labels,
+    'properties': properties,
+    'choices': choice_patterns,
+    'odd_one_out': odd_one_out,
+}
+
+
+def kept(benchmark: Benchmark, assembly: DataArray) -> DataArray:
+    """What a benchmark keeps of a recording. Raises: RequestError where that is nothing."""
+    for coordinate, value in benchmark.where:
+        assembly = rows.with_value(assembly, coordinate, value)
+    return assembly if benchmark.reliability is None else rows.reliable(assembly, benchmark.reliability)
+
+
+def recorded(model: BrainModel, benchmark: Benchmark, stimuli: StimulusSet | None, target: DataArray) -> DataArray:
+    """The model's responses to the stimuli of a recording, row by row as these."""
+    ids = target['stimulus_id'].values.tolist()
+    model.start_recording(benchmark.region, benchmark.time_bins)
+    return rows.in_order(model.look_at(_shown(model, benchmark, stimuli, ids), benchmark.number_of_trials), ids)
+
+
+def _shown(model: BrainModel, benchmark: Benchmark, stimuli: StimulusSet | None, ids: list[str]) -> StimulusSet:
+    """The stimuli of a recording, each once, at the size at which the model sees."""
+    from jbench.alignment import stimuli as sets
+
+    if stimuli is None:
+        raise RequestError(f'benchmark {benchmark.identifier}: its stimuli are not here, only responses to them')
+    once = list(dict.fromkeys(ids))
+    return _on_screen(model, benchmark, sets.choose(stimuli, once, stimuli.identifier))
+
+
+def _on_screen(model: BrainModel, benchmark: Benchmark, stimuli: StimulusSet) -> StimulusSet:
+    return place_on_screen(stimuli, model.visual_degrees(), benchmark.visual_degrees)
+
+
+def _right_or_wrong(trials: DataArray, ids: list[str]) -> np.ndarray:
+    """1 right, 0 wrong, nan not shown: [subject, image]."""
+    subjects = list(dict.fromkeys(trials['subject'].values.tolist()))
+    row = {subject: k for k, subject in enumerate(subjects)}
+    column = {stimulus: k for k, stimulus in enumerate(ids)}
+    found = np.full((len(subjects), len(ids)), np.nan)
+    at = (
+        [row[s] for s in trials['subject'].values.tolist()],
+        [column[s] for s in trials['stimulus_id'].values.tolist()],
+    )
+    found[at] = trials.values.astype(str) == trials['truth'].values.astype(str)
+    return found
+
+
+def digest(values: np.ndarray) -> str:
+    """SHA-256 of an array: of its shape and bytes."""
+    plain = np.ascontiguousarray(values)
+    return hashlib.sha256(f'{plain.dtype} {plain.shape} '.encode() + plain.tobytes()).hexdigest()
