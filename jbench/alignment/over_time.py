@@ -1,4 +1,4 @@
-"""Alignment over time: neurons, sensors of EEG and MEG, voxels. Responses are cut into bins, and each bin has a score."""
+"""Alignment over time: neurons, sensors of EEG and MEG, voxels. Responses are cut into bins; each bin has a score."""
 
 from __future__ import annotations
 

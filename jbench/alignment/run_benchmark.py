@@ -78,7 +78,9 @@ def _one(comparison: Comparison, seed: int, context: Context) -> dict[str, Any]:
             return there
         if reason:
             context.progress.say(reason)
-    model = candidates.build(comparison.candidate, seed, context.weights.get(comparison.candidate.name), context, report)
+    model = candidates.build(
+        comparison.candidate, seed, context.weights.get(comparison.candidate.name), context, report
+    )
     made = benchmark.scored(model, comparison.benchmark, data, report)
     digests = record.Digests(data.digest, data.stimuli_digest, made.features, model.digest)
     seconds = {'prepare': prepared, 'test': time.monotonic() - began - prepared, 'total': time.monotonic() - began}

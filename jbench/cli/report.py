@@ -16,7 +16,7 @@ from jbench.cli.arguments import Parser, known
 from jbench.spec.errors import MissingExtraError, RequestError, unknown
 
 if TYPE_CHECKING:
-    from jbench.report.aggregate import Score
+    from jbench.report.summary import Report
 
 
 def main(argv: list[str]) -> int:
@@ -57,7 +57,7 @@ def _report(argv: list[str]) -> int:
     if args.out:
         summary.write(found, args.out)
         told = calibrations.write(found.scores, args.out) + '\n'
-    told += _figures(found.scores, args)
+    told += _figures(found, args)
     if args.site:
         from jbench.report.site import build
 
@@ -73,8 +73,8 @@ def _report(argv: list[str]) -> int:
     return 0
 
 
-def _figures(scores: list[Score], args: argparse.Namespace) -> str:
-    """Draw what some scores allow below `--out`; what is to be said of it. Raises: RequestError."""
+def _figures(found: Report, args: argparse.Namespace) -> str:
+    """Draw what some results allow below `--out`; what is to be said of it. Raises: RequestError."""
     if args.figures == 'yes' and not args.out:
         raise RequestError('--figures=yes needs --out=DIR, where they are written')
     if not args.out:
@@ -91,7 +91,7 @@ def _figures(scores: list[Score], args: argparse.Namespace) -> str:
         if args.figures == 'yes':
             raise
         return f'no figures: {error}. {_removed(every.remove(place), place)}'
-    made = every.write(scores, place)
+    made = every.write(found.scores, place, found.alignment)
     return f'{len(made.figures)} figures in {place}; {len(made.left_out)} not drawn, with the reasons in left_out.csv'
 
 

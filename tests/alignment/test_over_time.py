@@ -42,7 +42,11 @@ def test_features_predict_when_responses_follow(made):
     found = over_time.encode('ridge', x, responses)
     curve = np.nanmedian(found.values, 2).mean(1)
     assert found.values.shape == (BINS, 10, UNITS)
-    assert curve.argmax() == ON and found.value == pytest.approx(curve[ON]) and np.delete(curve, ON).max() < 0.5 * curve[ON]
+    assert (
+        curve.argmax() == ON
+        and found.value == pytest.approx(curve[ON])
+        and np.delete(curve, ON).max() < 0.5 * curve[ON]
+    )
 
 
 def test_classes_are_decoded_when_they_differ_and_at_chance_before():

@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextlib
 import csv
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from jbench import files
 from jbench.report.aggregate import Score
-from jbench.report.figures import each_task, over_tasks, style
+from jbench.report.figures import brains, each_task, over_tasks, style
 from jbench.report.figures.plan import Absent, Plan
 from jbench.report.text import as_csv
 
@@ -26,12 +26,15 @@ class Written(NamedTuple):
     left_out: list[tuple[str, str]]  # stem, and why
 
 
-def write(scores: Sequence[Score], folder: str | os.PathLike[str]) -> Written:
+def write(
+    scores: Sequence[Score], folder: str | os.PathLike[str], aligned: Sequence[Mapping[str, Any]] = ()
+) -> Written:
     """Write every figure as PNG, SVG and CSV; index.csv (stem, kind, origin, task, dataset, title), and left_out.csv
     (stem, reason). Figures that an earlier index.csv names and that are not made now are removed.
 
     Args:
         scores: of one protocol for each dataset of a task (`ranks.one_protocol`).
+        aligned: results of alignment, each with its `path`.
 
     Raises: RequestError without matplotlib, and where the disk refuses.
     """
@@ -40,7 +43,7 @@ def write(scores: Sequence[Score], folder: str | os.PathLike[str]) -> Written:
     made: list[Plan] = []
     left_out: list[tuple[str, str]] = []
     models = over_tasks.order(scores)
-    for plan in [*over_tasks.plans(scores, models), *each_task.plans(scores, models)]:
+    for plan in [*over_tasks.plans(scores, models), *each_task.plans(scores, models), *brains.plans(aligned)]:
         try:
             figure, table = plan.make()
         except Absent as reason:
