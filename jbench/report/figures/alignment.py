@@ -32,7 +32,7 @@ def scores(table: Table, *, title: str) -> Figure:
             ax.plot([row['raw'] - row['error'], row['raw'] + row['error']], [k, k], color='k', linewidth=1.4)
         if row['ceiling'] is not None:
             ax.plot([row['ceiling']] * 2, [k - 0.5, k + 0.5], color=style.GREY, linewidth=1.6)
-        ax.text(max(row['raw'], 0), k, f' {row["score"]:.3f}', va='center', fontsize=7)
+        ax.text(max(row['raw'] + (row['error'] or 0), 0), k, f' {row["score"]:.3f}', va='center', fontsize=7)
     ax.set_yticks(range(len(table)), [style.name(row['model']) for row in table])
     ax.set_ylim(len(table) - 0.4, -0.6)
     ax.set_xlabel('raw score')

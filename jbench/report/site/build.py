@@ -18,7 +18,7 @@ from jbench.report.site import pages
 from jbench.report.site.markup import Addresses, addresses
 from jbench.report.site.pages import Figure
 from jbench.report.summary import Report
-from jbench.results.index import LeftOut, Row
+from jbench.results.index import LeftOut
 from jbench.spec.errors import RequestError
 
 ASSETS = ('style.css', 'theme.js', 'table.js')
@@ -53,7 +53,8 @@ def build(report: Report, out: str | os.PathLike[str]) -> Path:
             _relative(report.left_out, report.folders),
             figures,
             _addresses(scores),
-            _foot(report.rows),
+            _foot([row.date for row in report.rows] + [r['date'] for r in report.alignment]),
+            report.alignment,
         )
         for address, text in pages.every(content):
             (new / address).write_text(text, encoding='utf-8')
@@ -89,9 +90,9 @@ def _copy_figures(source: Path, to: Path) -> list[Figure]:
     return found
 
 
-def _foot(rows: Sequence[Row]) -> str:
+def _foot(dates: Sequence[str | None]) -> str:
     """When the newest result was made: a site of the same results is the same."""
-    newest = max((row.date or '' for row in rows), default='')
+    newest = max((date or '' for date in dates), default='')
     return 'Made by jbench from result files' + (f'; the newest is of {newest}' if newest else '')
 
 

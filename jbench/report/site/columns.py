@@ -211,3 +211,26 @@ def _difference(record: Record) -> str:
         return '–'
     text = format_score(record['difference'], record['metric'])
     return text if record['difference'] < 0 else f'+{text}'
+
+
+def _fraction(key: str) -> Show:
+    return lambda record: '–' if record[key] is None else f'{record[key]:.3f}'
+
+
+BRAINS = (
+    Column('benchmark', 'Benchmark', widest=45),
+    Column('model', 'Model', choose='Model'),
+    Column('score', 'Score', 'beside the ceiling where there is one', show=_fraction('score'), number=True),
+    Column('error', 'Error', 'over splits, carried through the ceiling', show=_fraction('error'), number=True),
+    Column('raw', 'Raw', 'before the ceiling', show=_fraction('raw'), number=True),
+    Column('ceiling', 'Ceiling', show=_fraction('ceiling'), number=True),
+    Column('seeds', 'Seeds', 'of the model', number=True),
+    Column('notes', 'Notes', widest=70),
+)
+TREE = (
+    Column('model', 'Model', choose='Model'),
+    Column('node', 'Node', choose='Node'),
+    Column('score', 'Score', show=_fraction('score'), number=True),
+    Column('scored', 'Children with a score', number=True),
+    Column('children', 'Children', number=True),
+)

@@ -18,6 +18,7 @@ NAV = (
     ('tasks.html', 'Tasks'),
     ('models.html', 'Models'),
     ('datasets.html', 'Datasets'),
+    ('brains.html', 'Brains'),
     ('figures.html', 'Figures'),
     ('results.html', 'Results'),
     ('left_out.html', 'Left out'),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from jbench.report.aggregate import Score
 from jbench.report.site import columns, facts, records
@@ -36,6 +36,7 @@ class Content(NamedTuple):
     figures: Sequence[Figure]  # that are in figures/
     at: Addresses
     foot: str
+    alignment: Sequence[Mapping[str, Any]] = ()  # results of models beside brains
 
 
 Files = Iterator[tuple[str, str]]  # address, text
@@ -51,6 +52,7 @@ def every(content: Content) -> Files:
     yield from _tasks(content, table)
     yield from _models(content, table)
     yield from _datasets(content, table)
+    yield from _brains(content)
 
 
 class Page(NamedTuple):
@@ -242,6 +244,20 @@ def _datasets(content: Content, table: Sequence[Record]) -> Files:
             Page(content.at.datasets[name], name, 'datasets.html', body, [shown], _pictures(mine)), content
         )
     yield from _overview('datasets', groups, said, content)
+
+
+def _brains(content: Content) -> Files:
+    """Models beside brains: scores, and the tree."""
+    words = 'How brain-like models are: their responses to stimuli beside those of neurons, voxels and people.'
+    scored = 'One model on one benchmark; beside the ceiling where there is one, else raw. Brain-Score has the words.'
+    means = 'The mean of the children of each node; what has no score counts 0, and how many have one stands beside it.'
+    tables = (
+        Table('scores', 'Scores', columns.BRAINS, records.of_brains(content.alignment), scored, search=True),
+        Table('tree', 'Tree', columns.TREE, records.of_tree(content.alignment), means, search=True),
+    )
+    mine = [f for f in content.figures if f.kind.startswith('alignment')]
+    body = _lead('Brains', words)
+    yield from _write(Page('brains.html', 'Brains', 'brains.html', body, tables, _pictures(mine, '')), content)
 
 
 def _details(fields: Mapping[str, str]) -> str:

@@ -7,7 +7,7 @@ from pathlib import PurePath
 from typing import Any
 
 from jbench.plan import select
-from jbench.report import ranks, summary
+from jbench.report import alignment_table, ranks, summary
 from jbench.report.aggregate import Score, normalised
 from jbench.report.overlap import overlap
 from jbench.results.index import Row
@@ -164,3 +164,21 @@ def differences(own: Score, paper: Score | None) -> list[str]:
     if paper is not None and paper.metric != own.metric:
         found.append(f'another score: {own.metric}, published {paper.metric}')
     return found + [change for change in own.changes if change != 'as published']
+
+
+def of_brains(results: Sequence[Mapping[str, Any]]) -> list[Record]:
+    """A record a benchmark and model of results of alignment."""
+    return [
+        {
+            'benchmark': f'{row["benchmark"]}@{row["version"]}',
+            **{k: row[k] for k in ('model', 'score', 'error', 'raw', 'ceiling', 'ceiling_error')},
+            'seeds': len(row['scores']),
+            'notes': '; '.join(row['notes']),
+        }
+        for row in alignment_table.rows(results)
+    ]
+
+
+def of_tree(results: Sequence[Mapping[str, Any]]) -> list[Record]:
+    """A record a model and node of the tree."""
+    return alignment_table.tree_rows(results)
