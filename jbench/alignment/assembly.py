@@ -79,7 +79,7 @@ def behaviour(
 
     Args:
       values: [presentation], the answer of each trial; or [presentation, choice], the probability of each answer.
-      presentation: columns with a value a trial; `stimulus_id`, and where they are known `truth`, `subject`, `condition`.
+      presentation: columns with a value a trial; `stimulus_id`; where they are known `truth`, `subject`, `condition`.
       choice: the names of the answers, of probabilities alone.
       stimulus_set: the identifier of the stimuli.
       may_miss: as of `neuroids`.
