@@ -55,7 +55,7 @@ def rsa(model_rdm: np.ndarray, responses: np.ndarray) -> Measured:
     n, _, n_bins = _shape(responses)
     if model_rdm.shape != (n, n):
         raise RequestError(f'dissimilarities of {model_rdm.shape} for responses to {n} stimuli')
-    found = [similarity.rdm_correlation(model_rdm, similarity.rdm(responses[..., k])) for k in range(n_bins)]
+    found = [similarity.compare(model_rdm, similarity.rdm(responses[..., k])) for k in range(n_bins)]
     return _peak(np.array(found))
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from jbench.alignment import ceilings, rows
-from jbench.alignment.metrics import choices, consistency, distribution, regression, similarity, spantime
+from jbench.alignment import ceilings, gratings, rows
+from jbench.alignment.metrics import choices, consistency, distribution, ost, regression, similarity, spantime
 from jbench.alignment.metrics.measured import Measured
 from jbench.alignment.screen import place_on_screen
 from jbench.spec.benchmark import Benchmark
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from jbench.alignment.stimuli import StimulusSet
 
 EXACT = 'float64'  # of benchmarks: two machines agree to 1e-6
+OVER_TIME = 'spantime_'
+SIMILARITIES = {'cka': similarity.cka_cv, 'rdm': similarity.rdm_cv}
 
 
 class Compared(NamedTuple):
@@ -41,16 +43,19 @@ def neural(model: BrainModel, benchmark: Benchmark, data: Recorded, train: Recor
     source = recorded(model, benchmark, data.stimuli, target)
     labels = target[benchmark.stratify].values if benchmark.stratify else None
     x, y = source.values, target.values
-    if benchmark.metric in spantime.METRICS:
-        measured = spantime.span_time_cv(benchmark.metric, x, y, labels=labels, dtype=EXACT)
-    elif benchmark.metric in similarity.METRICS:
-        measured = similarity.METRICS[benchmark.metric](x, y, labels=labels)
+    arrays: dict[str, np.ndarray] = {}
+    if benchmark.metric.startswith(OVER_TIME):
+        each = spantime.spantime_cv(benchmark.metric.removeprefix(OVER_TIME), x, y, labels=labels, dtype=EXACT)
+        measured, arrays = _mean_over_time(each), _course(target, each)
+    elif benchmark.metric == 'ost':
+        thresholds = (target['i1'].values, target['ost'].values)
+        starts = target['time_bin_start'].values
+        measured = ost.ost_correlation(x, target['object_name'].values, thresholds, starts=starts)
+    elif benchmark.metric in SIMILARITIES:
+        measured = SIMILARITIES[benchmark.metric](x, y, labels=labels, dtype=EXACT)
     else:
         measured = regression.regress_cv(benchmark.metric, x, y, labels=labels, dtype=EXACT)
-    ceiling = None
-    if benchmark.ceiling:
-        ceiling = getattr(ceilings, benchmark.ceiling)(rows.trials(single))
-    return Compared(measured, ceiling, digest(x))
+    return Compared(measured, _ceiling(benchmark, rows.trials, single), digest(x), arrays)
 
 
 def train_test(model: BrainModel, benchmark: Benchmark, data: Recorded, train: Recorded | None) -> Compared:
@@ -65,20 +70,19 @@ def train_test(model: BrainModel, benchmark: Benchmark, data: Recorded, train: R
     measured = regression.regress_split(
         benchmark.metric, x_train, fitted.values, x_test, test.values, groups=groups, dtype=EXACT
     )
-    ceiling = getattr(ceilings, benchmark.ceiling)(rows.trials(single)) if benchmark.ceiling else None
-    return Compared(measured, ceiling, digest(np.concatenate([x_train, x_test])))
+    return Compared(measured, _ceiling(benchmark, rows.trials, single), digest(np.concatenate([x_train, x_test])))
 
 
 def rsa(model: BrainModel, benchmark: Benchmark, data: Recorded, train: Recorded | None) -> Compared:
     """Dissimilarities of stimuli: Spearman's correlation with each subject's, averaged."""
     target = kept(benchmark, data.assembly)
     source = recorded(model, benchmark, data.stimuli, target.isel(paired=0, drop=True))
-    mine, theirs = similarity.rdm(source.values), target.values
-    each = np.array([similarity.rdm_correlation(mine, one) for one in theirs])
+    mine, theirs = similarity.rdm(source.values, dtype=EXACT), target.values
+    each = np.array([similarity.compare(mine, one) for one in theirs])
     error = float(each.std() / np.sqrt(len(each))) if len(each) > 1 else float('nan')
-    ceiling = getattr(ceilings, benchmark.ceiling)(theirs) if benchmark.ceiling else None
     arrays = {'rdm_model': mine.astype(np.float32), 'rdm_recording': theirs.mean(0).astype(np.float32)}
-    return Compared(Measured(float(each.mean()), error, each), ceiling, digest(source.values), arrays)
+    measured = Measured(float(each.mean()), error, each)
+    return Compared(measured, _ceiling(benchmark, np.asarray, theirs), digest(source.values), arrays)
 
 
 def labels(model: BrainModel, benchmark: Benchmark, data: Recorded, train: Recorded | None) -> Compared:
@@ -93,8 +97,7 @@ def labels(model: BrainModel, benchmark: Benchmark, data: Recorded, train: Recor
     truth, condition = trials['truth'].values[at].astype(str), trials['condition'].values[at].astype(str)
     arrays = {'choice': choice, 'truth': truth, 'stimulus_id': np.array(ids)}
     if benchmark.metric == 'top1':
-        constant = Measured(1.0, 0.0, np.ones(1))
-        return Compared(consistency.accuracy(choice, truth), constant, digest(choice), arrays)
+        return Compared(consistency.accuracy(choice, truth), None, digest(choice), arrays)
     people = _right_or_wrong(trials, ids)
     measured = consistency.error_consistency((choice == truth).astype(float), people, condition)
     ceiling = consistency.error_consistency_ceiling(people, condition)
@@ -103,14 +106,24 @@ def labels(model: BrainModel, benchmark: Benchmark, data: Recorded, train: Recor
 
 def properties(model: BrainModel, benchmark: Benchmark, data: Recorded, train: Recorded | None) -> Compared:
     """How a property is distributed over units, beside its distribution over neurons."""
-    from jbench.alignment.properties import of_model
+    from jbench.alignment import properties as v1
 
-    name = dict(benchmark.where)['neuronal_property']
-    recording = rows.with_value(data.assembly, 'property', name)
-    edges, values = np.asarray(data.assembly.attrs[f'{name}_bins']), recording.values[:, 0]
-    units = of_model(model, benchmark.data, name)
-    measured = distribution.property_similarity(units, values, edges)
-    return Compared(measured, distribution.property_ceiling(values, edges), digest(units), {'property': units})
+    study, name = v1.BENCHMARKS[benchmark.identifier.partition('_')[2]]
+    recording = rows.with_value(data.assembly, 'property', name).values[:, 0]
+    edges = np.asarray(data.assembly.attrs[f'{name}_bins'])
+    model.start_recording(benchmark.region, benchmark.time_bins)
+
+    def record(stimuli: str, units: np.ndarray | None) -> Iterator[np.ndarray]:
+        for some in gratings.stimulus_sets(stimuli):
+            shown = place_on_screen(some, model.visual_degrees())
+            values = rows.in_order(model.look_at(shown, benchmark.number_of_trials), some.ids).values
+            yield values if units is None else values[:, units]
+
+    found = v1.model_properties(study, record)
+    units = np.asarray(found.properties.values.get(name, np.empty(0)), float)
+    measured = distribution.property_similarity(units, recording, edges)
+    measured = measured._replace(notes=(*measured.notes, *found.notes))
+    return Compared(measured, distribution.property_ceiling(recording, edges), digest(units), {'property': units})
 
 
 def choice_patterns(model: BrainModel, benchmark: Benchmark, data: Recorded, train: Recorded | None) -> Compared:
@@ -158,6 +171,26 @@ PROCEDURES: dict[str, Callable[[BrainModel, Benchmark, Recorded, Recorded | None
     'choices': choice_patterns,
     'odd_one_out': odd_one_out,
 }
+
+
+def _ceiling(benchmark: Benchmark, of: Callable[[Any], np.ndarray], recording: Any) -> Measured | None:
+    """The ceiling that a benchmark names, of what `of` makes of the recording; None: it names none."""
+    return CEILINGS[benchmark.ceiling](of(recording)) if benchmark.ceiling else None
+
+
+def _mean_over_time(each: Sequence[Measured]) -> Measured:
+    """The mean over bins of time."""
+    values = np.array([m.value for m in each])
+    error = float(np.sqrt(np.sum(np.square([m.error for m in each]))) / len(each))
+    notes = tuple(dict.fromkeys(note for m in each for note in m.notes))
+    return Measured(float(values.mean()), error, values, (*notes, f'the mean over {len(each)} bins of time'))
+
+
+def _course(target: DataArray, each: Sequence[Measured]) -> dict[str, np.ndarray]:
+    """Scores over time, for a figure."""
+    bins = np.stack([target['time_bin_start'].values, target['time_bin_end'].values], 1)
+    errors = np.array([m.error for m in each])
+    return {'bins': bins, 'over_time': np.array([m.value for m in each]), 'over_time_error': errors}
 
 
 def kept(benchmark: Benchmark, assembly: DataArray) -> DataArray:

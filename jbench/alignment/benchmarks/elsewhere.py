@@ -49,8 +49,8 @@ PAPALE: dict[str, Any] = {
     'visual_degrees': 18.0,
     'reliability': 0.3,
     'per': 'subject',
-    'data': 'Papale2025/test',
-    'train_data': 'Papale2025/train',
+    'data': 'Papale2025.test',
+    'train_data': 'Papale2025.train',
     'citation': citations.PAPALE,
     'missing': REQUEST,
 }
@@ -67,12 +67,12 @@ TENS = tuple((float(t), float(t + 10)) for t in range(70, 250, 10))
 
 BENCHMARKS = (
     *(
-        _neural(f'MajajHong2015.{r}-pls', r, f'macaque {r}, objects on scenes', data='MajajHong2015/private', **MAJAJ)
+        _neural(f'MajajHong2015.{r}-pls', r, f'macaque {r}, objects on scenes', data='MajajHong2015.private', **MAJAJ)
         for r in ('V4', 'IT')
     ),
     *(
         _neural(
-            f'MajajHong2015public.{r}-pls', '', f'macaque {r}, the public part', data='MajajHong2015/public', **MAJAJ
+            f'MajajHong2015public.{r}-pls', '', f'macaque {r}, the public part', data='MajajHong2015.public', **MAJAJ
         )
         for r in ('V4', 'IT')
     ),
@@ -81,7 +81,7 @@ BENCHMARKS = (
             f'MajajHong2015public.{r}-temporal-pls',
             '',
             f'macaque {r}, the public part, in bins of 10 ms',
-            data='MajajHong2015/public_temporal',
+            data='MajajHong2015.public_temporal',
             **{
                 **MAJAJ,
                 'metric': 'spantime_pls',
@@ -97,7 +97,7 @@ BENCHMARKS = (
             r,
             f'macaque {r}, textures',
             version=3,
-            data='FreemanZiemba2013/private',
+            data='FreemanZiemba2013.private',
             **FREEMAN,
         )
         for r in ('V1', 'V2')
@@ -107,7 +107,7 @@ BENCHMARKS = (
             f'FreemanZiemba2013public.{r}-pls',
             '',
             f'macaque {r}, textures, the public part',
-            data='FreemanZiemba2013/public',
+            data='FreemanZiemba2013.public',
             **FREEMAN,
         )
         for r in ('V1', 'V2')
@@ -169,8 +169,8 @@ BENCHMARKS = (
             parent='' if part else 'behavior_vision',
             title='which objects people take for which, image by image',
             procedure='choices',
-            data=f'Rajalingham2018/{part or "private"}',
-            train_data='Rajalingham2018/fitting',
+            data=f'Rajalingham2018.{part or "private"}',
+            train_data='Rajalingham2018.fitting',
             visual_degrees=8.0,
             number_of_trials=2,
             metric='i2n',
@@ -186,7 +186,7 @@ BENCHMARKS = (
         parent='behavior_vision',
         title='the odd one out of three objects',
         procedure='odd_one_out',
-        data='Hebart2023/triplets',
+        data='Hebart2023.triplets',
         visual_degrees=8.0,
         metric='accuracy',
         constant_ceiling=0.6767,

@@ -41,6 +41,7 @@ MARQUES = (
     ('Schiller1976', 'sf_selective', 'V1-spatial_frequency'),
     ('Schiller1976', 'sf_bandwidth', 'V1-spatial_frequency'),
 )
+DATA = {'pref_or': 'DeValois1982a', 'peak_sf': 'DeValois1982b'}  # where the study has two recordings
 _COWLEY: dict[str, Any] = {
     'procedure': 'neural',
     'region': 'V4',
@@ -61,7 +62,7 @@ COWLEY = (
         identifier='Cowley2023.V4-pls',
         parent='V4',
         title='macaque V4, 640 images, session 210325 (whose repeats are public: it has a ceiling)',
-        data='Cowley2023/210325',
+        data='Cowley2023.210325',
         metric='pls',
         ceiling='internal_consistency',
         **_COWLEY,
@@ -70,7 +71,7 @@ COWLEY = (
         identifier='Cowley2023.V4-ridgecv',
         parent='',  # the same data as the one before: the tree counts them once
         title='as Cowley2023.V4-pls, by ridge regression',
-        data='Cowley2023/210325',
+        data='Cowley2023.210325',
         metric='ridgecv',
         ceiling='internal_consistency',
         **_COWLEY,
@@ -80,7 +81,7 @@ COWLEY = (
             identifier=f'Cowley2023_{session}.V4-pls',
             parent='',  # averages without repeats: no ceiling
             title=f'macaque V4, 1,200 images, session {session}, averages alone: no ceiling',
-            data=f'Cowley2023/{session}',
+            data=f'Cowley2023.{session}',
             metric='pls',
             **_COWLEY,
         )
@@ -92,7 +93,7 @@ KRIEGESKORTE = (
         identifier='Kriegeskorte2008.human_IT-rdm',
         parent='IT',
         title='human IT (fMRI, 4 subjects), 92 objects: dissimilarities',
-        data='Kriegeskorte2008/human_IT',
+        data='Kriegeskorte92.human',
         ceiling='rsa_ceiling',
         ceiled='ratio',
         citation=citations.KRIEGESKORTE,
@@ -102,7 +103,7 @@ KRIEGESKORTE = (
         identifier='Kriegeskorte2008.monkey_IT-rdm',
         parent='',
         title='monkey IT (cells, one mean of two monkeys), 92 objects: dissimilarities; no ceiling',
-        data='Kriegeskorte2008/monkey_IT',
+        data='Kriegeskorte92.monkey',
         citation=citations.KRIEGESKORTE,
         **_RDM,
     ),
@@ -110,7 +111,7 @@ KRIEGESKORTE = (
         identifier='Mur2013-rdm',
         parent='behavior_vision',
         title='what 16 people call similar, 92 objects: dissimilarities',
-        data='Kriegeskorte2008/behaviour',
+        data='Kriegeskorte92.behaviour',
         ceiling='rsa_ceiling',
         ceiled='ratio',
         citation=citations.MUR,
@@ -124,7 +125,7 @@ GEIRHOS2021 = tuple(
         title=f'{name}: '
         + ('errors on the images on which people err' if metric == 'error_consistency' else 'share of right answers'),
         procedure='labels',
-        data=f'Geirhos2021/{name}',
+        data=f'Geirhos2021.{name}',
         visual_degrees=3.0,
         metric=metric,
         ceiling='error_consistency' if metric == 'error_consistency' else '',
@@ -142,8 +143,7 @@ MARQUES2020 = tuple(
         parent=parent,
         title=f'V1, {name.replace("_", " ")}: its distribution over neurons',
         procedure='properties',
-        data=f'Marques2020/{study}',
-        where=(('neuronal_property', name),),
+        data=f'Marques2020.{DATA.get(name, study)}',
         region='V1',
         visual_degrees=8.0 if study == 'FreemanZiemba2013' else 12.0,
         metric='ks_similarity',
