@@ -34,13 +34,20 @@ def folder(workdir: Path, comparison: Comparison) -> Path:
 
 
 def write(
-    workdir: Path, comparison: Comparison, seed: int, score: Score, digests: Digests, seconds: Mapping[str, float]
+    workdir: Path,
+    comparison: Comparison,
+    seed: int,
+    score: Score,
+    digests: Digests,
+    seconds: Mapping[str, float],
+    arrays: Mapping[str, np.ndarray] = {},
 ) -> dict[str, Any]:
     """Write seed<k>.json, and seed<k>.npz with the values before aggregation; each is whole or absent.
 
     Args:
         seed: of the candidate.
         seconds: 'prepare' (stimuli and recording), 'test' (features and metric), 'total'.
+        arrays: more to keep beside it, for figures.
 
     Raises: RequestError where the disk refuses.
     """
@@ -77,8 +84,8 @@ def write(
         'warnings': list(score.notes),
         'timings': {'prepare': 0.0, 'compile': 0.0, 'fit': 0.0, 'test': 0.0, 'total': 0.0, **seconds},
     }
-    arrays = {name: np.asarray(getattr(score, name)) for name in ('values', 'per_neuroid', 'per_split')}
-    return result_file.write(folder(workdir, comparison), result, arrays)
+    own = {name: np.asarray(getattr(score, name)) for name in ('values', 'per_neuroid', 'per_split')}
+    return result_file.write(folder(workdir, comparison), result, {**arrays, **own})
 
 
 def finished(

@@ -85,7 +85,7 @@ def _one(comparison: Comparison, seed: int, context: Context) -> dict[str, Any]:
     digests = record.Digests(data.digest, data.stimuli_digest, made.features, model.digest)
     seconds = {'prepare': prepared, 'test': time.monotonic() - began - prepared, 'total': time.monotonic() - began}
     context.progress.say(f'{comparison.title} seed {seed}: {made.score.value:.4f} in {seconds["total"]:.1f} s')
-    return record.write(context.workdir, comparison, seed, made, digests, seconds)
+    return record.write(context.workdir, comparison, seed, made.score, digests, seconds, made.arrays)
 
 
 def _failure(error: Exception, comparison: Comparison, workdir: Path) -> str:

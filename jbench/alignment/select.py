@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
+from typing import NamedTuple
 
+from jbench.alignment import own
 from jbench.alignment.benchmarks import elsewhere, here
 from jbench.alignment.candidates import CANDIDATES
 from jbench.alignment.tree import PARENTS, path
@@ -36,15 +38,34 @@ def asked(text: str | None) -> bool:
     return bool(ours)
 
 
-def select_benchmarks(text: str) -> list[tuple[Benchmark, bool]]:
-    """alignment (all of them), alignment/IDENTIFIER[@version], alignment/NODE (all below a node of the tree), comma
-    lists; with each, whether it was named itself.
+class Chosen(NamedTuple):
+    """What --task means."""
+
+    benchmarks: list[Benchmark]
+    readers: dict[str, own.Reader]  # of recordings of one's own, by name
+    named: bool  # every one of them by itself; False: a group holds some, of which those without data are left out
+
+
+def select_benchmarks(text: str) -> Chosen:
+    """alignment (all of them), alignment/IDENTIFIER[@version], alignment/NODE (all below a node of the tree),
+    alignment/path/to/file.py (one's own), comma lists.
 
     Raises: RequestError with suggestions.
     """
     known, nodes = benchmarks(), {name.lower(): name for name in PARENTS}
-    chosen: dict[str, tuple[Benchmark, bool]] = {}
+    chosen: dict[str, Benchmark] = {}
+    readers: dict[str, own.Reader] = {}
+    by_name = True
     for item in filter(None, (part.strip() for part in text.split(','))):
+        if own.named(item):
+            mine = own.benchmarks(item.removeprefix(PREFIX))
+            if taken := [b.identifier for b in mine.benchmarks if b.identifier in known]:
+                raise RequestError(
+                    f'--task={item}: {taken[0]}: a benchmark that jbench has already; choose another name'
+                )
+            chosen |= {b.identifier: b for b in mine.benchmarks}
+            readers |= mine.readers
+            continue
         name, _, version = item.removeprefix(ALL).removeprefix('/').partition('@')
         by_case = {identifier.lower(): b for identifier, b in known.items()}
         if not name:
@@ -55,20 +76,24 @@ def select_benchmarks(text: str) -> list[tuple[Benchmark, bool]]:
             b = by_case[name.lower()]
             if version and version != str(b.version):
                 raise RequestError(f'--task={item}: {b.identifier} has version {b.version} alone')
-            chosen[b.identifier] = (b, True)
+            chosen[b.identifier] = b
             continue
         else:
             raise unknown('benchmark', name, [*known, *PARENTS])
-        for b in group:
-            chosen.setdefault(b.identifier, (b, False))
-    return list(chosen.values())
+        by_name = False
+        chosen |= {b.identifier: b for b in group}
+    return Chosen(list(chosen.values()), readers, by_name)
 
 
 def select_candidates(text: str) -> list[Candidate]:
-    """Names, `all`, comma lists. Raises: RequestError with suggestions."""
+    """Names, `all`, path/to/file.py:function, comma lists. Raises: RequestError with suggestions."""
     known = candidates()
     chosen: dict[str, Candidate] = {}
     for item in filter(None, (part.strip() for part in text.split(','))):
+        if own.named(item):
+            mine = own.candidate(item)
+            chosen[mine.name] = mine
+            continue
         if item.lower() not in (*known, 'all'):
             raise unknown('candidate', item, [*known, 'all'])
         chosen |= known if item.lower() == 'all' else {item.lower(): known[item.lower()]}

@@ -64,9 +64,7 @@ def _same(x: Features, y: Features, least: int) -> tuple[Blocks, Blocks]:
 # ---- CKA ----
 
 
-def cka(
-    x: Features, y: Features, *, biased: bool = False, dtype: str = 'float32', budget: int = BUDGET
-) -> float:
+def cka(x: Features, y: Features, *, biased: bool = False, dtype: str = 'float32', budget: int = BUDGET) -> float:
     """Linear centred kernel alignment, unbiased (Song et al.) unless asked for otherwise; 0 where it is not defined.
 
     Args:
