@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from jbench.alignment import ceiled, data, procedures, select
+from jbench.alignment.assembly import check
 from jbench.alignment.ceiled import Score
 from jbench.alignment.metrics.measured import Measured
+from jbench.alignment.own import Reader
 from jbench.alignment.procedures import Compared
 from jbench.spec.benchmark import PREFIX, Benchmark
 from jbench.spec.errors import RequestError
@@ -30,18 +32,27 @@ class Recordings(NamedTuple):
     stimuli_digest: str  # '': there are none
 
 
-def recordings(benchmark: Benchmark, data_dir: str | Path | None) -> Recordings:
+def recordings(
+    benchmark: Benchmark, data_dir: str | Path | None, readers: Mapping[str, Reader] | None = None
+) -> Recordings:
     """The data of a benchmark. Raises: RequestError 'data missing: ...' with what to do."""
-    try:
-        test = data.load(benchmark.data, data_dir)
-        train = data.load(benchmark.train_data, data_dir) if benchmark.train_data else None
-    except RequestError as error:
-        if benchmark.missing:
-            raise RequestError(f'data missing: {benchmark.data}: {benchmark.missing}') from error
-        raise
-    there = [r for r in (test, train) if r is not None]
-    stimuli = [r.stimuli.digest for r in there if r.stimuli is not None]
-    return Recordings(test, train, _joined([r.digest for r in there]), _joined(stimuli) if stimuli else '')
+    names = [benchmark.data, *([benchmark.train_data] if benchmark.train_data else [])]
+    there = [_load(benchmark, name, data_dir, readers or {}) for name in names]
+    recordings = [procedures.digest(r.assembly.values) for r in there]
+    return Recordings(
+        there[0], there[1] if len(there) > 1 else None, _joined(recordings), _joined([r.stimuli.digest for r in there])
+    )
+
+
+def _load(benchmark: Benchmark, name: str, data_dir: str | Path | None, readers: Mapping[str, Reader]) -> Recorded:
+    folder = Path(data_dir) if data_dir else Path('<data_dir>')
+    if name in readers:
+        stimuli, assembly = readers[name](folder)
+        return data.Recorded(stimuli, check(assembly), data.Source('', '', benchmark.licence, benchmark.citation, {}))
+    if name in data.SETS:
+        return data.load(name, folder)
+    why = benchmark.missing or 'no reader has it'
+    raise RequestError(f'data missing: {name}: {why}')
 
 
 def _joined(digests: list[str]) -> str:
@@ -74,7 +85,7 @@ def score(
     Raises: RequestError for an unknown identifier, and for data that are missing, with what to do.
     """
     if isinstance(benchmark, str):
-        benchmark = select.select_benchmarks(PREFIX + benchmark.removeprefix(PREFIX))[0][0]
+        benchmark = select.select_benchmarks(PREFIX + benchmark.removeprefix(PREFIX)).benchmarks[0]
     return scored(model, benchmark, recordings(benchmark, data_dir), report).score
 
 

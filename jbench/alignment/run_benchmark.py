@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import time
 import traceback
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from jbench import files
-from jbench.alignment import benchmark, record
+from jbench.alignment import benchmark, candidates, record
+from jbench.alignment.own import Reader
 from jbench.context import Context
 from jbench.progress import Interrupted
 from jbench.spec.benchmark import Comparison
 from jbench.spec.errors import RequestError
+
+
+MISSING = 'data missing'  # how the error of absent recordings begins
 
 
 class Outcome(NamedTuple):
@@ -23,7 +27,14 @@ class Outcome(NamedTuple):
     results: list[dict[str, Any]]
 
 
-def run(comparisons: Sequence[Comparison], seeds: Sequence[int], context: Context) -> Outcome:
+def run(
+    comparisons: Sequence[Comparison],
+    seeds: Sequence[int],
+    context: Context,
+    *,
+    readers: Mapping[str, Reader] = {},
+    named: bool = True,
+) -> Outcome:
     """Score every comparison with every seed of its candidate; what cannot run does not keep the others from it.
 
     Args:
@@ -31,6 +42,8 @@ def run(comparisons: Sequence[Comparison], seeds: Sequence[int], context: Contex
         seeds: of candidates whose weights are drawn; others take the first alone.
         context: folders, progress, signals, files of weights by name of candidate, and what becomes of results that
             are there.
+        readers: of recordings of one's own, by name.
+        named: whether each was asked for by itself; of a group those whose data are missing are told, and no failure.
 
     Raises: Interrupted, after which the same call goes on with what is missing.
     """
@@ -40,10 +53,10 @@ def run(comparisons: Sequence[Comparison], seeds: Sequence[int], context: Contex
         for seed in _seeds(comparison, seeds):
             context.guard()
             try:
-                found.append(_one(comparison, seed, context))
+                found.append(_one(comparison, seed, context, readers))
             except RequestError as error:
                 context.progress.say(f'not run: {comparison.title}: {error}')
-                refused += 1
+                refused += named or not str(error).startswith(MISSING)
                 break  # the other seeds would meet it too
             except Interrupted:
                 raise
@@ -59,7 +72,7 @@ def _seeds(comparison: Comparison, seeds: Iterable[int]) -> list[int]:
     return wanted if comparison.candidate.drawn else wanted[:1]
 
 
-def _one(comparison: Comparison, seed: int, context: Context) -> dict[str, Any]:
+def _one(comparison: Comparison, seed: int, context: Context, readers: Mapping[str, Reader]) -> dict[str, Any]:
     """The result of a seed: the one that is there, or a new one."""
     began = time.monotonic()
 
@@ -67,7 +80,7 @@ def _one(comparison: Comparison, seed: int, context: Context) -> dict[str, Any]:
         context.guard()
         context.progress.update(f'{comparison.title}: {what}', done, total)
 
-    data = benchmark.recordings(comparison.benchmark, context.data_dir)
+    data = benchmark.recordings(comparison.benchmark, context.data_dir, readers)
     prepared = time.monotonic() - began
     if context.if_exists != 'overwrite':
         there, reason = record.finished(context.workdir, comparison, seed, data.digest, data.stimuli_digest)

@@ -34,14 +34,16 @@ def run(args: argparse.Namespace) -> int:
         raise RequestError(f'--model is missing: --task={args.task} compares one of {names}, or all')
     chosen = select.select_benchmarks(args.task)
     who, weights = select.with_weights(select.select_candidates(args.model), args.weights)
-    comparisons = [Comparison(benchmark=b, candidate=c) for b, _ in chosen for c in who]
+    comparisons = [Comparison(benchmark=b, candidate=c) for b in chosen.benchmarks for c in who]
     if args.dry_run:
         print(_plan(comparisons, args.data_dir, args.format))
         return 0
-    return _run(comparisons, weights, args)
+    return _run(comparisons, chosen, weights, args)
 
 
-def _run(comparisons: list[Comparison], weights: dict[str, Path], args: argparse.Namespace) -> int:
+def _run(
+    comparisons: list[Comparison], chosen: select.Chosen, weights: dict[str, Path], args: argparse.Namespace
+) -> int:
     environment(args.workdir, args.device, False)
     from jbench.alignment import run_benchmark
     from jbench.context import Context
@@ -55,7 +57,7 @@ def _run(comparisons: list[Comparison], weights: dict[str, Path], args: argparse
     ):
         context = Context(args.workdir, args.data_dir, progress, stop, args.if_exists, False, weights)
         try:
-            outcome = run_benchmark.run(comparisons, args.seeds, context)
+            outcome = run_benchmark.run(comparisons, args.seeds, context, readers=chosen.readers, named=chosen.named)
         except Interrupted:
             progress.say('interrupted: what was done is saved; the same command goes on from there')
             return 75
