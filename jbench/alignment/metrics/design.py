@@ -12,7 +12,8 @@ import numpy as np
 
 from jbench.spec.errors import RequestError
 
-from .products import checked, product
+from .features import centred
+from .products import add_upper, checked
 
 WIDE = 2  # up to so many stimuli a unit, n x n products are taken rather than p x p
 
@@ -50,16 +51,13 @@ def design(x: np.ndarray, dtype: str = 'float32', *, dual: bool | None = None) -
     x = np.asarray(x)
     if x.ndim != 2 or 0 in x.shape:
         raise RequestError(f'features of shape {x.shape}; [stimulus, unit] with one of each at least')
-    x = x.astype(checked(dtype), copy=False)
-    bad = ~np.isfinite(x)
-    if bad.any():
-        raise RequestError(f'features: {bad.sum()} values of {bad.any(axis=0).sum()} units are not finite')
-    mean = x.mean(axis=0, dtype=float)
-    centred = (x - mean.astype(x.dtype)).astype(x.dtype, copy=False)
-    centred[:, np.all(x == x[0], axis=0)] = 0  # rather than rounding
+    inner, mean = centred(x.astype(checked(dtype), copy=False))
     n, p = x.shape
     dual = n <= WIDE * p if dual is None else dual
-    return Design(centred, mean, product(centred, centred.T, dtype) if dual else None, dtype)
+    products = np.zeros((n, n)) if dual else None
+    if products is not None:
+        add_upper(products, inner, dtype)
+    return Design(inner, mean.astype(float), products, dtype)
 
 
 def fold(made: Design, train: np.ndarray, test: np.ndarray) -> Fold:

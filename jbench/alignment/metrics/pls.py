@@ -45,7 +45,7 @@ def pls(one: Fold, y: np.ndarray, components: int = COMPONENTS) -> Fitted:
 def _power(m: np.ndarray, start: np.ndarray) -> np.ndarray:
     """The y weights from which NIPALS takes its x weights.
 
-    The x weights of c are Sc, S = X'Y: the cosine of two in a row is c'Mc_old over the roots of c'Mc and of that before.
+    Those of c are Sc, S = X'Y: the cosine of two in a row is c'Mc_old over the roots of c'Mc and of that before.
     """
     c, image = start, m @ start
     size = c @ image
@@ -116,7 +116,9 @@ def _primal(x: np.ndarray, x_test: np.ndarray, y: np.ndarray, most: int) -> Fitt
     s, basis = _smaller(s_whole)
     scale = np.linalg.norm(s_whole, axis=0)
     whole = float(np.sum(s * s))
-    loadings, rotations, y_loadings = [], [], []
+    loadings: list[np.ndarray] = []
+    rotations: list[np.ndarray] = []
+    y_loadings: list[np.ndarray] = []
     for _ in range(most):
         m = s.T @ s
         start = _start(s, basis, scale)

@@ -133,13 +133,12 @@ def regress_cv(
     Raises:
         RequestError: if shapes differ, or stimuli are too few.
     """
-    regression, y, kept, notes = find(name), *_targets(x, y)
+    regression, y, kept, notes = find(name), *targets(x, y)
     drawn = splits(len(y), how, labels)
     made = design(x, dtype, dual=regression.dual)
     each = [_one(regression, made, rows, y, kept) for rows in drawn]
     alphas = [p.alpha for _, p in each if p.alpha is not None]
-    said = [note for _, p in each for note in p.notes]
-    notes += tuple(f'{note} ({said.count(note)} of {len(drawn)} splits)' for note in dict.fromkeys(said))
+    notes += counted([note for _, p in each for note in p.notes], len(drawn))
     notes += (f'alpha: {", ".join(f"{a:g}" for a in alphas)}',) if alphas else ()
     return over_splits(np.array([r for r, _ in each]), notes)
 
@@ -173,7 +172,7 @@ def regress_split(
         )
     n, m = len(y_train), len(y_test)
     x = np.concatenate([x_train, x_test])
-    regression, y, kept, notes = find(name), *_targets(x, np.concatenate([y_train, y_test]))
+    regression, y, kept, notes = find(name), *targets(x, np.concatenate([y_train, y_test]))
     if n != len(x_train):
         raise RequestError(f'{len(x_train)} stimuli of training in features and {n} in responses')
     made = design(x, dtype, dual=regression.dual)
@@ -192,7 +191,12 @@ def regress_split(
     return over_splits(values, notes)._replace(error=float('nan'))
 
 
-def _targets(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
+def counted(said: list[str], n: int) -> tuple[str, ...]:
+    """Each note once, and in how many of n splits it was said."""
+    return tuple(f'{note} ({said.count(note)} of {n} splits)' for note in dict.fromkeys(said))
+
+
+def targets(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
     """Responses in float64, which neuroids have no nan, and what is to be noted."""
     y = np.asarray(y, float)
     if y.ndim != 2 or len(y) != len(x) or not y.size:
@@ -221,16 +225,29 @@ def _one(
     if not fitted.any():
         return out, Predicted(np.zeros((len(test), 0)), None, notes)
     predicted = regression.fit(fold(made, train, test), y[np.ix_(train, fitted)])
-    measured = y[np.ix_(test, fitted)]
-    r = pearson_columns(predicted.prediction, measured)
-    silent, still = flat(measured), flat(predicted.prediction) & ~flat(measured)
-    if len(test) < 2:
-        raise RequestError(f'{len(test)} test stimulus; a correlation needs two at least')
-    r[still] = 0  # a constant prediction says nothing: it is not left out
-    which = np.flatnonzero(fitted)
+    out[fitted], said = score(predicted.prediction, y[np.ix_(test, fitted)], np.flatnonzero(fitted))
+    return out, predicted._replace(notes=(*predicted.notes, *notes, *said))
+
+
+def score(prediction: np.ndarray, measured: np.ndarray, which: np.ndarray) -> tuple[np.ndarray, tuple[str, ...]]:
+    """r of each neuroid over test stimuli, and notes; a constant prediction has r = 0, as it says nothing.
+
+    Args:
+        prediction, measured: [stimulus, neuroid].
+        which: numbers of the neuroids, for the notes.
+
+    Raises:
+        RequestError: with one stimulus.
+    """
+    if len(measured) < 2:
+        raise RequestError(f'{len(measured)} test stimulus; a correlation needs two at least')
+    notes: tuple[str, ...] = ()
+    r = pearson_columns(prediction, measured)
+    silent = flat(measured)
+    still = flat(prediction) & ~silent
+    r[still] = 0
     if silent.any():
         notes += (f'{listed("neuroid", which[silent])} constant in test: no r',)
     if still.any():
         notes += (f'{listed("neuroid", which[still])} predicted to be constant: r = 0',)
-    out[fitted] = r
-    return out, predicted._replace(notes=(*predicted.notes, *notes))
+    return r, notes

@@ -13,38 +13,14 @@ import numpy as np
 
 from jbench.spec.errors import RequestError
 
-from .correlation import over_splits, pearson, ranks
-from .features import Blocks, Features, blocks, passed
+from .correlation import flat, over_splits, pearson, ranks
+from .features import Blocks, Features, blocks, gram, passed, refuse_nan
 from .measured import Measured
-from .products import checked, product
+from .products import add_upper, checked
 from .splits import SIMILARITY, Splits, splits
 
 BUDGET = 1 << 30  # bytes for products of stimuli
 LEAST = 4  # stimuli: the unbiased estimate divides by n (n - 1)(n - 2)(n - 3)
-
-
-# ---- products ----
-
-
-def gram(x: Features, start: int = 0, stop: int | None = None, *, dtype: str = 'float32') -> np.ndarray:
-    """Products of stimuli start:stop with all, units centred: float64[rows, n].
-
-    Args:
-        x: [stimulus, unit], or blocks.
-        start, stop: which rows; all by default.
-        dtype: of the products of one block; they are added up in float64.
-    """
-    x = blocks(x)
-    stop = x.n if stop is None else stop
-    out: np.ndarray | None = None
-    for block in passed(x, checked(dtype)):
-        centred = block - block.mean(axis=0, dtype=float).astype(block.dtype)
-        centred[:, np.all(block == block[0], axis=0)] = 0  # rather than rounding
-        made = product(centred[start:stop], centred.T, dtype)
-        out = made if out is None else np.add(out, made, out=out)
-    if out is None:
-        raise RequestError('features: no block; one unit at least')
-    return out
 
 
 def _row_blocks(n: int, budget: int, held: int) -> Iterator[tuple[int, int]]:
@@ -77,36 +53,43 @@ def cka(x: Features, y: Features, *, biased: bool = False, dtype: str = 'float32
         RequestError: with fewer than four stimuli, or others in x than in y.
     """
     left, right = _same(x, y, LEAST)
-    sums = np.zeros((3, 2))  # of kl, kk, ll: the products, without and with the diagonal
-    totals = np.zeros((2, left.n))  # row sums of k and l without the diagonal
+    sums, totals = np.zeros((3, 2)), np.zeros((2, left.n))
     for start, stop in _row_blocks(left.n, budget, 4):
-        pair = [gram(side, start, stop, dtype=dtype) for side in (left, right)]
-        _add(sums, totals, pair, start)
+        _add(sums, totals, [gram(side, start, stop, dtype=dtype) for side in (left, right)], start)
     return _biased(sums[:, 1]) if biased else _unbiased(sums[:, 0], totals)
 
 
 def _add(sums: np.ndarray, totals: np.ndarray, pair: Sequence[np.ndarray], start: int) -> None:
-    """Add some rows of both products to the sums that CKA needs; `pair` is used up."""
-    k, l = pair
-    diagonal = np.arange(len(k)), start + np.arange(len(k))
-    for way in (1, 0):
-        if way == 0:
-            k[diagonal] = l[diagonal] = 0
-        sums[:, way] += np.vdot(k, l), np.vdot(k, k), np.vdot(l, l)
-    totals[0, start : start + len(k)], totals[1, start : start + len(k)] = k.sum(axis=1), l.sum(axis=1)
+    """Add some rows of both products, from their diagonal on, to the sums that CKA needs.
+
+    Args:
+        sums: [kl, kk, ll; without and with the diagonal].
+        totals: row sums of k and of l without the diagonal, [2, n].
+        pair: k and l, [rows, n - start].
+        start: the first of the rows.
+    """
+    rows = len(pair[0])
+    inner = [m[:, :rows] for m in pair]
+    own = [np.diag(m) for m in inner]
+    for which, (a, b) in enumerate(((0, 1), (0, 0), (1, 1))):
+        both = 2 * np.vdot(pair[a], pair[b]) - np.einsum('ij,ij->', inner[a], inner[b])
+        sums[which] += both - own[a] @ own[b], both
+    for which, m in enumerate(pair):
+        totals[which, start : start + rows] += m.sum(axis=1) - own[which]
+        totals[which, start + rows :] += m[:, rows:].sum(axis=0)
 
 
 def _unbiased(products: np.ndarray, totals: np.ndarray) -> float:
     """CKA from sums of products without their diagonals."""
     n = totals.shape[1]
-    k, l = totals
 
     def hsic(together: float, a: np.ndarray, b: np.ndarray) -> float:
         rest = a.sum() * b.sum() / ((n - 1) * (n - 2)) - 2 * (a @ b) / (n - 2)
         return float(together + rest) / (n * (n - 3))
 
-    own = hsic(products[1], k, k) * hsic(products[2], l, l)
-    return 0.0 if own <= 0 else hsic(products[0], k, l) / (float(np.sqrt(own)) + 1e-12)
+    first, second = totals
+    own = hsic(products[1], first, first) * hsic(products[2], second, second)
+    return 0.0 if own <= 0 else hsic(products[0], first, second) / (float(np.sqrt(own)) + 1e-12)
 
 
 def _biased(products: np.ndarray) -> float:
@@ -176,22 +159,20 @@ def rdm(x: Features, *, dtype: str = 'float32') -> np.ndarray:
         dtype: of large products, 'float32' or 'float64'.
 
     Returns:
-        float64[n, n]; the diagonal is 0.
+        [n, n] of `dtype`; the diagonal is 0.
     """
     x = blocks(x)
-    sums, n_units, high, low = np.zeros(x.n), 0, np.full(x.n, -np.inf), np.full(x.n, np.inf)
+    sums, n_units = np.zeros(x.n), 0
     for block in passed(x, checked(dtype)):
-        sums += block.sum(axis=1, dtype=float)
+        sums += block.sum(axis=1)
+        refuse_nan(block, sums)
         n_units += block.shape[1]
-        high, low = np.maximum(high, block.max(axis=1)), np.minimum(low, block.min(axis=1))
-    if not n_units:
-        raise RequestError('features: no block; one unit at least')
-    means, out = (sums / n_units)[:, None], np.zeros((x.n, x.n))
+    means, out = (sums / n_units)[:, None], np.zeros((x.n, x.n), dtype)
     for block in passed(x, dtype):
-        centred = block - means.astype(block.dtype)
-        out += product(centred, centred.T, dtype)
+        add_upper(out, block - means.astype(dtype), dtype)
     norms = np.sqrt(np.diag(out))
-    norms = np.where(high == low, np.nan, norms)
+    rounding = 4 * np.finfo(dtype).eps * np.sqrt(n_units) * np.abs(means[:, 0])
+    norms[norms <= rounding] = np.nan
     out /= norms
     out /= norms[:, None]
     np.clip(out, -1, 1, out=out)
@@ -286,3 +267,32 @@ def rdm_cv(
 
     measured = _over_parts(one, left.n, how, labels)
     return measured._replace(notes=(*_flat_stimuli(first, second), *measured.notes))
+
+
+# ---- RSM of selected units ----
+
+
+def selected_rsm(x: np.ndarray, above: float = 3.1) -> tuple[np.ndarray, int]:
+    """Correlations of conditions over the units that respond most (Coggan et al.), and how many units those are.
+
+    Kept are units that vary and whose mean response is further from 0 than `above` times the spread of the means;
+    each is z-scored over conditions.
+
+    Args:
+        x: [condition, unit].
+        above: of the standard deviation of the units' means.
+
+    Raises:
+        RequestError: if fewer than two units are kept.
+    """
+    x = np.asarray(x, float)
+    refuse_nan(x, x.sum(axis=0))
+    x = x[:, ~flat(x)]
+    means = x.mean(axis=0)
+    x = x[:, np.abs(means) > above * means.std()]
+    if x.shape[1] < 2:
+        raise RequestError(
+            f'{x.shape[1]} units respond by more than {above} standard deviations of all; a correlation over units '
+            'needs two: a lower threshold, or another layer'
+        )
+    return np.corrcoef((x - x.mean(axis=0)) / x.std(axis=0)), x.shape[1]
