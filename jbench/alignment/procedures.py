@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 EXACT = 'float64'  # of benchmarks: two machines agree to 1e-6
 OVER_TIME = 'spantime_'
+AT_ONCE = 256  # gratings that a model looks at
 SIMILARITIES = {'cka': similarity.cka_cv, 'rdm': similarity.rdm_cv}
 
 
@@ -114,7 +115,7 @@ def properties(model: BrainModel, benchmark: Benchmark, data: Recorded, train: R
     model.start_recording(benchmark.region, benchmark.time_bins)
 
     def record(stimuli: str, units: np.ndarray | None) -> Iterator[np.ndarray]:
-        for some in gratings.stimulus_sets(stimuli):
+        for some in _gratings(stimuli):
             shown = place_on_screen(some, model.visual_degrees())
             values = rows.in_order(model.look_at(shown, benchmark.number_of_trials), some.ids).values
             yield values if units is None else values[:, units]
@@ -170,6 +171,39 @@ PROCEDURES: dict[str, Callable[[BrainModel, Benchmark, Recorded, Recorded | None
     'properties': properties,
     'choices': choice_patterns,
     'odd_one_out': odd_one_out,
+}
+
+
+def _gratings(name: str) -> Iterator[StimulusSet]:
+    """A set of gratings, some at a time. Raises: RequestError for textures, which cannot be drawn."""
+    from jbench.alignment import stimuli
+
+    if name not in gratings.SWEEPS:
+        raise RequestError(f'data missing: the images of {name}; they lie in the object store of Brain-Score alone')
+    table = gratings.table(name)
+    ids = [str(i) for i in table['stimulus_id']]
+    every = stimuli.make(name, table, lambda i: gratings.image(name, i), lambda i: f'{name} {i}')
+    for k in range(0, len(ids), AT_ONCE):
+        yield stimuli.choose(every, ids[k : k + AT_ONCE], f'{name}.{k}')
+
+
+def _upper(rdms: np.ndarray) -> Measured:
+    """Each subject with the mean of all; the lower bound, with the mean of the others, is noted."""
+    found = ceilings.rsa_ceiling(rdms)
+    return Measured(found.upper, float('nan'), found.uppers, (f'the upper bound; the lower is {found.lower:.4f}',))
+
+
+def _lower(rdms: np.ndarray) -> Measured:
+    """Each subject with the mean of the others."""
+    found = ceilings.rsa_ceiling(rdms)
+    return Measured(found.lower, float('nan'), found.lowers)
+
+
+CEILINGS: dict[str, Callable[[np.ndarray], Measured]] = {
+    'internal_consistency': ceilings.internal_consistency,
+    'internal_consistency_temporal': lambda trials: _mean_over_time(ceilings.internal_consistency_temporal(trials)),
+    'rsa_ceiling': _upper,
+    'leave_one_out': _lower,
 }
 
 
