@@ -75,14 +75,12 @@ def train_test(model: BrainModel, benchmark: Benchmark, data: Recorded, train: R
 
 
 def rsa(model: BrainModel, benchmark: Benchmark, data: Recorded, train: Recorded | None) -> Compared:
-    """Dissimilarities of stimuli: Spearman's correlation with each subject's, averaged."""
+    """Dissimilarities of stimuli: the correlation with each subject's, averaged; of ranks (`rdm`) or values (`rsm`)."""
     target = kept(benchmark, data.assembly)
     source = recorded(model, benchmark, data.stimuli, target.isel(paired=0, drop=True))
     mine, theirs = similarity.rdm(source.values, dtype=EXACT), target.values
-    each = np.array([similarity.compare(mine, one) for one in theirs])
-    error = float(each.std() / np.sqrt(len(each))) if len(each) > 1 else float('nan')
     arrays = {'rdm_model': mine.astype(np.float32), 'rdm_recording': theirs.mean(0).astype(np.float32)}
-    measured = Measured(float(each.mean()), error, each)
+    measured = ceilings.against_subjects(mine, theirs, rank=benchmark.metric == 'rdm')
     return Compared(measured, _ceiling(benchmark, np.asarray, theirs), digest(source.values), arrays)
 
 
@@ -193,17 +191,12 @@ def _upper(rdms: np.ndarray) -> Measured:
     return Measured(found.upper, float('nan'), found.uppers, (f'the upper bound; the lower is {found.lower:.4f}',))
 
 
-def _lower(rdms: np.ndarray) -> Measured:
-    """Each subject with the mean of the others."""
-    found = ceilings.rsa_ceiling(rdms)
-    return Measured(found.lower, float('nan'), found.lowers)
-
-
 CEILINGS: dict[str, Callable[[np.ndarray], Measured]] = {
     'internal_consistency': ceilings.internal_consistency,
     'internal_consistency_temporal': lambda trials: _mean_over_time(ceilings.internal_consistency_temporal(trials)),
     'rsa_ceiling': _upper,
-    'leave_one_out': _lower,
+    'leave_one_out': lambda rdms: ceilings.leave_one_out(rdms, rank=True),
+    'leave_one_out_pearson': lambda rsms: ceilings.leave_one_out(rsms, rank=False),
 }
 
 

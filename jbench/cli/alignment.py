@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import Any
 
 from jbench.alignment import select
 from jbench.cli.environment import environment
@@ -12,7 +13,7 @@ from jbench.report.text import as_json, table
 from jbench.spec.benchmark import Comparison
 from jbench.spec.errors import RequestError
 
-UNUSED = {  # flags of decoding, and when they are as they come
+UNUSED: dict[str, Any] = {  # flags of decoding, and when they are as they come
     'set': [],
     'config': None,
     'simulated': 'auto',

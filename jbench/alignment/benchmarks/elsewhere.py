@@ -59,7 +59,7 @@ COGGAN: dict[str, Any] = {
     'visual_degrees': 9.0,
     'time_bins': ((0.0, 250.0),),
     'metric': 'rsm',
-    'ceiling': 'leave_one_out',
+    'ceiling': 'leave_one_out_pearson',
     'ceiled': 'ratio_squared',
     'citation': citations.COGGAN,
 }

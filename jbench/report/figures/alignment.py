@@ -3,7 +3,7 @@ and texture."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -183,7 +183,7 @@ def shape_bias(table: Table, *, title: str) -> Figure:
     return figure
 
 
-def shape_rows(model: str, choice: Sequence[Any], shape: Sequence[Any], texture: Sequence[Any]) -> Table:
+def shape_rows(model: str, choice: Iterable[Any], shape: Iterable[Any], texture: Iterable[Any]) -> Table:
     """A row a category of shape: the share of its answers by shape, of images whose texture is another's."""
     found: Table = []
     answers = list(zip(map(str, choice), map(str, shape), map(str, texture), strict=True))
