@@ -16,7 +16,6 @@ from jbench.progress import Interrupted
 from jbench.spec.benchmark import Comparison
 from jbench.spec.errors import RequestError
 
-
 MISSING = 'data missing'  # how the error of absent recordings begins
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
+from pathlib import Path
 from typing import NamedTuple
 
 from jbench.alignment import own
 from jbench.alignment.benchmarks import elsewhere, here
 from jbench.alignment.candidates import CANDIDATES
 from jbench.alignment.tree import PARENTS, path
+from jbench.files import sha256_file
 from jbench.spec.benchmark import PREFIX, Benchmark, Candidate
 from jbench.spec.errors import RequestError, unknown
 
@@ -23,7 +26,10 @@ def benchmarks() -> dict[str, Benchmark]:
 
 def candidates() -> dict[str, Candidate]:
     """All candidates by name."""
-    return {c.name: c for c in CANDIDATES}
+    return {
+        name: Candidate(name=name, version=row.version, title=row.title, target=row.target, drawn=row.drawn)
+        for name, row in CANDIDATES.items()
+    }
 
 
 def asked(text: str | None) -> bool:
@@ -98,3 +104,35 @@ def select_candidates(text: str) -> list[Candidate]:
             raise unknown('candidate', item, [*known, 'all'])
         chosen |= known if item.lower() == 'all' else {item.lower(): known[item.lower()]}
     return list(chosen.values())
+
+
+def with_weights(chosen: list[Candidate], given: str | None) -> tuple[list[Candidate], dict[str, Path]]:
+    """Candidates that start from --weights, and the files by their names. None, 'none': random weights.
+
+    Raises: RequestError for a path that is not there, weights for several candidates from one file, and for one that
+        takes none.
+    """
+    if given in (None, 'none'):
+        return chosen, {}
+    path = Path(str(given)).expanduser()
+    if not path.exists():
+        raise RequestError(f'--weights={given}: no such file or folder')
+    takers = [c for c in chosen if c.name in CANDIDATES and CANDIDATES[c.name].takes_weights]
+    if not takers:
+        able = ', '.join(name for name, row in CANDIDATES.items() if row.takes_weights)
+        raise RequestError(f'--weights={given}: none of {", ".join(c.name for c in chosen)} takes weights; {able} do')
+    if path.is_file() and len(takers) > 1:
+        raise RequestError(
+            f'--weights={given}: one file for {len(takers)} models; name a folder with MODEL.safetensors'
+        )
+    made, files_of = [], {}
+    for c in chosen:
+        file = path if path.is_file() else path / f'{c.name}.safetensors'
+        if c not in takers:
+            made.append(c)
+        elif not file.is_file():
+            raise RequestError(f'--weights={given}: no {file.name} in it')
+        else:
+            made.append(dataclasses.replace(c, weights=sha256_file(file), drawn=False))
+            files_of[c.name] = file
+    return made, files_of

@@ -21,6 +21,8 @@ class Candidate(NamedTuple):
     regions: dict[str, str]  # V1, V2, V4, IT -> layer
     readout: str  # layer whose activations a classifier reads
     takes_weights: bool = False  # from files of torchvision or timm
+    drawn: bool = False  # something of it is random, drawn by the seed
+    version: int = 1  # raise when its features change
     visual_degrees: float = 8
 
 
@@ -50,6 +52,7 @@ CANDIDATES = {
         'Riesenhuber & Poggio 1999; Serre et al. 2007',
         {'V1': 'c1', 'V2': 'c2', 'V4': 'c2', 'IT': 'c2'},
         'c2',
+        drawn=True,
     ),
     'alexnet': Candidate(
         'jbench.alignment.candidates.alexnet:alexnet',
@@ -58,6 +61,7 @@ CANDIDATES = {
         {'V1': 'features.2', 'V2': 'features.5', 'V4': 'features.9', 'IT': 'features.12'},
         'classifier.5',
         takes_weights=True,
+        drawn=True,
     ),
     'resnet18': Candidate(
         'jbench.alignment.candidates.resnet:resnet18',
@@ -66,6 +70,7 @@ CANDIDATES = {
         _RESNET,
         'avgpool',
         takes_weights=True,
+        drawn=True,
     ),
     'resnet50': Candidate(
         'jbench.alignment.candidates.resnet:resnet50',
@@ -74,6 +79,7 @@ CANDIDATES = {
         _RESNET,
         'avgpool',
         takes_weights=True,
+        drawn=True,
     ),
     'vit_s': Candidate(
         'jbench.alignment.candidates.vit:vit_s',
@@ -82,6 +88,7 @@ CANDIDATES = {
         {'V1': 'blocks.1', 'V2': 'blocks.3', 'V4': 'blocks.6', 'IT': 'blocks.10'},
         'norm',
         takes_weights=True,
+        drawn=True,
     ),
 }
 

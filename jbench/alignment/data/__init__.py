@@ -106,3 +106,14 @@ def load(name: str, data_dir: str | Path) -> Recorded:
     stimuli, assembly = read(Path(data_dir), row.which)
     named = assembly.assign_attrs(identifier=name, stimulus_set=stimuli.identifier, stimulus_set_digest=stimuli.digest)
     return Recorded(stimuli, named, SOURCES[row.source])
+
+
+def state(name: str, data_dir: str | Path | None) -> str:
+    """Whether a recorded set can be here, in words: by the folder of its collection alone, nothing is read."""
+    if name not in SETS:
+        return 'data missing: no reader'
+    source = SOURCES[SETS[name].source]
+    folder = Path(data_dir or '<data_dir>', source.folder)
+    if not source.sha256:
+        return 'made here'
+    return f'in {folder}' if folder.is_dir() else f'data missing: {folder} from {source.origin}'
