@@ -18,7 +18,6 @@ import io
 import os
 import threading
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -143,7 +142,10 @@ sys.modules[__name__].__class__ = _Callable
 def _main(argv: list[str]) -> int:
     """What was asked for. Raises RequestError."""
     if argv[:1] == ['cite']:
-        return _cite(parse_cite(argv[1:]))
+        from jbench.cli import cite
+
+        print(cite.bibtex(parse_cite(argv[1:])))
+        return 0
     if argv[:1] in (['report'], ['compare']):
         from jbench.cli import report
 
@@ -157,6 +159,10 @@ def _main(argv: list[str]) -> int:
         return 0
     if not (args.task or args.cell):
         return _report_all(args)
+    if (args.task or '').lstrip().startswith('alignment') or ',alignment' in (args.task or ''):
+        from jbench.cli import alignment
+
+        return alignment.run(args)
     return _run(args)
 
 
@@ -209,19 +215,6 @@ def _report_all(args: argparse.Namespace) -> int:
         raise RequestError(f'no results under {args.workdir}/results; --workdir=DIR names another folder')
     _report(found, args.format)
     return int(bool(damaged))
-
-
-def _cite(paths: list[Path]) -> int:
-    """BibTeX of results, on stdout. Raises: RequestError for a file that is absent, or no result."""
-    from jbench.report import bibtex
-    from jbench.results import result_file
-
-    try:
-        found = [result_file.read(path) for path in paths]
-    except FileNotFoundError as error:
-        raise RequestError(f'cite {error.filename}: no such file; expected results, as .../seed33.json') from None
-    print(bibtex.cite(found))
-    return 0
 
 
 def _plan(args: argparse.Namespace, typed: Mapping[str, Any] = {}) -> Plan:

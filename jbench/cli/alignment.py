@@ -25,6 +25,8 @@ UNUSED: dict[str, Any] = {  # flags of decoding, and when they are as they come
 
 def run(args: argparse.Namespace) -> int:
     """Compare, and show the table; the exit status. Raises: RequestError."""
+    if not select.asked(args.task):
+        raise RequestError(f'--task={args.task}: expected alignment, or alignment/NAME; --list shows the names')
     for name, plain in UNUSED.items():
         if getattr(args, name) != plain:
             raise RequestError(f'--{name}: decoding alone uses it, not --task={args.task}; leave it out')

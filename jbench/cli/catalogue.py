@@ -11,10 +11,12 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
+from jbench.alignment import select as alignment
 from jbench.data.discover import find_recordings
 from jbench.models import MODELS, options, user_model
 from jbench.plan import select
 from jbench.report.text import as_json, folded, listed, table, windows
+from jbench.spec.benchmark import PREFIX, Benchmark
 from jbench.spec.checkpoints import CHECKPOINTS
 from jbench.spec.dataset import Dataset
 from jbench.spec.errors import RequestError, unknown
@@ -35,6 +37,8 @@ def listing(form: str, data_dir: Path | None = None) -> str:
         'datasets': [_list_dataset(d, data_dir) for d in sorted(select.datasets().values(), key=_order)],
         'models': [{k: getattr(m, k) for k in ('name', 'family', 'n_parameters')} for m in MODELS.values()],
         'suites': [_list_suite(name) for name in SUITES],
+        'benchmarks': [_list_benchmark(b) for b in alignment.benchmarks().values()],
+        'candidates': [{'name': c.name, 'title': c.title} for c in alignment.candidates().values()],
     }
     if form == 'json':
         return as_json(found)
@@ -56,6 +60,11 @@ def listing(form: str, data_dir: Path | None = None) -> str:
             ('suite', 'tasks', 'not in this version'),
             [(s['name'], len(s['tasks']), len(s['missing'])) for s in found['suites']],
         ),
+        table(
+            ('benchmark (--task=alignment/...)', 'parent', 'what'),
+            [tuple(b.values()) for b in found['benchmarks']],
+        ),
+        table(('candidate', 'what'), [tuple(c.values()) for c in found['candidates']]),
         'More of each, also what is damaged: --info=NAME. On disk: under --data_dir. Access "embedded": simulated, '
         'nothing to fetch.',
     )
@@ -85,8 +94,13 @@ def info(name: str, form: str, data_dir: Path | None = None) -> str:
     elif name in _categories():
         members = [task for task, versions in select.tasks().items() if versions[-1].category == name]
         facts = {'is': 'category', 'name': name, 'tasks': members}
+    elif (benchmark := name.removeprefix(PREFIX)) in alignment.benchmarks():
+        facts = {'is': 'benchmark', **to_json(alignment.benchmarks()[benchmark])}
+    elif name in alignment.candidates():
+        facts = {'is': 'candidate', **to_json(alignment.candidates()[name])}
     else:
         known = [*select.tasks(), *select.datasets(), *MODELS, *SUITES, *_categories()]
+        known += [*alignment.benchmarks(), *alignment.candidates()]
         raise unknown('task, dataset or model', name, known)
     return as_json(facts) if form == 'json' else folded(facts)
 
@@ -163,6 +177,10 @@ def _list_suite(name: str) -> Facts:
     members = [f'{task}@{version}' for task, version in SUITES[name].tasks]
     there = {f'{task}@{t.version}' for task, versions in select.tasks().items() for t in versions}
     return {'name': name, 'tasks': members, 'missing': [m for m in members if m not in there]}
+
+
+def _list_benchmark(benchmark: Benchmark) -> Facts:
+    return {k: getattr(benchmark, k) for k in ('identifier', 'parent', 'title')}
 
 
 def _task_row(task: Facts) -> tuple[str, ...]:

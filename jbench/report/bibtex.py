@@ -26,7 +26,9 @@ class Work(NamedTuple):
 
 def cite(results: Sequence[Mapping[str, Any]]) -> str:
     """BibTeX of jbench, then of what the results rest on, each once; a line of comment on what has no reference."""
-    works = dict.fromkeys(work for result in results for work in (*_datasets(result), _model(result)))
+    aligned = [r['config']['benchmark']['citation'] for r in results if r['kind'] == 'alignment']  # entries as they are
+    decoded = [r for r in results if r['kind'] == 'decoding']
+    works = dict.fromkeys(work for result in decoded for work in (*_datasets(result), _model(result)))
     by_reference: dict[tuple[str, str], list[Work]] = {}
     silent = []
     for work in works:
@@ -37,7 +39,12 @@ def cite(results: Sequence[Mapping[str, Any]]) -> str:
         else:
             by_reference.setdefault((work.citation, work.doi), []).append(work)
     return '\n\n'.join(
-        [_jbench(results), *map(_entry, by_reference.values()), *(['\n'.join(silent)] if silent else [])]
+        [
+            _jbench(results),
+            *map(_entry, by_reference.values()),
+            *filter(None, dict.fromkeys(aligned)),
+            *(['\n'.join(silent)] if silent else []),
+        ]
     )
 
 
