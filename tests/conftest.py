@@ -10,6 +10,7 @@ from pathlib import Path
 import jax
 import pytest
 from once import TOGETHER, once
+from places import alignment_dir
 from preparing import KALUNGA, pick, prepare
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -32,6 +33,12 @@ def data_dir() -> Path:
             pytest.fail(reason)
         pytest.skip(reason)
     return path
+
+
+@pytest.fixture(scope='session', name='alignment_dir')
+def _alignment_dir() -> Path:
+    """Recordings for alignment: see `places.alignment_dir`."""
+    return alignment_dir()
 
 
 @pytest.fixture(scope='module')
