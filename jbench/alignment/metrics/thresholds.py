@@ -12,7 +12,7 @@ from jbench.spec.errors import RequestError
 
 GUESS = 0.5  # accuracy of guessing between two
 LAPSES = (0.03, 0.5)  # bounds of the share of lapses
-SLOPES = np.logspace(-3, 1, 50)  # where fits start
+SLOPES = np.logspace(-3, 1, 50)  # where fits start, at each level
 ACCURATE = 0.6  # least mean accuracy of a curve that is fitted
 FITTED = 0.4  # least share of variance that a fit explains
 KEPT = 1 / 3  # least share of levels that are left below the decline
