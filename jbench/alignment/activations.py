@@ -11,7 +11,7 @@ import hashlib
 import json
 import math
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -35,6 +35,7 @@ class Limits(NamedTuple):
     folder: Path | None = None  # for kept activations; None: none are kept
     disk: int = 20 * 2**30  # bytes of kept activations; the oldest go first
     seed: int = 0  # of stochastic models
+    report: Callable[[str, int, int], object] | None = None  # told what is done, how much of it, of how much; may raise
 
 
 LIMITS = Limits()
@@ -137,6 +138,8 @@ def _streamed(
         found: dict[str, np.ndarray] = {}
         for start in range(0, len(work.ids), BATCH):
             batch = slice(start, start + BATCH)
+            if limits.report:
+                limits.report(f'{model.identifier} looks at {stimuli.identifier}', start, len(work.ids))
             for layer, values in _batch(model, stimuli, work, batch, layers, limits).items():
                 if layer not in found:
                     found[layer] = np.empty((len(work.ids), *values.shape[1:]), np.float32)

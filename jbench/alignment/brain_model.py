@@ -169,7 +169,9 @@ def _in_time(values: np.ndarray, given: time_bins.Bins, wanted: time_bins.Bins) 
     """Responses in the bins that are wanted; without a dimension of time for one bin. A static model repeats itself."""
     if given:
         if not wanted:
-            raise RequestError(f'responses in {len(given)} time bins: say which to record, start_recording(region, bins)')
+            raise RequestError(
+                f'responses in {len(given)} time bins: say which to record, start_recording(region, bins)'
+            )
         values = time_bins.rebin(values, given, wanted)
         return (values[..., 0], ()) if len(wanted) == 1 else (values, wanted)
     return (values, ()) if len(wanted) < 2 else (time_bins.repeated(values, wanted), wanted)

@@ -6,11 +6,15 @@ import hashlib
 import runpy
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jbench.models import user_model
 from jbench.spec.benchmark import Benchmark, Candidate
 from jbench.spec.errors import RequestError
+
+if TYPE_CHECKING:
+    from jbench.alignment.activations import Limits
+    from jbench.alignment.brain_model import Model
 
 Reader = Callable[[Path], Any]  # of the folder of the data: (stimuli, assembly)
 
@@ -68,3 +72,28 @@ def candidate(text: str) -> Candidate:
     user_model.function(path, name)
     digest = hashlib.sha256(path.read_bytes()).hexdigest()[:8]
     return Candidate(name=f'{name}@{digest}', title=name, target=f'{path}:{name}', drawn=False)
+
+
+def build(chosen: Candidate, seed: int, weights: Path | None, limits: Limits) -> Model:
+    """The brain model of a candidate, of the table or of a file of one's own.
+
+    A function of one's own gives an `ImageModel`, whose last layer stands for every region, or a model that `committed`
+    made.
+
+    Raises: RequestError for weights that do not fit, and whatever a file of one's own raises, with the line.
+    """
+    from jbench.alignment import brain_model
+    from jbench.alignment.image_model import LOGITS, ImageModel
+
+    path, _, name = chosen.target.rpartition(':')
+    if not path.endswith('.py'):
+        return brain_model.candidate(chosen.name, seed, weights, limits=limits)
+    with user_model.explained(f'model {chosen.name}', Path(path)):
+        made = runpy.run_path(path)[name](seed)
+    if isinstance(made, ImageModel):
+        last = [layer for layer in made.layers if layer != LOGITS][-1]
+        return brain_model.committed(made, dict.fromkeys(brain_model.REGIONS, last), limits=limits)
+    if not isinstance(made, brain_model.Model):
+        found = type(made).__name__
+        raise RequestError(f'model {chosen.name}: expected an ImageModel or what committed() gives, got {found}')
+    return made

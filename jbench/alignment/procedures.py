@@ -245,7 +245,8 @@ def _shown(model: BrainModel, benchmark: Benchmark, stimuli: StimulusSet | None,
 
 
 def _on_screen(model: BrainModel, benchmark: Benchmark, stimuli: StimulusSet) -> StimulusSet:
-    return place_on_screen(stimuli, model.visual_degrees(), benchmark.visual_degrees)
+    own = 'degrees' in stimuli.table.columns  # each has its own size
+    return place_on_screen(stimuli, model.visual_degrees(), None if own else benchmark.visual_degrees)
 
 
 def _right_or_wrong(trials: DataArray, ids: list[str]) -> np.ndarray:

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from jbench import files
-from jbench.alignment import benchmark, candidates, record
+from jbench.alignment import benchmark, own, record
+from jbench.alignment.activations import Limits
 from jbench.alignment.own import Reader
 from jbench.context import Context
 from jbench.progress import Interrupted
@@ -90,9 +91,8 @@ def _one(comparison: Comparison, seed: int, context: Context, readers: Mapping[s
             return there
         if reason:
             context.progress.say(reason)
-    model = candidates.build(
-        comparison.candidate, seed, context.weights.get(comparison.candidate.name), context, report
-    )
+    limits = Limits(folder=context.workdir / 'activations', seed=seed, report=report)
+    model = own.build(comparison.candidate, seed, context.weights.get(comparison.candidate.name), limits)
     made = benchmark.scored(model, comparison.benchmark, data, report)
     digests = record.Digests(data.digest, data.stimuli_digest, made.features, model.digest)
     seconds = {'prepare': prepared, 'test': time.monotonic() - began - prepared, 'total': time.monotonic() - began}

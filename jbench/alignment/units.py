@@ -58,7 +58,9 @@ def layer_units(
     moved = [_moved(stimuli, eye_degrees, t, trials) for t in range(trials)]
     values = np.concatenate([_side_by_side(model, s, layers, 1, inner) for s in moved], 1)
     widths = np.repeat([stimuli.image(i).shape[1] for i in stimuli.ids], trials)
-    degrees = np.tile(microsaccades(trials, 1, 1 / eye_degrees) if False else _gaze(trials, eye_degrees), (len(stimuli), 1))
+    degrees = np.tile(
+        microsaccades(trials, 1, 1 / eye_degrees) if False else _gaze(trials, eye_degrees), (len(stimuli), 1)
+    )
     shifts = {f'microsaccade_shift_{axis}_degrees': degrees[:, k] for k, axis in enumerate('xy')}
     shifts |= {f'microsaccade_shift_{axis}_pixels': degrees[:, k] / eye_degrees * widths for k, axis in enumerate('xy')}
     return Units(values, columns, model.time_bins, shifts)
