@@ -1,0 +1,92 @@
+"""Every line of the tables of benchmarks: what it names is there, and what is published of it stands in it."""
+
+from __future__ import annotations
+
+import collections
+
+import pytest
+
+from jbench.alignment import ceiled, data, procedures, select, tree
+from jbench.alignment.metrics import choices
+from jbench.alignment.metrics.regression import REGRESSIONS
+from jbench.alignment.properties import BENCHMARKS as PROPERTIES
+from jbench.spec.benchmark import Comparison
+from jbench.spec.errors import RequestError
+from jbench.spec.identity import from_json, to_json
+
+METRICS = {
+    *REGRESSIONS,
+    *procedures.SIMILARITIES,
+    *(procedures.OVER_TIME + name for name in REGRESSIONS),
+    *choices.FORMS,
+    *('ost', 'rsm', 'error_consistency', 'top1', 'ks_similarity', 'accuracy'),
+}
+ALL = select.benchmarks()
+
+
+@pytest.mark.parametrize('benchmark', ALL.values(), ids=lambda b: b.identifier)
+def test_what_a_line_names_is_there(benchmark):
+    assert benchmark.procedure in procedures.PROCEDURES and benchmark.metric in METRICS
+    assert benchmark.ceiling in ('', 'error_consistency', 'ks_similarity', 'i2n', *procedures.CEILINGS)
+    assert benchmark.ceiled in ceiled.NAMES and benchmark.parent in ('', *tree.PARENTS)
+    assert (benchmark.data in data.SETS) != bool(benchmark.missing)
+    assert benchmark.citation.startswith('@') and benchmark.title and benchmark.visual_degrees > 0
+    if benchmark.procedure == 'properties':
+        assert benchmark.identifier.partition('_')[2] in PROPERTIES
+
+
+def test_the_identifiers_of_the_tutorials_are_declared():
+    families = collections.Counter(name.partition('.')[0].partition('-')[0] for name in ALL)
+    assert {'MajajHong2015', 'FreemanZiemba2013', 'Kar2019', 'Papale2025', 'tong', 'Bracci2019'} <= {*families}
+    assert {'Rajalingham2018', 'Hebart2023', 'Cowley2023'} <= {*families}
+    assert sum(name.startswith('Marques2020_') for name in ALL) == 22
+    assert sum(name.startswith('Geirhos2021') for name in ALL) == 34
+
+
+def test_a_comparison_travels_as_json():
+    known = select.candidates()['pixels']
+    for benchmark in ALL.values():
+        one = Comparison(benchmark=benchmark, candidate=known)
+        assert from_json(Comparison, to_json(one)) == one and len(one.key) == 16
+
+
+def test_words_about_a_benchmark_are_no_part_of_its_key():
+    import dataclasses
+
+    one = Comparison(benchmark=ALL['Cowley2023.V4-pls'], candidate=select.candidates()['pixels'])
+    told = dataclasses.replace(one, benchmark=dataclasses.replace(one.benchmark, title='other', parent='IT'))
+    asked = dataclasses.replace(one, benchmark=dataclasses.replace(one.benchmark, metric='ridge'))
+    assert told.key == one.key != asked.key
+
+
+@pytest.mark.parametrize(
+    ('text', 'n'),
+    [
+        ('alignment', len(ALL)),
+        ('alignment/Geirhos2021', 17),
+        ('alignment/cowley2023.v4-PLS', 1),
+        ('alignment/V1-orientation,alignment/Cowley2023.V4-pls', 8),
+        ('alignment/MajajHong2015.V4-pls@4', 1),
+    ],
+)
+def test_names_nodes_and_lists(text, n):
+    assert select.asked(text) and len(select.select_benchmarks(text).benchmarks) == n
+
+
+@pytest.mark.parametrize(
+    ('text', 'reason'),
+    [
+        ('alignment/Cowley2023.V4', 'did you mean'),
+        ('alignment/MajajHong2015.V4-pls@3', 'has version 4 alone'),
+        ('alignment/nowhere.py', 'no such file'),
+    ],
+)
+def test_a_wrong_name_is_told(text, reason):
+    with pytest.raises(RequestError, match=reason):
+        select.select_benchmarks(text)
+
+
+def test_decoding_and_alignment_are_asked_apart():
+    assert not select.asked('p3,ssvep')
+    with pytest.raises(RequestError, match='ask for one kind'):
+        select.asked('alignment/V4,p3')
