@@ -121,7 +121,8 @@ class Model:
         values = units.values.reshape(n * trials, *units.values.shape[2:])
         values, bins = _in_time(values, units.time_bins, doing.bins)
         columns = {**units.neuroid, 'region': np.full(values.shape[1], doing.region)}
-        presentation = {str(c): np.repeat(v.to_numpy(), trials) for c, v in stimuli.table.items()} | units.presentation
+        presentation = {str(c): np.repeat(v.to_numpy(), trials) for c, v in stimuli.table.items()}
+        presentation |= units.presentation
         if trials > 1:
             presentation['repetition'] = np.tile(np.arange(trials), n)
         made = assembly.neuroids(
@@ -136,6 +137,7 @@ class Model:
         _, _, task, fitting = self._doing
         presentation: dict[str, Any] = {str(c): v.to_numpy() for c, v in stimuli.table.items()}
         choice: list[str] = []
+        values: Any
         if task == 'label':
             logits = self._features(stimuli, LOGITS, trials)
             if isinstance(fitting, str):
@@ -169,7 +171,9 @@ def _in_time(values: np.ndarray, given: time_bins.Bins, wanted: time_bins.Bins) 
     """Responses in the bins that are wanted; without a dimension of time for one bin. A static model repeats itself."""
     if given:
         if not wanted:
-            raise RequestError(f'responses in {len(given)} time bins: say which to record, start_recording(region, bins)')
+            raise RequestError(
+                f'responses in {len(given)} time bins: say which to record, start_recording(region, bins)'
+            )
         values = time_bins.rebin(values, given, wanted)
         return (values[..., 0], ()) if len(wanted) == 1 else (values, wanted)
     return (values, ()) if len(wanted) < 2 else (time_bins.repeated(values, wanted), wanted)
