@@ -121,7 +121,8 @@ class Model:
         values = units.values.reshape(n * trials, *units.values.shape[2:])
         values, bins = _in_time(values, units.time_bins, doing.bins)
         columns = {**units.neuroid, 'region': np.full(values.shape[1], doing.region)}
-        presentation = {str(c): np.repeat(v.to_numpy(), trials) for c, v in stimuli.table.items()} | units.presentation
+        presentation = {str(c): np.repeat(v.to_numpy(), trials) for c, v in stimuli.table.items()}
+        presentation |= units.presentation
         if trials > 1:
             presentation['repetition'] = np.tile(np.arange(trials), n)
         made = assembly.neuroids(
@@ -136,6 +137,7 @@ class Model:
         _, _, task, fitting = self._doing
         presentation: dict[str, Any] = {str(c): v.to_numpy() for c, v in stimuli.table.items()}
         choice: list[str] = []
+        values: Any
         if task == 'label':
             logits = self._features(stimuli, LOGITS, trials)
             if isinstance(fitting, str):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -10,7 +12,8 @@ import numpy as np
 from jbench.alignment.activations import Limits, check_memory, n_bytes, shapes, stream
 from jbench.alignment.image_model import ImageModel
 from jbench.alignment.screen import microsaccades, shifted
-from jbench.alignment.stimuli import content_digest, derived
+from jbench.alignment.stimuli import derived
+from jbench.spec.errors import RequestError
 
 if TYPE_CHECKING:
     from jbench.alignment.stimuli import StimulusSet
@@ -24,7 +27,9 @@ class Units(NamedTuple):
     values: np.ndarray  # [stimulus, trial, unit] or, of a temporal model, [stimulus, trial, unit, time]
     neuroid: dict[str, np.ndarray]  # columns with a value a unit
     time_bins: tuple[tuple[float, float], ...] = ()
-    presentation: dict[str, np.ndarray] = {}  # columns with a value a stimulus and trial, of trials that differ
+    presentation: Mapping[str, np.ndarray] = MappingProxyType(
+        {}
+    )  # columns with a value a stimulus and trial, of trials that differ
 
 
 def layer_units(
@@ -55,12 +60,78 @@ def layer_units(
     columns = _columns(model, layers)
     if eye_degrees is None or trials == 1:
         return Units(_side_by_side(model, stimuli, layers, trials, inner), columns, model.time_bins)
-    moved = [_moved(stimuli, eye_degrees, t, trials) for t in range(trials)]
-    values = np.concatenate([_side_by_side(model, s, layers, 1, inner) for s in moved], 1)
-    widths = np.repeat([stimuli.image(i).shape[1] for i in stimuli.ids], trials)
-    degrees = np.tile(
-        microsaccades(trials, 1, 1 / eye_degrees) if False else _gaze(trials, eye_degrees), (len(stimuli), 1)
-    )
-    shifts = {f'microsaccade_shift_{axis}_degrees': degrees[:, k] for k, axis in enumerate('xy')}
-    shifts |= {f'microsaccade_shift_{axis}_pixels': degrees[:, k] / eye_degrees * widths for k, axis in enumerate('xy')}
-    return Units(values, columns, model.time_bins, shifts)
+    gaze = microsaccades(trials, 1, eye_degrees)  # in widths of the screen
+    values = np.concatenate([_side_by_side(model, _moved(stimuli, g), layers, 1, inner) for g in gaze], 1)
+    every = np.tile(gaze, (len(stimuli), 1))
+    widths = np.repeat([stimuli.image(i).shape[1] for i in stimuli.ids], trials)[:, None]
+    shifts = {'degrees': every * eye_degrees, 'pixels': every * widths}
+    presentation = {f'microsaccade_shift_{a}_{u}': v[:, k] for u, v in shifts.items() for k, a in enumerate('xy')}
+    return Units(values, columns, model.time_bins, presentation)
+
+
+def _moved(stimuli: StimulusSet, gaze: np.ndarray) -> StimulusSet:
+    """Images shifted by parts of their width; the very same set where there is no shift."""
+
+    def read(stimulus_id: str) -> np.ndarray:
+        image = stimuli.image(stimulus_id)
+        return shifted(image, gaze * image.shape[1])
+
+    how = f'--gaze {gaze.tolist()}'
+    return stimuli if not gaze.any() else derived(stimuli, stimuli.identifier + how, stimuli.table, read, how)
+
+
+def _side_by_side(
+    model: ImageModel, stimuli: StimulusSet, layers: Sequence[str], n_trials: int, limits: Limits
+) -> np.ndarray:
+    """[stimulus, trial, unit] or, of a temporal model, [stimulus, trial, unit, time]."""
+    found = stream(model, stimuli, layers, n_trials=n_trials, limits=limits)
+    if len(layers) == 1:
+        return _flat(model, next(found)[1])
+    widths = [_n_units(model, shape) for shape in shapes(model, layers).values()]
+    out, start = np.empty(0, np.float32), 0
+    for (_, values), width in zip(found, widths, strict=True):
+        part = _flat(model, values)
+        if not start:
+            out = np.empty((*part.shape[:2], sum(widths), *part.shape[3:]), np.float32)
+        out[:, :, start : start + width] = part
+        start += width
+    return out
+
+
+def _flat(model: ImageModel, values: np.ndarray) -> np.ndarray:
+    """Activations [stimulus, trial, ...] as units; time, where there is some, goes last."""
+    n, trials, *shape = values.shape
+    if not model.time_bins:
+        return values.reshape(n, trials, -1)
+    return np.moveaxis(values.reshape(n, trials, shape[0], -1), 2, 3)
+
+
+def _unit_shape(model: ImageModel, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Without time. Raises: RequestError where a temporal model has other times than it says."""
+    if not model.time_bins:
+        return shape
+    if not shape or shape[0] != len(model.time_bins):
+        raise RequestError(f'{model.identifier}: a layer is {list(shape)}, expected {len(model.time_bins)} times first')
+    return shape[1:]
+
+
+def _n_units(model: ImageModel, shape: tuple[int, ...]) -> int:
+    return math.prod(_unit_shape(model, shape))
+
+
+def _columns(model: ImageModel, layers: Sequence[str]) -> dict[str, np.ndarray]:
+    """What each unit is: its id, number and place in its layer; -1 where a layer has no such axis."""
+    found = {layer: _unit_shape(model, shape) for layer, shape in shapes(model, layers).items()}
+    sizes = [math.prod(shape) for shape in found.values()]
+    axes: dict[str, list[np.ndarray]] = {axis: [] for shape in found.values() for axis in AXES.get(len(shape), ())}
+    numbers = np.concatenate([np.arange(size) for size in sizes])
+    names = np.repeat(list(found), sizes)
+    for shape, size in zip(found.values(), sizes, strict=True):
+        own = (
+            dict(zip(AXES.get(len(shape), ()), np.unravel_index(np.arange(size), shape), strict=True)) if shape else {}
+        )
+        for axis, places in axes.items():
+            places.append(own.get(axis, np.full(size, -1)))
+    ids = [f'{model.identifier}.{layer}.{k}' for layer, size in zip(found, sizes, strict=True) for k in range(size)]
+    columns = {'neuroid_id': np.array(ids), 'neuroid_num': numbers, 'layer': names}
+    return columns | {axis: np.concatenate(places) for axis, places in axes.items()}
