@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
 import runpy
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from jbench.files import sha256_file
 from jbench.models import user_model
 from jbench.spec.benchmark import Benchmark, Candidate
 from jbench.spec.errors import RequestError
-
-if TYPE_CHECKING:
-    from jbench.alignment.activations import Limits
-    from jbench.alignment.brain_model import Model
 
 Reader = Callable[[Path], Any]  # of the folder of the data: (stimuli, assembly)
 
@@ -28,7 +24,7 @@ class Own(NamedTuple):
 
 def named(text: str) -> bool:
     """Whether a text means a file of one's own."""
-    return text.endswith('.py') or '.py:' in text
+    return text.endswith(('.py', '.npz')) or '.py:' in text
 
 
 def benchmarks(path: str) -> Own:
@@ -60,40 +56,20 @@ def _explained(reader: Reader, what: str, file: Path) -> Reader:
 
 
 def candidate(text: str) -> Candidate:
-    """The model that 'path/to/file.py:function' names; the file is read, not run. Its name holds the digest of the
-    file, so that a result belongs to what the file said.
+    """The model that 'path/to/file.py:function' names, or 'path/to/features.npz'; the file is read, not run. Its name
+    holds the digest of the file, so that a result belongs to what the file said.
 
     Raises: RequestError for text of another form, a file that is absent or no Python, a function that is not there.
     """
+    if text.endswith('.npz'):
+        file = Path(text).expanduser().absolute()
+        if not file.is_file():
+            raise RequestError(f'--model={text}: no such file of features')
+        name = f'{file.stem}@{sha256_file(file)[:8]}'
+        return Candidate(name=name, title='features of a file', target=str(file))
     place, _, name = text.rpartition(':')
     if not place or not name.isidentifier():
         raise RequestError(f'--model={text}: expected a file and a function in it, as path/to/file.py:function')
     path = Path(place).expanduser().absolute()
     user_model.function(path, name)
-    digest = hashlib.sha256(path.read_bytes()).hexdigest()[:8]
-    return Candidate(name=f'{name}@{digest}', title=name, target=f'{path}:{name}', drawn=False)
-
-
-def build(chosen: Candidate, seed: int, weights: Path | None, limits: Limits) -> Model:
-    """The brain model of a candidate, of the table or of a file of one's own.
-
-    A function of one's own gives an `ImageModel`, whose last layer stands for every region, or a model that `committed`
-    made.
-
-    Raises: RequestError for weights that do not fit, and whatever a file of one's own raises, with the line.
-    """
-    from jbench.alignment import brain_model
-    from jbench.alignment.image_model import LOGITS, ImageModel
-
-    path, _, name = chosen.target.rpartition(':')
-    if not path.endswith('.py'):
-        return brain_model.candidate(chosen.name, seed, weights, limits=limits)
-    with user_model.explained(f'model {chosen.name}', Path(path)):
-        made = runpy.run_path(path)[name](seed)
-    if isinstance(made, ImageModel):
-        last = [layer for layer in made.layers if layer != LOGITS][-1]
-        return brain_model.committed(made, dict.fromkeys(brain_model.REGIONS, last), limits=limits)
-    if not isinstance(made, brain_model.Model):
-        found = type(made).__name__
-        raise RequestError(f'model {chosen.name}: expected an ImageModel or what committed() gives, got {found}')
-    return made
+    return Candidate(name=f'{name}@{sha256_file(path)[:8]}', title=name, target=f'{path}:{name}')

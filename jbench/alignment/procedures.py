@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from jbench.alignment import ceilings, gratings, rows
+from jbench.alignment import over_time as course
 from jbench.alignment.metrics import choices, consistency, distribution, ost, regression, similarity, spantime
 from jbench.alignment.metrics.measured import Measured
 from jbench.alignment.screen import place_on_screen
@@ -76,11 +77,13 @@ def train_test(model: BrainModel, benchmark: Benchmark, data: Recorded, train: R
 
 def rsa(model: BrainModel, benchmark: Benchmark, data: Recorded, train: Recorded | None) -> Compared:
     """Dissimilarities of stimuli: the correlation with each subject's, averaged; of ranks (`rdm`) or values (`rsm`)."""
-    target = kept(benchmark, data.assembly)
-    source = recorded(model, benchmark, data.stimuli, target.isel(paired=0, drop=True))
-    mine, theirs = similarity.rdm(source.values, dtype=EXACT), target.values
+    target, theirs = _dissimilarities(benchmark, kept(benchmark, data.assembly))
+    source = recorded(model, benchmark, data.stimuli, target)
+    mine = similarity.rdm(source.values, dtype=EXACT)
     arrays = {'rdm_model': mine.astype(np.float32), 'rdm_recording': theirs.mean(0).astype(np.float32)}
     measured = ceilings.against_subjects(mine, theirs, rank=benchmark.metric == 'rdm')
+    if len(theirs) == 1:
+        measured = measured._replace(error=float('nan'), notes=(*measured.notes, 'one subject: no error'))
     return Compared(measured, _ceiling(benchmark, np.asarray, theirs), digest(source.values), arrays)
 
 
@@ -161,10 +164,26 @@ def odd_one_out(model: BrainModel, benchmark: Benchmark, data: Recorded, train: 
     return Compared(consistency.accuracy(answers, trials.values.astype(str)[::3]), None, digest(answers))
 
 
+def over_time(model: BrainModel, benchmark: Benchmark, data: Recorded, train: Recorded | None) -> Compared:
+    """Dissimilarities of stimuli in each bin of time, beside the model's; the score is the greatest over bins."""
+    target = rows.average_repetitions(kept(benchmark, data.assembly))
+    source = recorded(model, benchmark, data.stimuli, target)
+    mine = similarity.rdm(source.values, dtype=EXACT)
+    measured = course.rsa(mine, target.values)
+    bins = np.stack([target['time_bin_start'].values, target['time_bin_end'].values], 1)
+    best = int(np.nanargmax(measured.values))
+    note = f'the best of {len(bins)} bins of time, {bins[best, 0]:g} to {bins[best, 1]:g} ms'
+    errors = np.full(len(bins), np.nan)
+    arrays = {'bins': bins, 'over_time': measured.values, 'over_time_error': errors, 'rdm_model': mine}
+    found = measured._replace(values=np.empty(0), notes=(*measured.notes, note))
+    return Compared(found, None, digest(source.values), arrays)
+
+
 PROCEDURES: dict[str, Callable[[BrainModel, Benchmark, Recorded, Recorded | None], Compared]] = {
     'neural': neural,
     'train_test': train_test,
     'rsa': rsa,
+    'over_time': over_time,
     'labels': labels,
     'properties': properties,
     'choices': choice_patterns,
@@ -203,6 +222,18 @@ CEILINGS: dict[str, Callable[[np.ndarray], Measured]] = {
 def _ceiling(benchmark: Benchmark, of: Callable[[Any], np.ndarray], recording: Any) -> Measured | None:
     """The ceiling that a benchmark names, of what `of` makes of the recording; None: it names none."""
     return CEILINGS[benchmark.ceiling](of(recording)) if benchmark.ceiling else None
+
+
+def _dissimilarities(benchmark: Benchmark, target: DataArray) -> tuple[DataArray, np.ndarray]:
+    """Stimuli, a row each, and [subject or repetition, stimulus, stimulus]: as recorded, or of the responses of each
+    value of `Benchmark.per`."""
+    if 'paired' in target.dims:
+        return target.isel(paired=0, drop=True), target.values
+    each = []
+    for value in np.unique(target[benchmark.per].values):
+        part = rows.with_value(target, benchmark.per, value).drop_vars(benchmark.per)
+        each.append(rows.average_repetitions(part))
+    return each[0], np.stack([similarity.rdm(one.values, dtype=EXACT) for one in each])
 
 
 def _mean_over_time(each: Sequence[Measured]) -> Measured:
@@ -245,6 +276,8 @@ def _shown(model: BrainModel, benchmark: Benchmark, stimuli: StimulusSet | None,
 
 
 def _on_screen(model: BrainModel, benchmark: Benchmark, stimuli: StimulusSet) -> StimulusSet:
+    if not benchmark.visual_degrees:  # texts
+        return stimuli
     own = 'degrees' in stimuli.table.columns  # each has its own size
     return place_on_screen(stimuli, model.visual_degrees(), None if own else benchmark.visual_degrees)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import resource
 import sys
 from collections.abc import Mapping
@@ -53,6 +54,7 @@ def write(
     """
     benchmark = comparison.benchmark
     scale = 1 / 1024 if sys.platform != 'darwin' else 1 / 1024**2
+    told = {name: getattr(score, name) for name in ('raw', 'raw_error', 'ceiling', 'ceiling_error', 'error')}
     result = {
         'kind': 'alignment',
         'task': comparison.task,
@@ -70,7 +72,7 @@ def write(
             'interval': None,
             'differs_from_chance': None,
         },
-        'metrics': {name: getattr(score, name) for name in ('raw', 'raw_error', 'ceiling', 'ceiling_error', 'error')},
+        'metrics': {name: value for name, value in told.items() if value is not None and not math.isnan(value)},
         'prepared_hash': _data(digests),
         'key': comparison.key,
         'config': {**to_json(comparison), 'digests': digests._asdict()},

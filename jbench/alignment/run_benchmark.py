@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from jbench import files
-from jbench.alignment import benchmark, own, record
+from jbench.alignment import benchmark, record
 from jbench.alignment.activations import Limits
+from jbench.alignment.build import build
 from jbench.alignment.own import Reader
 from jbench.context import Context
 from jbench.progress import Interrupted
@@ -92,7 +93,8 @@ def _one(comparison: Comparison, seed: int, context: Context, readers: Mapping[s
         if reason:
             context.progress.say(reason)
     limits = Limits(folder=context.workdir / 'activations', seed=seed, report=report)
-    model = own.build(comparison.candidate, seed, context.weights.get(comparison.candidate.name), limits)
+    weights = context.weights.get(comparison.candidate.name)
+    model = build(comparison, seed, context.data_dir, weights, limits)
     made = benchmark.scored(model, comparison.benchmark, data, report)
     digests = record.Digests(data.digest, data.stimuli_digest, made.features, model.digest)
     seconds = {'prepare': prepared, 'test': time.monotonic() - began - prepared, 'total': time.monotonic() - began}

@@ -24,12 +24,25 @@ def benchmarks() -> dict[str, Benchmark]:
     return {b.identifier: b for b in (*here.BENCHMARKS, *elsewhere.BENCHMARKS)}
 
 
+OTHERS = {  # that see no pixel: function of (benchmark, folder of the data), and what it is
+    'category': ('category', 'The category of each stimulus: what a table tells without a look'),
+    'word_counts': ('word_counts', 'Words of a text, counted'),
+    'resnet50_answers': ('resnet50_answers', 'ResNet-50, its recorded answers to the images of Geirhos et al. (2021)'),
+    'bagnet33_answers': ('bagnet33_answers', 'BagNet-33, its recorded answers'),
+    'simclr_answers': ('simclr_answers', 'SimCLR with ResNet-50, its recorded answers'),
+    'swag_answers': ('swag_answers', 'SWAG ViT-L/16, its recorded answers'),
+}
+
+
 def candidates() -> dict[str, Candidate]:
     """All candidates by name."""
-    return {
+    found = {
         name: Candidate(name=name, version=row.version, title=row.title, target=row.target, drawn=row.drawn)
         for name, row in CANDIDATES.items()
     }
+    for name, (function, title) in OTHERS.items():
+        found[name] = Candidate(name=name, title=title, target=f'jbench.alignment.candidates.of_stimuli:{function}')
+    return found
 
 
 def asked(text: str | None) -> bool:
@@ -92,7 +105,7 @@ def select_benchmarks(text: str) -> Chosen:
 
 
 def select_candidates(text: str) -> list[Candidate]:
-    """Names, `all`, path/to/file.py:function, comma lists. Raises: RequestError with suggestions."""
+    """Names, `all` (models of images), path/to/file.py:function, path/to/features.npz, comma lists. Raises: RequestError with suggestions."""
     known = candidates()
     chosen: dict[str, Candidate] = {}
     for item in filter(None, (part.strip() for part in text.split(','))):
@@ -102,7 +115,8 @@ def select_candidates(text: str) -> list[Candidate]:
             continue
         if item.lower() not in (*known, 'all'):
             raise unknown('candidate', item, [*known, 'all'])
-        chosen |= known if item.lower() == 'all' else {item.lower(): known[item.lower()]}
+        group = {name: known[name] for name in CANDIDATES}
+        chosen |= group if item.lower() == 'all' else {item.lower(): known[item.lower()]}
     return list(chosen.values())
 
 

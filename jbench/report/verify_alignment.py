@@ -60,7 +60,7 @@ def problems(path: str | Path, *, predictions: bool = True) -> list[str]:
 
 def _score(result: Mapping[str, Any], how: str, chance: float | None) -> list[str]:
     """The score against raw score and ceiling; of neuroids each beside its own ceiling it cannot be told."""
-    said = {k: math.nan if v is None else v for k, v in result['metrics'].items()}
+    said = dict.fromkeys(('raw', 'raw_error', 'ceiling', 'ceiling_error'), math.nan) | result['metrics']
     if how == 'explained_variance_per_neuroid' and result['metrics'].get('ceiling') is not None:
         return []
     raw = Measured(said['raw'], said['raw_error'], np.empty(0))
@@ -73,7 +73,7 @@ def _score(result: Mapping[str, Any], how: str, chance: float | None) -> list[st
 
 def _values(result: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> list[str]:
     """The raw score against the values of each split, where it is their mean."""
-    per_split, written = arrays.get('per_split', np.empty(0)), result['metrics']['raw']
+    per_split, written = arrays.get('per_split', np.empty(0)), result['metrics'].get('raw')
     expected = float(np.nanmean(per_split)) if len(per_split) and not np.isnan(per_split).all() else math.nan
     if not len(per_split) or _same(written, expected):
         return []

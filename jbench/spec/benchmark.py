@@ -11,7 +11,7 @@ from jbench.spec.identity import spec_hash, without_defaults
 PREFIX = 'alignment/'  # of the names of benchmarks where tasks are named
 WORDS = ('title', 'parent', 'licence', 'citation', 'missing')  # about a benchmark
 
-Procedure = typing.Literal['neural', 'train_test', 'rsa', 'properties', 'labels', 'choices', 'odd_one_out', 'accuracy']
+Procedure = typing.Literal['neural', 'train_test', 'rsa', 'over_time', 'properties', 'labels', 'choices', 'odd_one_out']
 # how a score is set beside its ceiling: `jbench.alignment.ceiled`
 Ceiled = typing.Literal[
     'none',
@@ -39,11 +39,11 @@ class Benchmark:
     where: tuple[tuple[str, str], ...] = ()  # coordinates of what is kept of it: (('region', 'V4'),)
     region: str = ''  # that the model is asked to record
     time_bins: tuple[tuple[float, float], ...] = ((70.0, 170.0),)  # ms after the stimulus
-    visual_degrees: float  # size of the stimuli
+    visual_degrees: float  # size of the stimuli; 0: they are texts
     number_of_trials: int = 1
     metric: str
     stratify: str = ''  # coordinate of the stimuli whose shares every split keeps
-    per: str = ''  # coordinate of the neuroids whose values are scored apart, then averaged: 'subject'
+    per: str = ''  # coordinate whose values are taken apart: of neuroids ('subject'), or of repetitions
     reliability: float | None = None  # neuroids above it are kept
     ceiling: str = ''  # function of `jbench.alignment.ceilings`; '': none, or the constant below
     constant_ceiling: float | None = None

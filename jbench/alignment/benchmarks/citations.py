@@ -60,3 +60,13 @@ HEBART = """@article{hebart2023things,
     brain and behavior},
   author={Hebart, Martin N and Contier, Oliver and Teichmann, Lina and Rockter, Adam H and Zheng, Charles Y and others},
   journal={eLife}, volume={12}, year={2023}}"""
+ZHANG = """@article{zhang2011object,
+  title={Object decoding with attention in inferior temporal cortex},
+  author={Zhang, Ying and Meyers, Ethan M and Bichot, Narcisse P and Serre, Thomas and Poggio, Tomaso A and others},
+  journal={Proceedings of the National Academy of Sciences}, volume={108}, number={21},
+  pages={8850--8855}, year={2011}}"""
+HAXBY = """@article{haxby2001distributed,
+  title={Distributed and overlapping representations of faces and objects in ventral temporal cortex},
+  author={Haxby, James V and Gobbini, M Ida and Furey, Maura L and Ishai, Alumit and Schouten, Jennifer L and others},
+  journal={Science}, volume={293}, number={5539}, pages={2425--2430}, year={2001}}"""
+JBENCH = """@misc{jbench_sentences, title={Generated responses to sentences}, author={The jbench contributors}}"""

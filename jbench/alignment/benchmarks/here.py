@@ -118,6 +118,56 @@ KRIEGESKORTE = (
         **_RDM,
     ),
 )
+ZHANG = (
+    Benchmark(
+        identifier='ZhangDesimone2011.IT-rdm_over_time',
+        parent='',  # its pictures are not public: features of the objects alone can be compared
+        title='macaque IT (132 cells), 7 objects at 3 places, dissimilarities every 50 ms',
+        procedure='over_time',
+        data='ZhangDesimone7',
+        region='IT',
+        time_bins=(),
+        visual_degrees=8.0,
+        metric='rdm',
+        ceiled='none',
+        licence='GPL-3 (of the package)',
+        citation=citations.ZHANG,
+    ),
+)
+HAXBY = (
+    Benchmark(
+        identifier='Haxby2001.VT-rdm',
+        parent='',  # one slice of one person, its pictures not public
+        title='human ventral temporal cortex (fMRI, one slice), 8 categories, dissimilarities of each run',
+        procedure='rsa',
+        data='Haxby2001.blocks',
+        per='repetition',
+        region='IT',
+        time_bins=(),
+        visual_degrees=8.0,
+        metric='rdm',
+        ceiling='rsa_ceiling',
+        ceiled='ratio',
+        licence='CC BY-SA 3.0',
+        citation=citations.HAXBY,
+    ),
+)
+SENTENCES = (
+    Benchmark(
+        identifier='GeneratedSentences.language-ridge',
+        parent='neural_language',
+        title='made responses to 60 sentences: for tests of models of language, no recording',
+        procedure='neural',
+        data='GeneratedSentences',
+        region='language',
+        visual_degrees=0.0,
+        time_bins=(),
+        metric='ridge',
+        ceiling='internal_consistency',
+        licence='Apache-2.0',
+        citation=citations.JBENCH,
+    ),
+)
 GEIRHOS2021 = tuple(
     Benchmark(
         identifier=f'Geirhos2021{name}-{metric}',
@@ -155,4 +205,4 @@ MARQUES2020 = tuple(
     for study, name, parent in MARQUES
 )
 
-BENCHMARKS = (*COWLEY, *KRIEGESKORTE, *GEIRHOS2021, *MARQUES2020)
+BENCHMARKS = (*COWLEY, *KRIEGESKORTE, *ZHANG, *HAXBY, *GEIRHOS2021, *MARQUES2020, *SENTENCES)
