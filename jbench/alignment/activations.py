@@ -12,6 +12,7 @@ import json
 import math
 import os
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -205,7 +206,7 @@ def _run(
     if model.stochastic:
         draws = [(int(c[:8], 16), t) for c, t in zip(work.contents[batch], work.trials[batch], strict=True)]
         inputs.append(_keys(seed, np.array([*draws, *[draws[-1]] * (most - n)], np.uint32)))
-    found = jax.device_get(_program()(_as_partial(model.apply), layers, *inputs))
+    found = jax.device_get(called(model.apply, layers, *inputs))
     for layer, values in found.items():
         if not np.isfinite(values[:n]).all():
             raise RequestError(
@@ -215,31 +216,29 @@ def _run(
     return {layer: np.asarray(values[:n], np.float32) for layer, values in found.items()}
 
 
-def _chosen(found: dict[str, Any], layers: tuple[str, ...]) -> dict[str, Any]:
-    return {layer: found[layer] for layer in layers}
+def called(apply: Any, layers: tuple[str, ...], *inputs: Any) -> dict[str, Any]:
+    """Some layers of a model, as one compiled program; what they do not need is left out of it.
 
-
-def _called(apply: Any, layers: tuple[str, ...], *inputs: Any) -> dict[str, Any]:
-    return _chosen(apply(*inputs), layers)
-
-
-_compiled: list[Any] = []
-
-
-def _program() -> Any:
-    """The compiled call, made when jax is first needed; what the layers asked for do not need is left out of it."""
-    import jax
-
-    if not _compiled:
-        _compiled.append(jax.jit(_called, static_argnums=1))
-    return _compiled[0]
-
-
-def _as_partial(apply: Any) -> Any:
-    """A pytree of what is called, whose weights are arguments of the program and not constants in it."""
+    Args:
+      apply: of an `ImageModel`; the weights of a `Partial` are arguments of the program and not constants in it.
+      layers: their names.
+      inputs: of `apply`.
+    """
     from jax.tree_util import Partial
 
-    return apply if isinstance(apply, Partial) else Partial(apply)
+    found: dict[str, Any] = _program()(apply if isinstance(apply, Partial) else Partial(apply), layers, *inputs)
+    return found
+
+
+@cache
+def _program() -> Any:
+    import jax
+
+    return jax.jit(lambda apply, layers, *inputs: _chosen(apply(*inputs), layers), static_argnums=1)
+
+
+def _chosen(found: dict[str, Any], layers: tuple[str, ...]) -> dict[str, Any]:
+    return {layer: found[layer] for layer in layers}
 
 
 def _keys(seed: int, draws: np.ndarray) -> Any:

@@ -10,6 +10,7 @@ import numpy as np
 
 from jbench.alignment import ceilings, gratings, rows
 from jbench.alignment import over_time as course
+from jbench.alignment.data.geirhos import scored
 from jbench.alignment.metrics import choices, consistency, distribution, ost, regression, similarity, spantime
 from jbench.alignment.metrics.measured import Measured
 from jbench.alignment.screen import place_on_screen
@@ -89,7 +90,7 @@ def rsa(model: BrainModel, benchmark: Benchmark, data: Recorded, train: Recorded
 
 def labels(model: BrainModel, benchmark: Benchmark, data: Recorded, train: Recorded | None) -> Compared:
     """Answers of a model, which label it gives each image, beside those of people."""
-    trials = data.assembly
+    trials = scored(data.assembly)
     ids = list(dict.fromkeys(trials['stimulus_id'].values.tolist()))
     model.start_task('label', benchmark.labels)
     answers = rows.in_order(model.look_at(_shown(model, benchmark, data.stimuli, ids)), ids)

@@ -105,7 +105,10 @@ def select_benchmarks(text: str) -> Chosen:
 
 
 def select_candidates(text: str) -> list[Candidate]:
-    """Names, `all` (models of images), path/to/file.py:function, path/to/features.npz, comma lists. Raises: RequestError with suggestions."""
+    """Names, `all` (models of images), path/to/file.py:function, path/to/features.npz, comma lists.
+
+    Raises: RequestError with suggestions.
+    """
     known = candidates()
     chosen: dict[str, Candidate] = {}
     for item in filter(None, (part.strip() for part in text.split(','))):

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 
 from jbench.alignment.candidates import parts
-from jbench.alignment.candidates.network import Network, image_model
+from jbench.alignment.candidates.network import Draw, Network, image_model
 from jbench.alignment.image_model import IMAGENET_MEAN, IMAGENET_STD, LOGITS, ImageModel, Preprocess
 from jbench.models.layers import blocks
 from jbench.models.torch_weights import Tensor, linear_tensors
@@ -27,6 +27,7 @@ CONVS = {  # number in `features`: channels in and out, kernel, stride, padding
 }
 POOLS = (2, 5, 12)
 DENSE = {1: (9216, 4096), 4: (4096, 4096), 6: (4096, 1000)}  # number in `classifier`: units in and out
+DRAWS: tuple[Draw, ...] = (('*', 'torch'),)
 PREPROCESS = Preprocess(224, IMAGENET_MEAN, IMAGENET_STD)
 LAYERS = (
     *(f'features.{i}' for i in range(13)),
@@ -69,5 +70,5 @@ def tensors() -> list[Tensor]:
 
 def alexnet(seed: int = 0, weights: Path | None = None) -> ImageModel:
     """AlexNet with weights drawn from a seed, as torch draws them, or those of a file. Raises: as `importers.read`."""
-    network = Network('alexnet', _AlexNet(), tensors(), (('*', 'torch'),), LAYERS, PREPROCESS)
+    network = Network('alexnet', _AlexNet(), tensors(), DRAWS, LAYERS, PREPROCESS)
     return image_model(network, seed, weights)
