@@ -6,12 +6,14 @@ of the centre: a patch lies 0.5 degrees off it on either axis, but where recepti
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 
+from jbench.alignment import stimuli
 from jbench.spec.errors import RequestError, unknown
 
 DEGREES = 12.0
@@ -98,6 +100,23 @@ def table(name: str) -> dict[str, list[str] | list[float]]:
     if rows:
         columns |= dict(zip(Grating._fields, map(list, zip(*rows, strict=True)), strict=True))
     return columns
+
+
+def stimulus_set(name: str) -> stimuli.StimulusSet:
+    """A set of stimuli, drawn as they are asked for. Its digest is of the parameters.
+
+    Args:
+        name: of SWEEPS.
+    Raises:
+        RequestError: there is no such set.
+    """
+    rows = gratings(name)
+
+    def digest(stimulus_id: str) -> str:
+        what = rows[int(stimulus_id)] if rows else 'blank'
+        return hashlib.sha256(f'{DEGREES} degrees, {PIXELS} pixels, {what}'.encode()).hexdigest()
+
+    return stimuli.make(name, table(name), lambda stimulus_id: image(name, stimulus_id), digest)
 
 
 def image(name: str, stimulus_id: str) -> np.ndarray:

@@ -73,8 +73,8 @@ def choice_score(
     Raises:
         RequestError: images, objects and trials do not fit.
     """
+    _check(name, trials, probabilities.shape, truth)
     rates = rates_of_probabilities(probabilities, truth)
-    _check(name, trials, rates.shape, truth)
     model = pattern(name, rates, truth)
 
     def correlation(first: np.ndarray, _: np.ndarray) -> float:

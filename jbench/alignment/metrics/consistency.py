@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import warnings
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -12,6 +13,40 @@ from jbench.alignment.metrics.measured import Measured
 from jbench.spec.errors import RequestError
 
 AGGREGATES = ('signed', 'absolute')
+
+
+class Answers(NamedTuple):
+    """Who answered what rightly."""
+
+    subjects: np.ndarray
+    images: np.ndarray
+    right: np.ndarray  # 1 right, 0 wrong, nan where a subject did not see an image, [subject, image]
+
+
+def answers(right: np.ndarray, subject: np.ndarray, image: np.ndarray) -> Answers:
+    """Trials of several subjects as a table of subjects and images, either sorted.
+
+    Args:
+        right: whether the answer was right, [trial].
+        subject: who answered.
+        image: what was shown.
+    Raises:
+        RequestError: lengths differ, or a subject saw an image twice.
+    """
+    if not len(right) == len(subject) == len(image):
+        raise RequestError(f'answers: {len(right)} of {len(subject)} subjects to {len(image)} images, expected as many')
+    subjects, row = np.unique(np.asarray(subject), return_inverse=True)
+    images, column = np.unique(np.asarray(image), return_inverse=True)
+    cell, n = np.unique(row * len(images) + column, return_counts=True)
+    if (n > 1).any():
+        who, what = divmod(int(cell[n.argmax()]), len(images))
+        raise RequestError(
+            f'answers: subject {subjects[who]} saw image {images[what]} {n.max()} times, expected once: tell sessions'
+            ' or conditions apart in the names of images'
+        )
+    table = np.full((len(subjects), len(images)), np.nan)
+    table[row, column] = right
+    return Answers(subjects, images, table)
 
 
 def kappa(first: np.ndarray, second: np.ndarray) -> float:

@@ -73,23 +73,6 @@ def property_ceiling(data: np.ndarray, edges: np.ndarray, *, draws: int = DRAWS,
     return property_similarity(data, data, edges, draws=draws, seed=seed)
 
 
-def from_histogram(counts: np.ndarray, edges: np.ndarray, n: int) -> np.ndarray:
-    """Values that have a published histogram: the middle of each bin as often as it was counted, nan for neurons
-    without a value.
-
-    Args:
-        counts: neurons of each bin.
-        edges: of the bins.
-        n: neurons, with those that have no value.
-    Raises:
-        RequestError: there are more values than neurons, or not a count a bin.
-    """
-    if len(counts) != len(edges) - 1 or sum(counts) > n:
-        raise RequestError(f'histogram: {len(counts)} counts of {sum(counts)}, {len(edges)} edges, {n} neurons')
-    middles = np.repeat((np.asarray(edges[:-1], float) + np.asarray(edges[1:], float)) / 2, counts)
-    return np.concatenate([middles, np.full(n - len(middles), np.nan)])
-
-
 def _bins(values: np.ndarray, edges: np.ndarray) -> np.ndarray:
     """Bin of each value, the last edge belonging to the last bin; -1 of nan."""
     clipped = np.clip(np.asarray(values, float), edges[0], edges[-1])
