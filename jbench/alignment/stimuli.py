@@ -79,12 +79,14 @@ def make(
 
     Raises: RequestError for a table without `stimulus_id`, or with an id that comes twice or is no text.
     """
-    frame = need('pandas', 'a stimulus set').DataFrame(table).reset_index(drop=True)
+    frame = need('pandas', 'a stimulus set').DataFrame(table).reset_index(drop=True).infer_objects()
     if 'stimulus_id' not in frame.columns:
         raise RequestError(
             f'stimulus set {identifier}: no column stimulus_id (there: {", ".join(map(str, frame.columns))})'
         )
     ids = frame['stimulus_id'].tolist()
+    if not ids:
+        raise RequestError(f'stimulus set {identifier}: no rows; give it at least one stimulus')
     wrong = [i for i in ids if not isinstance(i, str) or not i]
     if wrong:
         raise RequestError(f'stimulus set {identifier}: stimulus_id {wrong[0]!r} is no text; make each a unique text')
