@@ -20,7 +20,6 @@ from places import ROOT
 from jbench.alignment import assembly, blobs, data, netcdf, rows, stimuli, store
 from jbench.spec.errors import RequestError
 
-RNG = np.random.default_rng(0)
 IDS = ['b', 'a', 'ü']
 
 
@@ -31,7 +30,7 @@ def pictures(identifier='three', **columns):
 
 
 def recorded(**attrs):
-    values = RNG.standard_normal((6, 2, 2)).astype(np.float32)
+    values = np.random.default_rng(0).standard_normal((6, 2, 2)).astype(np.float32)
     values[1, 1, 0] = np.nan
     made = assembly.neuroids(
         values,
