@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -57,8 +58,12 @@ class StimulusSet:
             raise RequestError(f'stimulus {stimulus_id!r} of {self.identifier} is an image; choose a model of images')
         return found
 
+    @functools.cached_property
+    def _known(self) -> frozenset[str]:
+        return frozenset(self.ids)
+
     def _read(self, stimulus_id: str) -> Stimulus:
-        if stimulus_id not in self.table['stimulus_id'].values:
+        if stimulus_id not in self._known:
             raise RequestError(f'stimulus set {self.identifier} has no {stimulus_id!r}; its ids begin {self.ids[:3]}')
         return self.read(stimulus_id)
 
