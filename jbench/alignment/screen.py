@@ -34,7 +34,7 @@ def place_on_screen(stimuli: StimulusSet, target_degrees: float, source_degrees:
         )
     given = table['degrees'].to_numpy(float) if source_degrees is None else np.full(len(table), float(source_degrees))
     if not (np.isfinite(given) & (given > 0)).all() or not (np.isfinite(target_degrees) and target_degrees > 0):
-        wrong = [g for g in [target_degrees, *given.tolist()] if not (np.isfinite(g) and g > 0)][0]
+        wrong = next(g for g in [target_degrees, *given.tolist()] if not (np.isfinite(g) and g > 0))
         raise RequestError(f'stimulus set {stimuli.identifier}: a size of {wrong} degrees; give positive numbers')
     if (given == target_degrees).all():
         return stimuli

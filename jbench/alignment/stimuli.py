@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -57,8 +58,12 @@ class StimulusSet:
             raise RequestError(f'stimulus {stimulus_id!r} of {self.identifier} is an image; choose a model of images')
         return found
 
+    @functools.cached_property
+    def _known(self) -> frozenset[str]:
+        return frozenset(self.ids)
+
     def _read(self, stimulus_id: str) -> Stimulus:
-        if stimulus_id not in self.table['stimulus_id'].values:
+        if stimulus_id not in self._known:
             raise RequestError(f'stimulus set {self.identifier} has no {stimulus_id!r}; its ids begin {self.ids[:3]}')
         return self.read(stimulus_id)
 
@@ -79,12 +84,14 @@ def make(
 
     Raises: RequestError for a table without `stimulus_id`, or with an id that comes twice or is no text.
     """
-    frame = need('pandas', 'a stimulus set').DataFrame(table).reset_index(drop=True)
+    frame = need('pandas', 'a stimulus set').DataFrame(table).reset_index(drop=True).infer_objects()
     if 'stimulus_id' not in frame.columns:
         raise RequestError(
             f'stimulus set {identifier}: no column stimulus_id (there: {", ".join(map(str, frame.columns))})'
         )
     ids = frame['stimulus_id'].tolist()
+    if not ids:
+        raise RequestError(f'stimulus set {identifier}: no rows; give it at least one stimulus')
     wrong = [i for i in ids if not isinstance(i, str) or not i]
     if wrong:
         raise RequestError(f'stimulus set {identifier}: stimulus_id {wrong[0]!r} is no text; make each a unique text')

@@ -88,7 +88,10 @@ def _counts(data_dir: Path, which: str) -> np.ndarray:
 
 def _published(path: Path, shape: tuple[int, ...]) -> np.ndarray:
     """An array as published, float64 there. Raises: RequestError for another shape."""
-    found: np.ndarray = np.load(path, allow_pickle=False)
+    try:
+        found: np.ndarray = np.load(path, allow_pickle=False)
+    except (OSError, ValueError) as error:
+        raise RequestError(f'{path}: not a readable npy ({error}); fetch the file again') from error
     if found.shape != shape:
         raise RequestError(f'{path}: shape {found.shape}, expected {shape}; fetch the file again')
     return found.astype(np.float32)
@@ -99,21 +102,22 @@ def _upstream(folder: str, which: str) -> list[str]:
 
 
 def _images(data_dir: Path, which: str) -> stimuli.StimulusSet:
-    """The images, 112 by 112, read from the archive when they are asked for."""
+    """The images, 112 by 112."""
     file = f'images_{which}.zip'
     path = find(SOURCE, data_dir, file, f'images/{file}', f'data_V4_responses/images/{file}')
     with zipfile.ZipFile(path) as archive:
         names = sorted(n for n in archive.namelist() if n.endswith('.jpg'))
-        digests = {Path(n).stem: hashlib.sha256(archive.read(n)).hexdigest() for n in names}
+        files = {Path(n).stem: archive.read(n) for n in names}  # 4 MB; decoded when they are asked for
     if len(names) != SESSIONS[which].n_images:
         raise RequestError(f'{path}: {len(names)} images, expected {SESSIONS[which].n_images}; fetch the file again')
-    member = {Path(n).stem: n for n in names}
 
     def read_image(stimulus_id: str) -> np.ndarray:
-        with zipfile.ZipFile(path) as archive:
-            return stimuli.decode(archive.read(member[stimulus_id]), f'{path}:{member[stimulus_id]}')
+        return stimuli.decode(files[stimulus_id], f'{path}, {stimulus_id}')
 
-    return stimuli.make(f'Cowley2023.{which}', {'stimulus_id': list(member)}, read_image, digests.__getitem__)
+    def digest_of(stimulus_id: str) -> str:
+        return hashlib.sha256(files[stimulus_id]).hexdigest()
+
+    return stimuli.make(f'Cowley2023.{which}', {'stimulus_id': list(files)}, read_image, digest_of)
 
 
 def _no_images(which: str) -> stimuli.StimulusSet:

@@ -43,6 +43,7 @@ NO_IMAGES = (
     'the images are under the terms of ImageNet and not in this collection; score recorded choices, or get the '
     'archives of github.com/bethgelab/model-vs-human'
 )
+NO_TRIALS = 'get them from github.com/bethgelab/model-vs-human (networks at commit 93ee6766) and put them there'
 _COLUMNS = ['object_response', 'category', 'condition', 'image_key', 'trial']
 
 
@@ -51,7 +52,8 @@ def read(data_dir: Path, which: str) -> tuple[stimuli.StimulusSet, DataArray]:
     experiment = which.removeprefix('models/')
     people = which == experiment
     file = 'human_trials.parquet' if people else 'model_trials.parquet'
-    trials = _trials(find('Geirhos2021', data_dir, file), 'subj' if people else 'model', people)
+    path = find('Geirhos2021', data_dir, file, f'raw-data/{experiment}')
+    trials = (_published if path.is_dir() else _trials)(path, 'subj' if people else 'model', people)
     trials = trials[trials['experiment'].astype(str) == experiment]
     presentation: dict[str, Any] = {
         'stimulus_id': trials['image_key'].astype(str).to_numpy(str),
@@ -80,6 +82,38 @@ def _trials(path: Path, who: str, people: bool) -> DataFrame:
         raise RequestError(f'{path}: no column {", ".join(sorted(absent))}; fetch the file again')
     table: DataFrame = found
     return table
+
+
+def _published(folder: Path, who: str, people: bool) -> DataFrame:
+    """The same from the CSV files of one experiment, as they were published. Raises: RequestError."""
+    pandas = need('pandas', 'reading CSV files')
+    paths = sorted(p for p in folder.glob('*.csv') if ('_subject-' in p.name) == people)
+    if not paths:
+        kind = f'{folder.name}_subject-*.csv' if people else f'{folder.name}_resnet50_session-1.csv and others'
+        raise RequestError(f'data missing: Geirhos2021 needs {kind} under {folder}; {NO_TRIALS}')
+    parts = [
+        pandas.read_csv(p, dtype=str, keep_default_na=False)
+        .rename(columns=str.lower)
+        .assign(**{who: p.name.removeprefix(f'{folder.name}_').partition('_session')[0]})
+        for p in paths
+    ]
+    table: DataFrame = pandas.concat(parts, ignore_index=True)
+    absent = {'session', 'rt', 'imagename', *_COLUMNS} - {'image_key'} - set(table.columns)
+    if absent:
+        raise RequestError(f'{folder}: no column {", ".join(sorted(absent))} in {paths[0].name}; fetch the files again')
+    last = folder.name in ('cue-conflict', 'edge', 'silhouette')
+    names = table['imagename'].tolist()
+    keys = [n.rpartition('_')[2] if last else n.split('_', 3)[-1] for n in names]  # behind trial, experiment, person
+    numbers = pandas.to_numeric(table['rt'], errors='coerce').astype('float32')
+    made: DataFrame = table.assign(
+        experiment=folder.name,
+        image_key=keys,
+        condition=table['condition'].replace({'NaN': '0', '': '0'}),
+        rt=numbers,
+        trial=table['trial'].astype('int16'),
+        session=table['session'].astype('int8'),
+    )
+    return made
 
 
 def scored(assembly: DataArray) -> DataArray:

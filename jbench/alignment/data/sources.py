@@ -5,10 +5,10 @@ Hashes are those of the files as collected; a file as published upstream, which 
 
 from __future__ import annotations
 
-import hashlib
 from pathlib import Path
 from typing import NamedTuple
 
+from jbench.files import sha256_file
 from jbench.spec.errors import RequestError
 
 
@@ -144,25 +144,20 @@ def find(name: str, data_dir: str | Path, file: str, *upstream: str) -> Path:
       name: of SOURCES.
       data_dir: the folder that holds the collections.
       file: its name there as collected; its SHA-256 is checked.
-      upstream: paths, from the collection's folder, at which the file as published is taken instead.
+      upstream: paths, from the collection's folder, at which the file or folder as published is taken instead.
 
     Raises: RequestError where none of them is there, or the file is another one.
     """
     source = SOURCES[name]
     folder = Path(data_dir) / source.folder
-    path = folder / file
-    if path.is_file():
-        with open(path, 'rb') as opened:
-            found = hashlib.file_digest(opened, 'sha256').hexdigest()
-        if found != source.sha256[file]:
-            expected = source.sha256[file]
-            remedy = f'it is damaged or of another version: fetch it again from {source.origin}'
-            raise RequestError(f'{path}: sha256 {found[:12]}..., expected {expected[:12]}...; {remedy}')
-        return path
-    other = next((folder / u for u in upstream if (folder / u).is_file()), None)
-    if other is None:
+    path = next((folder / f for f in (file, *upstream) if (folder / f).exists()), None)
+    if path is None:
         raise missing(name, data_dir, [file, *upstream])
-    return other
+    expected = source.sha256.get(path.name)
+    if expected and (found := sha256_file(path)) != expected:
+        remedy = f'it is damaged or of another version: fetch it again from {source.origin}'
+        raise RequestError(f'{path}: sha256 {found[:12]}..., expected {expected[:12]}...; {remedy}')
+    return path
 
 
 def missing(name: str, data_dir: str | Path, files: list[str], why: str = '') -> RequestError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from each import each
 
@@ -204,6 +205,31 @@ def test_people_and_networks_saw_the_same_images(experiment, alignment_dir):
     assert set(people['truth'].values) == set(geirhos.CATEGORIES) == set(stimuli.table['image_label'])
     assert set(people.values.tolist()) <= {*geirhos.CATEGORIES, 'na'}
     assert assembly.kind(people) == 'behaviour'
+
+
+@each('experiment, before', [('silhouette', '0001_sil_s01_0_cat_00_'), ('sketch', '0001_ske_s01_')])
+def test_published_tables_of_trials_are_taken_as_they_are(experiment, before, alignment_dir, tmp_path):
+    place = tmp_path / 'Geirhos2021' / 'raw-data' / experiment
+    place.mkdir(parents=True)
+    names = {'subj': 'Session', 'model': 'session'}
+    for (who, session), file in zip(names.items(), ('human', 'model'), strict=True):
+        trials = pd.read_parquet(alignment_dir / 'Geirhos2021' / f'{file}_trials.parquet')
+        trials = trials[trials['experiment'] == experiment].astype({'condition': str, who: str})
+        first = before if experiment == 'sketch' or who == 'subj' else ''
+        trials = trials.assign(imagename=first + trials['image_key'].astype(str), subj=trials[who], **{session: 1})
+        if who == 'model':
+            trials = trials.assign(rt='NaN', condition='NaN' if experiment == 'silhouette' else trials['condition'])
+        for one, rows_ in trials.groupby('subj', observed=True):
+            rows_[['subj', session, 'trial', 'rt', 'object_response', 'category', 'condition', 'imagename']].to_csv(
+                place / f'{experiment}_{one}_session-1.csv', index=False, na_rep='NaN'
+            )
+    for name in (f'Geirhos2021.{experiment}', f'Geirhos2021models.{experiment}'):
+        found, expected = data.load(name, tmp_path), data.load(name, alignment_dir)
+        assert found.assembly.identical(expected.assembly) and found.stimuli.digest == expected.stimuli.digest
+    for path in place.glob('*_subject-*'):
+        path.unlink()
+    with pytest.raises(RequestError, match=rf'^data missing: .*{experiment}_subject-\*.csv under .*put them there'):
+        data.load(f'Geirhos2021.{experiment}', tmp_path)
 
 
 def test_conditions_are_left_out_by_number_and_by_name(alignment_dir):
