@@ -100,7 +100,9 @@ def labels(model: BrainModel, benchmark: Benchmark, data: Recorded, train: Recor
     truth, condition = trials['truth'].values[at].astype(str), trials['condition'].values[at].astype(str)
     arrays = {'choice': choice, 'truth': truth, 'stimulus_id': np.array(ids)}
     if benchmark.metric == 'top1':
-        return Compared(consistency.accuracy(choice, truth), None, digest(choice), arrays)
+        found = consistency.accuracy(choice, truth)
+        measured = found._replace(error=found.error / len(choice) ** 0.5)  # of the share, not of one answer
+        return Compared(measured, None, digest(choice), arrays)
     people = _right_or_wrong(trials, ids)
     measured = consistency.error_consistency((choice == truth).astype(float), people, condition)
     ceiling = consistency.error_consistency_ceiling(people, condition)

@@ -19,6 +19,9 @@ from jbench.spec.benchmark import Comparison
 from jbench.spec.identity import to_json
 
 
+SIMULATED = 'simulated: the recording was generated, not measured'
+
+
 class Digests(NamedTuple):
     """SHA-256 of what a score rests on: equal ones on two machines mean that only arithmetic can differ."""
 
@@ -63,7 +66,7 @@ def write(
         'model': comparison.model,
         'seed': seed,
         'status': 'done',
-        'simulated': False,
+        'simulated': benchmark.simulated,
         'protocol': {'suite': None, 'custom': [], 'partial': [], 'debug': False},
         'headline': {
             'name': benchmark.metric if benchmark.ceiled == 'none' else f'{benchmark.metric}, {benchmark.ceiled}',
@@ -83,7 +86,7 @@ def write(
         'devices': processes.devices(),
         'machine': origin.machine(),
         'memory': {'peak_rss_mb': resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * scale},
-        'warnings': list(score.notes),
+        'warnings': [*([SIMULATED] if benchmark.simulated else []), *score.notes],
         'timings': {'prepare': 0.0, 'compile': 0.0, 'fit': 0.0, 'test': 0.0, 'total': 0.0, **seconds},
     }
     own = {name: np.asarray(getattr(score, name)) for name in ('values', 'per_neuroid', 'per_split')}

@@ -42,7 +42,7 @@ def problems(path: str | Path, *, predictions: bool = True) -> list[str]:
         'dataset': benchmark.data,
         'model': comparison.model,
         'key': comparison.key,
-        'simulated': False,
+        'simulated': benchmark.simulated,
     }
     wrong = [f'{k}: written {result[k]}, expected {v}' for k, v in true.items() if result[k] != v]
     ours = select.benchmarks().get(benchmark.identifier)

@@ -50,6 +50,7 @@ class Benchmark:
     ceiled: Ceiled = 'explained_variance'
     chance: float | None = None  # of choices
     labels: tuple[str, ...] = ()  # that a model may answer
+    simulated: bool = False  # its recording was generated
     missing: str = ''  # of data that cannot be had from here: what to do
     licence: str = ''  # of the data
     citation: str  # BibTeX of the data

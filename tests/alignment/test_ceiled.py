@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from jbench.alignment.metrics.measured import Measured
 from jbench.alignment.ceiled import NAMES, beside
+from jbench.alignment.metrics.measured import Measured
 from jbench.spec.errors import RequestError
 
 

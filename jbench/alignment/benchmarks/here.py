@@ -164,6 +164,7 @@ SENTENCES = (
         time_bins=(),
         metric='ridge',
         ceiling='internal_consistency',
+        simulated=True,
         licence='Apache-2.0',
         citation=citations.JBENCH,
     ),

@@ -1,0 +1,139 @@
+"""The command with benchmarks: right use, wrong flags, missing data, a second run, files of one's own."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from jbench import run
+from jbench.results import result_file
+
+PAGE = Path(__file__).parents[2] / 'docs' / 'add_a_benchmark.md'
+EXAMPLE = re.search(r'```python\n(# my_v4.py.*?)```', PAGE.read_text(), re.DOTALL)[1]
+SENTENCES = '--task=alignment/GeneratedSentences.language-ridge'
+
+
+@pytest.fixture
+def ask(tmp_path, capfd):
+    """The command in a work folder of its own: status, stdout, stderr."""
+
+    def asked(*argv):
+        status = run.main([*argv, f'--workdir={tmp_path}/work'])
+        return status, *capfd.readouterr()
+
+    return asked
+
+
+def test_a_score_is_computed_once_and_kept(ask, tmp_path):
+    status, out, err = ask(SENTENCES, '--model=word_counts,category')
+    assert status == 0 and 'GeneratedSentences.language-ridge@1  category' in out
+    assert 'simulated: the recording was generated' in out
+    paths = sorted((tmp_path / 'work' / 'results').rglob('seed33.json'))
+    assert len(paths) == 2
+    result = result_file.read(paths[1])
+    assert (
+        result['kind'] == 'alignment'
+        and result['simulated']
+        and result['config']['digests'].keys() == {*('recording', 'stimuli', 'features', 'model')}
+    )
+    before = [path.stat().st_mtime_ns for path in paths]
+    status, again, err = ask(SENTENCES, '--model=word_counts,category')
+    assert status == 0 and again == out and err.count('finished before') == 2
+    assert [path.stat().st_mtime_ns for path in paths] == before
+    assert ask(SENTENCES, '--model=word_counts', '--if_exists=fail')[0] == 2
+    assert 'finished before' not in ask(SENTENCES, '--model=word_counts', '--if_exists=overwrite')[2]
+
+
+def test_the_same_numbers_come_again(ask, tmp_path):
+    ask(SENTENCES, '--model=word_counts')
+    (path,) = (tmp_path / 'work' / 'results').rglob('seed33.json')
+    first, arrays = result_file.read(path), np.load(path.with_suffix('.npz'))['values']
+    ask(SENTENCES, '--model=word_counts', '--if_exists=overwrite')
+    second = result_file.read(path)
+    assert first['headline'] == second['headline'] and first['config'] == second['config']
+    assert np.array_equal(arrays, np.load(path.with_suffix('.npz'))['values'], equal_nan=True)
+
+
+@pytest.mark.parametrize(
+    ('argv', 'reason'),
+    [
+        ((SENTENCES,), '--model is missing'),
+        ((SENTENCES, '--model=pixel'), "unknown candidate 'pixel'; did you mean 'pixels'?"),
+        (('--task=alignment/V4,p3', '--model=pixels'), 'ask for one kind'),
+        ((SENTENCES, '--model=pixels', '--set=recipe.lr=1'), '--set: decoding alone uses it'),
+        ((SENTENCES, '--model=pixels', '--debug'), '--debug: decoding alone uses it'),
+        ((SENTENCES, '--model=pixels', '--stage=download'), '--stage=download: not for alignment'),
+        ((SENTENCES, '--model=pixels', '--weights=nowhere'), 'no such file or folder'),
+        ((SENTENCES, '--model=pixels', f'--weights={__file__}'), 'none of pixels takes weights'),
+        ((SENTENCES, '--model=pixels'), "unknown region of pixels 'language'"),
+        (('--task=alignment/MajajHong2015.V4-pls', '--model=pixels'), 'data missing: MajajHong2015.private'),
+        (('--task=alignment/Cowley2023.V4-pls', '--model=pixels'), 'data missing: Cowley2023'),
+        (('--task=alignment/Geirhos2021sketch-top1', '--model=resnet50_answers'), 'data missing: Geirhos2021'),
+    ],
+)
+def test_a_wrong_request_is_one_message_and_status_2(ask, argv, reason):
+    status, out, err = ask(*argv)
+    assert status == 2 and out == '' and reason in err and 'Traceback' not in err
+
+
+def test_of_a_group_those_that_are_here_run(ask):
+    status, out, err = ask('--task=alignment/average_language,alignment/V2', '--model=word_counts')
+    assert status == 0 and 'GeneratedSentences' in out
+    assert 'not run: alignment/FreemanZiemba2013.V2-pls word_counts: data missing' in err
+
+
+def test_the_plan_says_what_is_here_and_writes_nothing(ask, tmp_path):
+    status, out, _ = ask('--task=alignment/V4', '--model=pixels', '--dry_run', '--format=json')
+    plan = {line['benchmark']: line['data'] for line in json.loads(out)}
+    assert status == 0 and plan['Cowley2023.V4-pls@1'].startswith('data missing')
+    assert not (tmp_path / 'work').exists()
+
+
+def test_lists_and_facts(ask):
+    assert 'Kar2019-ost' in ask('--list')[1]
+    assert json.loads(ask('--list', '--format=json')[1])['candidates'][0]['name'] == 'pixels'
+    assert 'explained_variance' in ask('--info=alignment/Cowley2023.V4-pls')[1]
+    assert 'log-Gabor' in ask('--info=gabor')[1]
+
+
+def test_a_file_of_ones_own_runs_as_the_page_shows(ask, tmp_path):
+    (tmp_path / 'my_v4.py').write_text(EXAMPLE)
+    status, out, _ = ask(f'--task=alignment/{tmp_path}/my_v4.py', '--model=pixels')
+    assert status == 0 and re.search(r'Made2026.V4-ridge@1 +pixels +0\.', out)
+
+
+@pytest.mark.parametrize(
+    ('text', 'reason'),
+    [
+        ('BENCHMARKS = 3', 'expected BENCHMARKS, a tuple'),
+        ('1 / 0', 'ZeroDivisionError: division by zero .* line 1'),
+        (EXAMPLE.replace('np.random.default_rng(0)', 'nothing'), "NameError: name 'nothing' .* line"),
+        (EXAMPLE.replace("'repetition': ", "'stimulus_id': "), 'stimulus_id'),
+        (EXAMPLE.replace("'Made2026.V4-ridge'", "'Kar2019-ost'"), 'a benchmark that jbench has already'),
+    ],
+)
+def test_a_wrong_file_of_ones_own_says_where(ask, tmp_path, text, reason):
+    (tmp_path / 'mine.py').write_text(text)
+    status, _, err = ask(f'--task=alignment/{tmp_path}/mine.py', '--model=pixels')
+    assert status == 2 and re.search(reason, err) and 'Traceback' not in err
+
+
+def test_features_of_a_file_and_a_model_of_ones_own(ask, tmp_path):
+    ids = np.array([f'sentence{k:02d}' for k in range(1, 61)])
+    np.savez(tmp_path / 'mine.npz', stimulus_id=ids, features=np.random.default_rng(0).normal(size=(60, 5)))
+    status, out, _ = ask(SENTENCES, f'--model={tmp_path}/mine.npz')
+    assert status == 0 and 'mine@' in out
+    (tmp_path / 'my_v4.py').write_text(EXAMPLE)
+    (tmp_path / 'my_model.py').write_text(
+        'import hashlib\nimport jax.numpy as jnp\n'
+        'from jbench.alignment.image_model import ImageModel, Preprocess\n\n\n'
+        'def mine(seed):\n'
+        "    apply = lambda x: {'mean': x.mean((1, 2))}\n"
+        "    return ImageModel('mine', ('mean',), Preprocess(16), apply, hashlib.sha256(b'mine').hexdigest())\n"
+    )
+    status, out, _ = ask(f'--task=alignment/{tmp_path}/my_v4.py', f'--model={tmp_path}/my_model.py:mine')
+    assert status == 0 and float(re.search(r'mine@\w+ +(\S+)', out)[1]) > 0.8
