@@ -11,7 +11,7 @@ import hashlib
 import json
 import math
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -63,23 +63,35 @@ def shapes(model: ImageModel, layers: Sequence[str]) -> dict[str, tuple[int, ...
     return {layer: tuple(found[layer].shape[1:]) for layer in layers}
 
 
-def n_bytes(model: ImageModel, layers: Sequence[str], n_rows: int) -> dict[str, int]:
-    """Bytes of the activations of each layer, in single precision, for so many rows."""
-    return {layer: 4 * n_rows * math.prod(shape) for layer, shape in shapes(model, layers).items()}
+def n_bytes(found: Mapping[str, tuple[int, ...]], n_rows: int) -> dict[str, int]:
+    """Bytes of the activations of layers with these `shapes`, in single precision, for so many rows."""
+    return {layer: 4 * n_rows * math.prod(shape) for layer, shape in found.items()}
 
 
-def check_memory(model: ImageModel, layers: Sequence[str], n_rows: int, budget: int) -> int:
-    """Bytes of the activations of these layers together. Raises: RequestError where that is more than the budget."""
-    sizes = n_bytes(model, layers, n_rows)
+def check_memory(identifier: str, sizes: Mapping[str, int], n_rows: int, budget: int) -> int:
+    """Bytes of layers that are held together.
+
+    Args:
+      identifier: of the model.
+      sizes: bytes by layer.
+      n_rows: stimuli times trials.
+      budget: bytes that are allowed.
+
+    Raises: RequestError where they are more.
+    """
     total = sum(sizes.values())
     if total > budget:
-        each = ', '.join(f'{layer} {size / 2**30:.3g} GiB' for layer, size in sizes.items())
+        each = ', '.join(f'{layer} {_shown(size)}' for layer, size in sizes.items())
         raise RequestError(
-            f'{model.identifier}: activations for {n_rows} rows take {total / 2**30:.3g} GiB ({each}), allowed are '
-            f'{budget / 2**30:.3g} GiB; choose a later layer, reduce layers to principal components, show fewer '
-            'stimuli, or allow more memory'
+            f'{identifier}: activations for {n_rows} rows take {_shown(total)} ({each}), allowed are '
+            f'{_shown(budget)}; choose a later layer, reduce layers to principal components, show fewer stimuli, or '
+            'allow more memory'
         )
     return total
+
+
+def _shown(size: int) -> str:
+    return f'{size / 2**30:.3g} GiB' if size >= 2**30 else f'{size / 2**20:.3g} MiB'
 
 
 def activations(
@@ -112,9 +124,10 @@ def stream(
     """
     check_layers(model, tuple(layers))
     n_trials = n_trials if model.stochastic else 1
-    for layer in layers:
-        check_memory(model, [layer], len(stimuli) * n_trials, limits.memory)
-    sizes = n_bytes(model, layers, len(stimuli) * n_trials)
+    n_rows = len(stimuli) * n_trials
+    sizes = n_bytes(shapes(model, layers), n_rows)
+    for layer, size in sizes.items():
+        check_memory(model.identifier, {layer: size}, n_rows, limits.memory)
     return _streamed(model, stimuli, groups(sizes, limits.memory), n_trials, limits)
 
 

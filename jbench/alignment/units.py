@@ -54,10 +54,11 @@ def layer_units(
     Raises: RequestError; see `activations.activations`.
     """
     trials = n_trials if model.stochastic or eye_degrees is not None else 1
-    total = check_memory(model, layers, len(stimuli) * trials, limits.memory)
-    largest = max(n_bytes(model, layers, len(stimuli) * trials).values())
-    inner = limits._replace(memory=max(limits.memory - total, largest))
-    columns = _columns(model, layers)
+    n_rows, found = len(stimuli) * trials, {k: _unit_shape(model, s) for k, s in shapes(model, layers).items()}
+    sizes = n_bytes(found, n_rows * max(1, len(model.time_bins)))
+    total = check_memory(model.identifier, sizes, n_rows, limits.memory)
+    inner = limits._replace(memory=max(limits.memory - total, *sizes.values()))
+    columns = _columns(model, found)
     if eye_degrees is None or trials == 1:
         return Units(_side_by_side(model, stimuli, layers, trials, inner), columns, model.time_bins)
     gaze = microsaccades(trials, 1, eye_degrees)  # in widths of the screen
@@ -87,14 +88,14 @@ def _side_by_side(
     found = stream(model, stimuli, layers, n_trials=n_trials, limits=limits)
     if len(layers) == 1:
         return _flat(model, next(found)[1])
-    widths = [_n_units(model, shape) for shape in shapes(model, layers).values()]
+    n_units = sum(math.prod(_unit_shape(model, shape)) for shape in shapes(model, layers).values())
     out, start = np.empty(0, np.float32), 0
-    for (_, values), width in zip(found, widths, strict=True):
+    for _, values in found:
         part = _flat(model, values)
         if not start:
-            out = np.empty((*part.shape[:2], sum(widths), *part.shape[3:]), np.float32)
-        out[:, :, start : start + width] = part
-        start += width
+            out = np.empty((*part.shape[:2], n_units, *part.shape[3:]), np.float32)
+        out[:, :, start : start + part.shape[2]] = part
+        start += part.shape[2]
     return out
 
 
@@ -115,13 +116,8 @@ def _unit_shape(model: ImageModel, shape: tuple[int, ...]) -> tuple[int, ...]:
     return shape[1:]
 
 
-def _n_units(model: ImageModel, shape: tuple[int, ...]) -> int:
-    return math.prod(_unit_shape(model, shape))
-
-
-def _columns(model: ImageModel, layers: Sequence[str]) -> dict[str, np.ndarray]:
-    """What each unit is: its id, number and place in its layer; -1 where a layer has no such axis."""
-    found = {layer: _unit_shape(model, shape) for layer, shape in shapes(model, layers).items()}
+def _columns(model: ImageModel, found: Mapping[str, tuple[int, ...]]) -> dict[str, np.ndarray]:
+    """What each unit of layers of these shapes is: its id, number and place; -1 where a layer has no such axis."""
     sizes = [math.prod(shape) for shape in found.values()]
     axes: dict[str, list[np.ndarray]] = {axis: [] for shape in found.values() for axis in AXES.get(len(shape), ())}
     numbers = np.concatenate([np.arange(size) for size in sizes])
