@@ -25,6 +25,7 @@ NEAR = 0.15  # degrees, a receptive field from the stimulus
 SPONTANEOUS = 0.82  # spikes/s, median of neurons of V1
 DRIVEN = 33.8  # median of their greatest responses to gratings
 GREATEST = 243.1  # of any of them
+ROUNDING = 1e-6  # of a response: less over the blank is none
 AXES = ('size', 'spatial_frequency', 'orientation', 'phase')
 
 Table = Mapping[str, Sequence[float] | Sequence[str]]
@@ -196,7 +197,7 @@ def rate_map(responses: np.ndarray, blank: np.ndarray, stimuli: Table) -> RateMa
     """
     best = grid(responses, stimuli).mean(-1).reshape(len(blank), -1).max(1)
     above = best - blank
-    if above.max() <= 0:
+    if above.max() <= ROUNDING * np.abs(best).max():
         return None
     units = above > LEAST_RATE / GREATEST * above.max()
     spontaneous, driven = (float(np.median(v[units])) for v in (blank, best))

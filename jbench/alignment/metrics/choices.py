@@ -10,7 +10,7 @@ random half of the trials; its ceiling is the correlation of the two halves.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -48,6 +48,27 @@ class Trials(NamedTuple):
     choice: np.ndarray  # index of the object that was chosen
     target: np.ndarray  # index of the object of the image
     distractor: np.ndarray
+
+
+def trials_of_names(trials: Mapping[str, np.ndarray], *, images: Sequence[str], objects: Sequence[str]) -> Trials:
+    """Trials whose images and objects are given by name.
+
+    Args:
+        trials: the fields of Trials, names instead of indices.
+        images: in the order of the rows of rates.
+        objects: in the order of their columns.
+    Raises:
+        RequestError: an image or object is not among those.
+    """
+    known = dict(zip(Trials._fields, (images, objects, objects, objects), strict=True))
+    columns = []
+    for field, names in known.items():
+        place = {name: k for k, name in enumerate(names)}
+        given = np.asarray(trials[field]).tolist()
+        if strange := [name for name in given if name not in place]:
+            raise RequestError(f'choices: {field} {strange[0]!r} is not among the {len(place)} that there are')
+        columns.append(np.array([place[name] for name in given], int))
+    return Trials(*columns)
 
 
 def choice_score(

@@ -77,10 +77,10 @@ def psychometric_threshold(
     levels, place = np.unique(level, return_inverse=True)
     share = np.bincount(place, right) / np.bincount(place)
     n = _before_decline(share)
-    if n < KEPT * len(levels):
-        return without(f'accuracy falls from the {n}. of {len(levels)} levels on')
-    if n < 2 or np.ptp(share[:n]) == 0:
+    if np.ptp(share) == 0:
         return without('accuracy is the same at all levels')
+    if n < max(2, KEPT * len(levels)):
+        return without(f'accuracy falls from the {n}. of {len(levels)} levels on')
     curve = fit_curve(levels[:n], share[:n])
     explained = 1 - ((share[:n] - curve.accuracy(levels[:n])) ** 2).sum() / ((share[:n] - share[:n].mean()) ** 2).sum()
     if explained < FITTED:
@@ -152,10 +152,12 @@ def fit_curve(level: np.ndarray, share: np.ndarray) -> Curve:
         share: of right answers there.
     """
     from scipy.optimize import minimize
+    from threadpoolctl import threadpool_limits
 
     starts = [(slope, middle, 1 - share.max()) for slope in SLOPES for middle in level]
     bounds = [(None, None), (None, None), LAPSES]
-    fits = [minimize(_loss, start, (level, share), 'L-BFGS-B', jac=True, bounds=bounds) for start in starts]
+    with threadpool_limits(1):  # for three parameters, threads only wait for each other
+        fits = [minimize(_loss, start, (level, share), 'L-BFGS-B', jac=True, bounds=bounds) for start in starts]
     best = min(fits, key=lambda fit: float(np.nan_to_num(fit.fun, nan=np.inf)))
     return Curve(*map(float, best.x))
 

@@ -20,12 +20,11 @@ def golden():
 @pytest.fixture(scope='module')
 def recorded(golden):
     """Trials, object of each image."""
+    fields = {field: golden[f'trial_{field}'] for field in Trials._fields}
     names = golden['choices'].tolist()
-    choice, target, distractor, truth = (
-        np.array([names.index(v) for v in golden[key]])
-        for key in ('trial_choice', 'trial_target', 'trial_distractor', 'truth')
-    )
-    return Trials(golden['trial_image'], choice, target, distractor), truth
+    fields['image'] = golden['stimulus_id'][fields['image']]
+    trials = choices.trials_of_names(fields, images=golden['stimulus_id'].tolist(), objects=names)
+    return trials, np.array([names.index(v) for v in golden['truth']])
 
 
 @each('name', ['i1', 'i1n', 'i2', 'i2n'])
@@ -137,3 +136,6 @@ def test_no_such_pattern(golden, recorded):
         choice_score('i2m', golden['probabilities'], trials, truth=truth)
     with pytest.raises(RequestError, match='40 images, 3 objects'):
         choice_score('i1', golden['probabilities'], trials, truth=truth[:3])
+    with pytest.raises(RequestError, match="choice 'b' is not among the 1"):
+        names = {'image': ['x'], 'choice': ['b'], 'target': ['a'], 'distractor': ['a']}
+        choices.trials_of_names(names, images=['x'], objects=['a'])
