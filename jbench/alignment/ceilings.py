@@ -71,7 +71,7 @@ def internal_consistency(trials: np.ndarray, *, how: Splits = HALVES) -> Measure
 def _missing(counts: np.ndarray, values: np.ndarray) -> tuple[str, ...]:
     """Notes of what was not there."""
     notes: tuple[str, ...] = ()
-    single = (counts < 2).any(axis=1)
+    single = np.atleast_1d((counts < 2).any(axis=1))
     if single.any():
         notes += (f'{single.sum()} of {len(single)} stimuli lack a second repetition of some neuroid: left out of it',)
     if counts.min(initial=0) < counts.max(initial=0):

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .design import Fold, rows
-from .products import product
+from .products import product, threads
 
 COMPONENTS = 25
 MAX_ITER, TOLERANCE = 500, 1e-6  # scikit-learn's
@@ -38,8 +38,10 @@ def pls(one: Fold, y: np.ndarray, components: int = COMPONENTS) -> Fitted:
     n, p = len(one.train), one.made.x.shape[1]
     most = min(components, n - 1, p)
     if one.gram is not None and one.gram_test is not None:
-        return _dual(one.gram, one.gram_test, y, most)
-    return _primal(*rows(one), y, most)
+        with threads(n):
+            return _dual(one.gram, one.gram_test, y, most)
+    with threads(p):
+        return _primal(*rows(one), y, most)
 
 
 def _power(m: np.ndarray, start: np.ndarray) -> np.ndarray:
@@ -80,7 +82,7 @@ def _dual(k: np.ndarray, k_test: np.ndarray, y: np.ndarray, most: int) -> Fitted
     """By n x n products: scores t are K u, and predictions K_test U (T'KU)^-1 T'Y."""
     scale = np.linalg.norm(y, axis=0)
     rest, basis = _smaller(np.array(y, float))
-    z, whole = k @ rest, None
+    z, whole = product(k, rest, 'float64'), None
     scores, weights, images = (np.zeros((len(k), most)) for _ in range(3))
     found = 0
     for a in range(most):

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
 
 import numpy as np
 
@@ -11,6 +14,7 @@ from jbench.spec.errors import RequestError
 DTYPES = ('float32', 'float64')
 SLABS = 3  # of a symmetric product: two thirds of the work; more of them are no faster
 SMALL = 256  # rows below which one slab does
+ALONE = 3000  # rows up to which LAPACK is faster in one thread, several times so where other processes work too
 
 
 def product(a: np.ndarray, b: np.ndarray, dtype: str) -> np.ndarray:
@@ -63,3 +67,16 @@ def checked(dtype: str) -> str:
     if dtype not in DTYPES:
         raise RequestError(f'dtype: {dtype!r}; one of {", ".join(DTYPES)}')
     return dtype
+
+
+def threads(n: int) -> AbstractContextManager[Any]:
+    """One thread for the BLAS and LAPACK of NumPy and SciPy, where matrices of n rows are too small to share out."""
+    return _controller().limit(limits=1, user_api='blas') if n <= ALONE else nullcontext()
+
+
+@functools.cache
+def _controller() -> Any:
+    import scipy.linalg  # noqa: F401  so that its library is there to be found
+    import threadpoolctl
+
+    return threadpoolctl.ThreadpoolController()

@@ -191,6 +191,33 @@ def regress_split(
     return over_splits(values, notes)._replace(error=float('nan'))
 
 
+def reverse_cv(
+    name: str | Regression,
+    x: np.ndarray,
+    y: np.ndarray,
+    *,
+    how: Splits | None = None,
+    labels: Sequence[Any] | np.ndarray | None = None,
+    dtype: str = 'float32',
+) -> Measured:
+    """`regress_cv` from neuroids to units of the model: its value is of units (reverse_pls).
+
+    Brain-Score draws these splits in the order of the model's rows; here rows have one order.
+
+    Args:
+        name: a key of REGRESSIONS, or a regression.
+        x: [stimulus, unit].
+        y: [stimulus, neuroid], the same stimuli in the same order; neuroids with nan are left out.
+        how, labels, dtype: as in `regress_cv`.
+
+    Raises:
+        RequestError: as `regress_cv`.
+    """
+    y, kept, notes = targets(x, y)
+    measured = regress_cv(name, y[:, kept], np.asarray(x), how=how, labels=labels, dtype=dtype)
+    return measured._replace(notes=notes + tuple(note.replace('neuroid', 'unit') for note in measured.notes))
+
+
 def counted(said: list[str], n: int) -> tuple[str, ...]:
     """Each note once, and in how many of n splits it was said."""
     return tuple(f'{note} ({said.count(note)} of {n} splits)' for note in dict.fromkeys(said))

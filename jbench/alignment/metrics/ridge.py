@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from .design import Fold, rows
-from .products import product
+from .products import product, threads
 
 # Brain-Score's: four small ones, then each decade more finely than the first
 ALPHAS: tuple[float, ...] = (
@@ -19,7 +21,8 @@ ALPHAS: tuple[float, ...] = (
     *np.linspace(1e5, 1e6, 18, endpoint=False).tolist(),
     *np.linspace(1e6, 1e7, 19).tolist(),
 )
-CLOSE = 1e-3  # errors in float32 that lie so near the least are computed again in float64
+CLOSE = 1e-5  # errors in float32 (good to 1e-6) that lie so near the least are computed again in float64
+LARGE = 1e7  # products a penalty from which the search runs in JAX
 BATCH = 6  # penalties per product of the search
 
 
@@ -42,11 +45,14 @@ def ridge(one: Fold, y: np.ndarray, alpha: float = 1.0) -> Fitted:
 
     if one.gram is not None and one.gram_test is not None:
         penalised = one.gram + alpha * np.eye(len(one.gram))
-        return Fitted(one.gram_test @ cho_solve(cho_factor(penalised), y), alpha)
+        with threads(len(y)):
+            return Fitted(one.gram_test @ cho_solve(cho_factor(penalised), y), alpha)
     x, x_test = rows(one)
     dtype = one.made.dtype
-    penalised = product(x.T, x, dtype) + alpha * np.eye(x.shape[1])
-    return Fitted(product(x_test, cho_solve(cho_factor(penalised), product(x.T, y, dtype)), dtype), alpha)
+    penalised, covariance = product(x.T, x, dtype) + alpha * np.eye(x.shape[1]), product(x.T, y, dtype)
+    with threads(x.shape[1]):
+        coefficients = cho_solve(cho_factor(penalised), covariance)
+    return Fitted(product(x_test, coefficients, dtype), alpha)
 
 
 def least_squares(one: Fold, y: np.ndarray) -> Fitted:
@@ -59,13 +65,20 @@ def least_squares(one: Fold, y: np.ndarray) -> Fitted:
     from scipy.linalg import lstsq
 
     if one.gram is not None and one.gram_test is not None and len(one.gram) <= one.made.x.shape[1]:
-        values, vectors = np.linalg.eigh(one.gram)
+        values, vectors = _eigh(one.gram)
         kept = values > values[-1] * len(values) * np.finfo(one.made.dtype).eps
         solved = vectors[:, kept] @ ((vectors[:, kept].T @ y) / values[kept][:, None])
         return Fitted(one.gram_test @ solved, 0.0)
     x, x_test = rows(one)
     least = max(x.shape) * float(np.finfo(x.dtype).eps)  # a direction below is rounding: centred rows always have one
     return Fitted(x_test @ lstsq(x.astype(float), y, cond=least, lapack_driver='gelsd')[0], 0.0)
+
+
+def _eigh(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Eigenvalues, ascending, and vectors."""
+    with threads(len(matrix)):
+        values, vectors = np.linalg.eigh(matrix)
+    return values, vectors
 
 
 def ridge_cv(one: Fold, y: np.ndarray, alphas: tuple[float, ...] = ALPHAS) -> Fitted:
@@ -78,14 +91,14 @@ def ridge_cv(one: Fold, y: np.ndarray, alphas: tuple[float, ...] = ALPHAS) -> Fi
     """
     n, given = len(y), np.asarray(alphas, float)
     if one.gram is not None and one.gram_test is not None:
-        values, left = np.linalg.eigh(one.gram)
+        values, left = _eigh(one.gram)
         values = np.where(values > values[-1] * n * np.finfo(float).eps, values, 0)  # K has no direction of the mean
         turned = left.T @ y
         alpha = _best(left, values, turned, np.zeros_like(y), given)
         return Fitted(one.gram_test @ (left @ (turned / (values + alpha)[:, None])), alpha)
     x, x_test = rows(one)
     dtype = one.made.dtype
-    values, right = np.linalg.eigh(product(x.T, x, dtype))
+    values, right = _eigh(product(x.T, x, dtype))
     kept = values > values[-1] * len(values) * np.finfo(float).eps
     values, right = values[kept], right[:, kept]
     left = product(x, right, dtype) / np.sqrt(values)
@@ -115,16 +128,55 @@ def _best(left: np.ndarray, values: np.ndarray, turned: np.ndarray, base: np.nda
         shrink = shrink - 1
     diagonal = (0 if spans else 1) - 1 / n + (left * left) @ shrink  # [n, alpha]
 
-    def errors(which: np.ndarray, dtype: str) -> np.ndarray:
-        u, h, y, s = (np.asarray(m, dtype) for m in (left, turned, base, shrink))
-        found = []
-        for start in range(0, len(which), BATCH):
-            some = which[start : start + BATCH]
-            stacked = np.concatenate([s[:, k, None] * h for k in some], axis=1)
-            c = (u @ stacked).reshape(n, len(some), -1) + y[:, None]
-            found.append(np.sum(np.einsum('naq,naq->na', c, c) / diagonal[:, some] ** 2, axis=0))
-        return np.concatenate(found)
-
-    rough = errors(np.arange(len(alphas)), 'float32')
+    if n * left.shape[1] * turned.shape[1] < LARGE:
+        return float(alphas[_plain(left, turned, base, shrink, diagonal).argmin()])
+    rough = _searched((left, turned, base), shrink, diagonal, 'float32')
     near = np.flatnonzero(rough <= rough.min() * (1 + CLOSE))
-    return float(alphas[near[errors(near, 'float64').argmin()]])
+    if len(near) == 1:
+        return float(alphas[near[0]])
+    exact = _searched((left, turned, base), shrink[:, near], diagonal[:, near], 'float64')
+    return float(alphas[near[exact.argmin()]])
+
+
+def _plain(
+    left: np.ndarray, turned: np.ndarray, base: np.ndarray, shrink: np.ndarray, diagonal: np.ndarray
+) -> np.ndarray:
+    """The leave-one-out error of each penalty, one after the other."""
+    found = []
+    for s, d in zip(shrink.T, diagonal.T, strict=True):
+        c = base + left @ (s[:, None] * turned)
+        found.append(np.sum(np.einsum('nq,nq->n', c, c) / d**2))
+    return np.array(found)
+
+
+def _searched(
+    given: tuple[np.ndarray, np.ndarray, np.ndarray], shrink: np.ndarray, diagonal: np.ndarray, dtype: str
+) -> np.ndarray:
+    """The same in JAX, some penalties at a time: as many as a batch holds, the last repeated to fill it."""
+    import jax
+    import jax.numpy as jnp
+
+    n_alphas = shrink.shape[1]
+    filled = np.minimum(np.arange(-(-n_alphas // BATCH) * BATCH), n_alphas - 1).reshape(-1, BATCH)
+    scanned = [np.moveaxis(m[:, filled], 1, 0) for m in (shrink, diagonal)]  # [batch, n, penalty]
+    with jax.enable_x64(dtype == 'float64'):
+        found = _search()(*(jnp.asarray(np.asarray(m, dtype)) for m in (*given, *scanned)))
+        return np.asarray(found).ravel()[:n_alphas].astype(float)
+
+
+@functools.cache
+def _search() -> Callable[..., Any]:
+    """The compiled search."""
+    import jax
+    import jax.numpy as jnp
+
+    def errors(u: Any, h: Any, base: Any, shrink: Any, diagonal: Any) -> Any:
+        def batch(given: Any) -> Any:
+            s, d = given
+            c = jnp.matmul(u, (s[:, :, None] * h[:, None, :]).reshape(len(h), -1), precision='highest')
+            c = c.reshape(len(u), s.shape[1], -1) + base[:, None]
+            return jnp.sum(jnp.sum(c * c, axis=2) / d**2, axis=0)
+
+        return jax.lax.map(batch, (shrink, diagonal))
+
+    return jax.jit(errors)
