@@ -18,7 +18,6 @@ from jbench.results.versions import versions
 from jbench.spec.benchmark import Comparison
 from jbench.spec.identity import to_json
 
-
 SIMULATED = 'simulated: the recording was generated, not measured'
 
 

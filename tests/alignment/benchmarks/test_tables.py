@@ -30,7 +30,7 @@ def test_what_a_line_names_is_there(benchmark):
     assert benchmark.ceiling in ('', 'error_consistency', 'ks_similarity', 'i2n', *procedures.CEILINGS)
     assert benchmark.ceiled in ceiled.NAMES and benchmark.parent in ('', *tree.PARENTS)
     assert (benchmark.data in data.SETS) != bool(benchmark.missing)
-    assert benchmark.citation.startswith('@') and benchmark.title and benchmark.visual_degrees > 0
+    assert benchmark.citation.startswith('@') and benchmark.title and benchmark.visual_degrees >= 0
     if benchmark.procedure == 'properties':
         assert benchmark.identifier.partition('_')[2] in PROPERTIES
 
