@@ -71,8 +71,11 @@ def test_why_there_is_no_threshold(right, said):
 
 
 def test_a_threshold_beyond_the_levels_does_not_count():
-    found = psychometric_threshold(*trials(Curve(slope=0.8, middle=5, lapse=0.05)), accuracy=0.99)
-    assert np.isnan(found.level) and 'not within the levels, up to 10' in found.reason
+    curve = Curve(slope=0.3, middle=5, lapse=0.05)
+    assert 10 < curve.level(0.94) < 13 and np.isnan(curve.level(0.99))
+    for accuracy in (0.94, 0.99):
+        found = psychometric_threshold(*trials(curve, n=1000), accuracy=accuracy)
+        assert np.isnan(found.level) and 'not within the levels, up to 10' in found.reason
 
 
 def test_elevation():
