@@ -10,6 +10,7 @@ import numpy as np
 
 from jbench.alignment import ceilings, gratings, rows
 from jbench.alignment import over_time as course
+from jbench.alignment import stimuli as sets
 from jbench.alignment.data.geirhos import scored
 from jbench.alignment.metrics import choices, consistency, distribution, ost, regression, similarity, spantime
 from jbench.alignment.metrics.measured import Measured
@@ -91,21 +92,21 @@ def rsa(model: BrainModel, benchmark: Benchmark, data: Recorded, train: Recorded
 def labels(model: BrainModel, benchmark: Benchmark, data: Recorded, train: Recorded | None) -> Compared:
     """Answers of a model, which label it gives each image, beside those of people."""
     trials = scored(data.assembly)
-    ids = list(dict.fromkeys(trials['stimulus_id'].values.tolist()))
+    right = trials.values.astype(str) == trials['truth'].values.astype(str)
+    people = consistency.answers(right, trials['subject'].values, trials['stimulus_id'].values)
+    ids = people.images.tolist()
+    _, first = np.unique(trials['stimulus_id'].values, return_index=True)
+    truth, condition = (trials[name].values[first].astype(str) for name in ('truth', 'condition'))
     model.start_task('label', benchmark.labels)
-    answers = rows.in_order(model.look_at(_shown(model, benchmark, data.stimuli, ids)), ids)
-    choice = answers.values.astype(str)
-    first = {stimulus: k for k, stimulus in reversed(list(enumerate(trials['stimulus_id'].values.tolist())))}
-    at = [first[stimulus] for stimulus in ids]
-    truth, condition = trials['truth'].values[at].astype(str), trials['condition'].values[at].astype(str)
+    found = rows.in_order(model.look_at(_shown(model, benchmark, data.stimuli, ids)), ids)
+    choice = found.values.astype(str)
     arrays = {'choice': choice, 'truth': truth, 'stimulus_id': np.array(ids)}
     if benchmark.metric == 'top1':
-        found = consistency.accuracy(choice, truth)
-        measured = found._replace(error=found.error / len(choice) ** 0.5)  # of the share, not of one answer
+        measured = consistency.accuracy(choice, truth)
+        measured = measured._replace(error=measured.error / len(choice) ** 0.5)  # of the share, not of one answer
         return Compared(measured, None, digest(choice), arrays)
-    people = _right_or_wrong(trials, ids)
-    measured = consistency.error_consistency((choice == truth).astype(float), people, condition)
-    ceiling = consistency.error_consistency_ceiling(people, condition)
+    measured = consistency.error_consistency((choice == truth).astype(float), people.right, condition)
+    ceiling = consistency.error_consistency_ceiling(people.right, condition)
     return Compared(measured, ceiling, digest(choice), arrays)
 
 
@@ -139,18 +140,14 @@ def choice_patterns(model: BrainModel, benchmark: Benchmark, data: Recorded, tra
     trials = data.assembly
     ids = list(dict.fromkeys(trials['stimulus_id'].values.tolist()))
     found = rows.in_order(model.look_at(_shown(model, benchmark, data.stimuli, ids)), ids)
-    objects = {name: k for k, name in enumerate(found['choice'].values.astype(str).tolist())}
-    image = {stimulus: k for k, stimulus in enumerate(ids)}
-
-    def coded(coordinate: Any) -> np.ndarray:
-        return np.array([objects[str(name)] for name in coordinate])
-
-    shown = choices.Trials(
-        np.array([image[s] for s in trials['stimulus_id'].values.tolist()]),
-        coded(trials.values),
-        coded(trials['sample_obj'].values),
-        coded(trials['dist_obj'].values),
-    )
+    objects = found['choice'].values.astype(str).tolist()
+    named = {
+        'image': trials['stimulus_id'].values,
+        'choice': trials.values,
+        'target': trials['sample_obj'].values,
+        'distractor': trials['dist_obj'].values,
+    }
+    shown = choices.trials_of_names(named, images=ids, objects=objects)
     truth = np.zeros(len(ids), int)
     truth[shown.image] = shown.target
     measured = choices.choice_score(benchmark.metric, found.values, shown, truth)
@@ -196,15 +193,11 @@ PROCEDURES: dict[str, Callable[[BrainModel, Benchmark, Recorded, Recorded | None
 
 def _gratings(name: str) -> Iterator[StimulusSet]:
     """A set of gratings, some at a time. Raises: RequestError for textures, which cannot be drawn."""
-    from jbench.alignment import stimuli
-
     if name not in gratings.SWEEPS:
         raise RequestError(f'data missing: the images of {name}; they lie in the object store of Brain-Score alone')
-    table = gratings.table(name)
-    ids = [str(i) for i in table['stimulus_id']]
-    every = stimuli.make(name, table, lambda i: gratings.image(name, i), lambda i: f'{name} {i}')
-    for k in range(0, len(ids), AT_ONCE):
-        yield stimuli.choose(every, ids[k : k + AT_ONCE], f'{name}.{k}')
+    every = gratings.stimulus_set(name)
+    for k in range(0, len(every), AT_ONCE):
+        yield sets.choose(every, every.ids[k : k + AT_ONCE], f'{name}.{k}')
 
 
 def _upper(rdms: np.ndarray) -> Measured:
@@ -270,8 +263,6 @@ def recorded(model: BrainModel, benchmark: Benchmark, stimuli: StimulusSet | Non
 
 def _shown(model: BrainModel, benchmark: Benchmark, stimuli: StimulusSet | None, ids: list[str]) -> StimulusSet:
     """The stimuli of a recording, each once, at the size at which the model sees."""
-    from jbench.alignment import stimuli as sets
-
     if stimuli is None:
         raise RequestError(f'benchmark {benchmark.identifier}: its stimuli are not here, only responses to them')
     once = list(dict.fromkeys(ids))
@@ -283,20 +274,6 @@ def _on_screen(model: BrainModel, benchmark: Benchmark, stimuli: StimulusSet) ->
         return stimuli
     own = 'degrees' in stimuli.table.columns  # each has its own size
     return place_on_screen(stimuli, model.visual_degrees(), None if own else benchmark.visual_degrees)
-
-
-def _right_or_wrong(trials: DataArray, ids: list[str]) -> np.ndarray:
-    """1 right, 0 wrong, nan not shown: [subject, image]."""
-    subjects = list(dict.fromkeys(trials['subject'].values.tolist()))
-    row = {subject: k for k, subject in enumerate(subjects)}
-    column = {stimulus: k for k, stimulus in enumerate(ids)}
-    found = np.full((len(subjects), len(ids)), np.nan)
-    at = (
-        [row[s] for s in trials['subject'].values.tolist()],
-        [column[s] for s in trials['stimulus_id'].values.tolist()],
-    )
-    found[at] = trials.values.astype(str) == trials['truth'].values.astype(str)
-    return found
 
 
 def digest(values: np.ndarray) -> str:

@@ -1,0 +1,179 @@
+"""Procedures whose recordings are private, on made ones: the whole way from a benchmark's line to a score."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from jbench.alignment import assembly, benchmark, data, procedures, stimuli
+from jbench.alignment.candidates.features import recorded_features
+from jbench.spec.benchmark import Benchmark
+from jbench.spec.errors import RequestError
+
+N, UNITS = 60, 12
+IDS = [f's{k:02d}' for k in range(N)]
+OBJECTS = [f'o{k % 4}' for k in range(N)]
+LINE = Benchmark(
+    identifier='Made.IT-pls',
+    parent='',
+    title='made',
+    procedure='neural',
+    data='Made',
+    region='IT',
+    visual_degrees=8.0,
+    metric='pls',
+    ceiling='internal_consistency',
+    citation='',
+)
+X = np.random.default_rng(0).normal(size=(N, 30))
+MODEL = recorded_features('made', dict(zip(IDS, X, strict=True)))
+OTHER = recorded_features('other', dict(zip(IDS, np.random.default_rng(9).normal(size=X.shape), strict=True)))
+
+
+def shown(ids=IDS, **columns):
+    def read(stimulus_id):
+        raise AssertionError('features are recorded: nothing is looked at')
+
+    return stimuli.make('made', {'stimulus_id': list(ids), **columns}, read, str)
+
+
+def trials(responses, ids, repetitions=4, noise=0.3, seed=1, **neuroid):
+    """Repetitions of responses [stimulus, unit(, bin)] as an assembly."""
+    draws = np.random.default_rng(seed)
+    values = np.concatenate([responses + draws.normal(0, noise, responses.shape) for _ in range(repetitions)])
+    rows = {
+        'stimulus_id': list(ids) * repetitions,
+        'object_name': [OBJECTS[IDS.index(i)] for i in ids] * repetitions,
+        'repetition': np.repeat(np.arange(repetitions), len(ids)),
+    }
+    units = {'neuroid_id': [f'n{k}' for k in range(responses.shape[1])], **neuroid}
+    bins = [(10.0 * k, 10.0 * k + 10) for k in range(responses.shape[2])] if responses.ndim == 3 else ()
+    return assembly.neuroids(values, presentation=rows, neuroid=units, time_bins=bins, stimulus_set='made')
+
+
+def scored(line, recordings, model=MODEL):
+    readers = {name: (lambda folder, r=r: r) for name, r in recordings.items()}
+    return benchmark.scored(model, line, benchmark.recordings(line, None, readers))
+
+
+def weights(seed=2, units=UNITS):
+    return np.random.default_rng(seed).normal(size=(30, units)) / 5
+
+
+@pytest.mark.parametrize('metric', ['pls', 'ridge', 'linear_predictivity', 'cka', 'rdm'])
+def test_a_model_that_predicts_is_told_from_one_that_does_not(metric):
+    line = dataclasses.replace(LINE, metric=metric, stratify='object_name', ceiled='ratio')
+    made = {'Made': (shown(), trials(X @ weights(), IDS))}
+    good, bad = scored(line, made).score, scored(line, made, OTHER).score
+    assert good.raw > 0.3 > abs(bad.raw) and good.raw > 2 * abs(bad.raw) and 0.8 < good.ceiling < 1
+
+
+def test_training_and_test_stimuli_and_subjects_of_their_own():
+    neuroid = {'subject': ['a'] * 6 + ['b'] * 6, 'reliability': np.repeat([0.9, 0.2], 6)}
+    line = dataclasses.replace(
+        LINE, procedure='train_test', metric='ridgecv', train_data='Train', per='subject', reliability=0.3
+    )
+    y = X @ weights()
+    made = {
+        'Made': (shown(IDS[45:]), trials(y[45:], IDS[45:], **neuroid)),
+        'Train': (shown(IDS[:45]), trials(y[:45], IDS[:45], **neuroid)),
+    }
+    found = scored(line, made).score
+    assert found.values.shape[-1] == 6 and found.raw > 0.6  # the unreliable ones are left out
+    assert any('alpha of a' in note for note in found.notes) and np.isnan(found.raw_error)
+
+
+def test_weights_shared_over_time():
+    y = np.stack([0 * X @ weights(), X @ weights(), 2 * (X @ weights())], 2)
+    line = dataclasses.replace(
+        LINE,
+        metric='spantime_ridge',
+        ceiling='internal_consistency_temporal',
+        time_bins=((0.0, 10.0), (10.0, 20.0), (20.0, 30.0)),
+    )
+    found = scored(line, {'Made': (shown(), trials(y, IDS))})
+    course = found.arrays['over_time']
+    assert abs(course[0]) < 0.4 < 0.7 < course[1] and found.score.raw == pytest.approx(course.mean())
+
+
+def test_a_static_model_has_no_solution_times():
+    draws = np.random.default_rng(0)
+    bins = tuple((70.0 + 10 * k, 80.0 + 10 * k) for k in range(4))
+    recording = trials(np.stack([X @ weights()] * 4, 2), IDS, 1)
+    told = {'i1': ('presentation', draws.uniform(1, 2, N)), 'ost': ('presentation', draws.uniform(70, 110, N))}
+    line = dataclasses.replace(
+        LINE, metric='ost', ceiling='', constant_ceiling=0.79, ceiled='ratio', time_bins=bins, where=()
+    )
+    found = scored(line, {'Made': (shown(), recording.assign_coords(told))}).score
+    assert np.isnan(found.raw) and found.ceiling == 0.79 and any('without time' in note for note in found.notes)
+
+
+def test_choices_beside_those_of_people():
+    objects = np.array(OBJECTS)
+    draws = np.random.default_rng(3)
+    rows = {name: [] for name in ('stimulus_id', 'sample_obj', 'dist_obj')}
+    values = []
+    hard = draws.uniform(0.02, 0.4, (N, 4))
+    for k in range(N):
+        for other in sorted({*OBJECTS} - {objects[k]}):
+            for _ in range(12):
+                rows['stimulus_id'].append(IDS[k])
+                rows['sample_obj'].append(objects[k])
+                rows['dist_obj'].append(other)
+                values.append(other if draws.uniform() < hard[k, int(other[1])] else objects[k])
+    people = assembly.behaviour(np.array(values), presentation=rows, stimulus_set='made')
+    line = dataclasses.replace(
+        LINE, procedure='choices', metric='i2n', ceiling='i2n', ceiled='ratio_root', train_data='Fitting'
+    )
+    fitting = (shown(image_label=OBJECTS), trials(X, IDS, 1))
+    found = scored(line, {'Made': (shown(), people), 'Fitting': fitting}).score
+    assert 0 < found.ceiling < 1 and abs(found.raw) < 0.5  # the model knows nothing of them
+
+
+def test_the_odd_one_of_three():
+    triplets = np.array([[0, 4, 1], [8, 12, 2], [16, 20, 3]])
+    ids = [IDS[k] for k in triplets.ravel()]
+    odd = np.repeat([IDS[t[2]] for t in triplets], 3)
+    people = assembly.behaviour(odd, presentation={'stimulus_id': ids, 'triplet': np.repeat(np.arange(3), 3)})
+    centres = np.random.default_rng(0).normal(size=(4, 30))
+    model = recorded_features('objects', {i: centres[int(o[1])] for i, o in zip(IDS, OBJECTS, strict=True)})
+    line = dataclasses.replace(
+        LINE,
+        procedure='odd_one_out',
+        metric='accuracy',
+        ceiling='',
+        constant_ceiling=0.6767,
+        chance=1 / 3,
+        ceiled='above_chance',
+    )
+    found = scored(line, {'Made': (shown(), people)}, model).score
+    assert found.raw == 1.0 and found.value == pytest.approx((1 - 1 / 3) / (0.6767 - 1 / 3))
+    assert any('above its ceiling' in note for note in found.notes)
+
+
+def test_a_recording_without_repetitions_has_no_ceiling_by_halves():
+    with pytest.raises(RequestError, match='two repetitions'):
+        scored(LINE, {'Made': (shown(), trials(X @ weights(), IDS, 1))})
+
+
+def test_a_stimulus_without_features_is_named():
+    less = recorded_features('less', dict(zip(IDS[1:], X[1:], strict=True)))
+    with pytest.raises(RequestError, match="no features for stimulus 's00'"):
+        scored(LINE, {'Made': (shown(), trials(X @ weights(), IDS))}, less)
+
+
+def test_what_is_kept_of_a_recording():
+    recording = trials(X @ weights(), IDS, region=['V4'] * 6 + ['IT'] * 6)
+    assert procedures.kept(dataclasses.replace(LINE, where=(('region', 'V4'),)), recording).shape[1] == 6
+    with pytest.raises(RequestError, match="no region 'V1'; there: IT, V4"):
+        procedures.kept(dataclasses.replace(LINE, where=(('region', 'V1'),)), recording)
+
+
+def test_the_same_recording_has_the_same_digest_and_another_has_not():
+    made = (shown(), trials(X @ weights(), IDS))
+    first, again = (benchmark.recordings(LINE, None, {'Made': lambda folder: made}) for _ in range(2))
+    other = benchmark.recordings(LINE, None, {'Made': lambda folder: (shown(), trials(X @ weights(), IDS, seed=5))})
+    assert first.digest == again.digest != other.digest and first.stimuli_digest == other.stimuli_digest
+    assert data.SETS  # the table that names every other recording
