@@ -228,9 +228,10 @@ def test_encoding_of_81_categories(alignment_dir):
     found, features = data.load('Bonner81', alignment_dir).assembly, bonner.features(alignment_dir)
     x = np.stack([features['alexnet'][i] for i in found['stimulus_id'].values]).astype(float)
     predicted = np.empty(found.shape)
-    for train, test in KFold(9, shuffle=True, random_state=0).split(x):
-        model = make_pipeline(StandardScaler(), RidgeCV(np.logspace(-2, 4, 13)))  # one alpha for all regions
-        predicted[test] = model.fit(x[train], found.values[train]).predict(x[test])
+    with threadpool_limits(1):
+        for train, test in KFold(9, shuffle=True, random_state=0).split(x):
+            model = make_pipeline(StandardScaler(), RidgeCV(np.logspace(-2, 4, 13)))  # one alpha for all regions
+            predicted[test] = model.fit(x[train], found.values[train]).predict(x[test])
     r = corrected(predicted, found.values)[1]
     expected = {'EVC': 0.5347, 'OPA': 0.4871, 'PPA': 0.6280, 'LOC': 0.6166, 'PFS': 0.1776, 'OFA': 0.5370, 'FFA': 0.2289}
     for region, value in expected.items():
