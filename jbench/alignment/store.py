@@ -20,8 +20,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jbench.alignment import blobs, netcdf, tables
 from jbench.alignment.assembly import check, kind, title
+from jbench.alignment.extra import need
 from jbench.alignment.stimuli import Stimulus, StimulusSet, decode
-from jbench.files import slug
+from jbench.files import slug, write_atomic
 from jbench.spec.errors import RequestError, unknown
 
 if TYPE_CHECKING:
@@ -133,8 +134,6 @@ def write_test(identifier: str, store: str | Path, path: str | Path) -> Path:
 
     Raises: RequestError, as `verify`.
     """
-    from jbench.files import write_atomic
-
     facts = verify(identifier, store)
     lines = ''.join(f'    {key!r}: {facts[key]!r},\n' for key in sorted(facts))
     return write_atomic(path, _TEST.format(identifier=identifier, store=str(store), lines=lines).encode())
@@ -204,10 +203,8 @@ def _file(stimulus: Stimulus) -> bytes:
     """A stimulus as a file: PNG, which loses nothing, or UTF-8."""
     if isinstance(stimulus, str):
         return stimulus.encode()
-    from PIL import Image
-
     buffer = io.BytesIO()
-    Image.fromarray(stimulus).save(buffer, 'PNG')
+    need('PIL.Image', 'writing images').fromarray(stimulus).save(buffer, 'PNG')
     return buffer.getvalue()
 
 

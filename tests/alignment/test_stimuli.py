@@ -40,10 +40,11 @@ def test_digests_tell_contents_tables_and_orders_apart():
         stimuli.of_arrays('three', TABLE, changed).digest,
         stimuli.of_arrays('three', TABLE | {'degrees': [8.0, 8.0, 8.0]}, IMAGES).digest,
         stimuli.of_arrays('three', TABLE, [i.transpose(1, 0, 2) for i in IMAGES]).digest,
+        stimuli.of_arrays('three', TABLE, [i.reshape(4, 5, 3) for i in IMAGES]).digest,
         stimuli.choose(made, ['b', 'a'], 'two').digest,
         stimuli.choose(made, ['a', 'b'], 'two').digest,
     }
-    assert len(others | {made.digest}) == 6
+    assert len(others | {made.digest}) == 7
 
 
 def test_files_are_read_when_asked_and_missing_ones_are_named(tmp_path):

@@ -223,6 +223,8 @@ def test_damage_is_seen_where_it_is_and_packaging_again_mends_it(tmp_path):
         path.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
         with pytest.raises(RequestError, match=rf'sha256 .*, expected {name[:12]}.*(package the set|copy)'):
             store.verify('set', tmp_path)
+        store.package(given_, tmp_path, stimuli=shown)
+        assert store.verify('set', tmp_path) == facts
         path.unlink()
         with pytest.raises(RequestError, match=f'missing .*{name}.*package it again'):
             store.verify('set', tmp_path)

@@ -54,6 +54,13 @@ def test_frames_of_a_film_that_do_not_add_up_exactly():
         assert time_bins.weights(frames, tens, how).argmax(1).tolist() == [0, 0, 0, 1, 1, 1, 1, 2, 2, 2]
 
 
+def test_bins_that_were_added_up_end_where_they_should():
+    ends = np.cumsum(np.full(10, 0.1))
+    assert ends[-1] < 1  # in floating point
+    found = time_bins.weights(list(zip(ends - 0.1, ends, strict=True)), [(0.9, 1.0)])
+    np.testing.assert_allclose(found[0], [0] * 9 + [1], atol=1e-9)
+
+
 def test_gaps_and_wrong_numbers_are_refused():
     with pytest.raises(RequestError, match='10 to 20 ms lies in a gap'):
         time_bins.weights([(0, 10), (20, 30)], [(10, 20)])

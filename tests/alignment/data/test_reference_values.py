@@ -10,8 +10,10 @@ import itertools
 import numpy as np
 import pytest
 from each import each
+from PIL import Image
 from scipy.signal import detrend
 from scipy.stats import spearmanr
+from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.linear_model import LogisticRegression, RidgeCV
 from sklearn.model_selection import KFold
@@ -108,6 +110,41 @@ def test_objects_are_decoded_over_time(alignment_dir):
     assert 0.10 < np.mean([accuracy(start, 1) for start in range(-500, -100, 50)]) < 0.18  # above: labels leak
 
 
+def from_pixels(x, y, splits):
+    """Median correlation over units of what ridge regression predicts from pixels, each image by a model without it."""
+    predicted = np.empty(y.shape)
+    with threadpool_limits(1):
+        for train, test in splits:
+            scale = StandardScaler().fit(x[train])
+            pca = PCA(min(150, x.shape[1]), svd_solver='randomized', random_state=0).fit(scale.transform(x[train]))
+            a, b = (pca.transform(scale.transform(x[k])) for k in (train, test))
+            predicted[test] = RidgeCV(np.logspace(0, 6, 13)).fit(a, y[train]).predict(b)
+    return np.median(corrected(predicted, y)[1])
+
+
+def small_images(stimuli, side=28):
+    """Images [n, pixels and channels], by bilinear interpolation."""
+    images = [Image.fromarray(stimuli.image(i)).resize((side, side), Image.Resampling.BILINEAR) for i in stimuli.ids]
+    return np.stack([np.asarray(i) for i in images]).reshape(len(images), -1).astype(float)
+
+
+def test_responses_of_v4_are_those_to_its_images(alignment_dir):
+    stimuli, found, _ = data.load('Cowley2023.210325', alignment_dir)
+    x, y = small_images(stimuli, side=7), rows.average_repetitions(found).values.astype(float)
+    split = list(KFold(3, shuffle=True, random_state=0).split(x))
+    assert from_pixels(x, y, split) > 0.15
+    assert abs(from_pixels(x[::-1], y, split)) < 0.06  # images in another order
+
+
+@pytest.mark.slow
+@each('session, expected', [('190923', 0.219), ('201025', 0.230), ('210225', 0.206), ('210325', 0.265)])
+def test_v4_from_pixels(session, expected, alignment_dir):
+    stimuli, found, _ = data.load(f'Cowley2023.{session}', alignment_dir)
+    y = rows.average_repetitions(found).values.astype(float)
+    folds = KFold(10, shuffle=True, random_state=0).split(y)
+    assert from_pixels(small_images(stimuli), y, folds) == pytest.approx(expected, abs=5e-3)
+
+
 # ---- RDMs ----
 
 
@@ -140,6 +177,18 @@ def test_behaviour_and_it(alignment_dir):
     assert spearmanr(judged.mean(0), people)[0] == pytest.approx(0.39239, abs=2e-4)
     assert spearmanr(judged.mean(0), rdms('monkey', alignment_dir)[0])[0] == pytest.approx(0.39441, abs=2e-4)
     assert bounds(judged) == pytest.approx((0.47760, 0.57512), abs=2e-4)
+
+
+def test_images_are_in_the_order_of_the_rdms(alignment_dir):
+    stimuli = data.load('Kriegeskorte92.human', alignment_dir).stimuli
+    x = np.stack([stimuli.image(i)[::5, ::5].ravel() for i in stimuli.ids]).astype(float)
+    pixels = np.linalg.norm(x[:, None] - x[None], axis=-1)[ABOVE]
+    with np.load(alignment_dir / 'Kriegeskorte92' / 'dnn_modelRDMs_A2020.npz') as networks:
+        (first,) = networks['rdm'][(networks['repr_name'] == 'conv1') & (networks['meas_model'] == 'complete')]
+    assert spearmanr(first, pixels)[0] == pytest.approx(0.611, abs=2e-3)
+    face, people = stimuli.table['is_face'].to_numpy(), rdms('human', alignment_dir).mean(0)
+    both, one = face[ABOVE[0]] & face[ABOVE[1]], face[ABOVE[0]] ^ face[ABOVE[1]]
+    assert people[both].mean() < people[one].mean() - 0.1
 
 
 def test_models_and_human_it(alignment_dir):
@@ -179,9 +228,10 @@ def test_encoding_of_81_categories(alignment_dir):
     found, features = data.load('Bonner81', alignment_dir).assembly, bonner.features(alignment_dir)
     x = np.stack([features['alexnet'][i] for i in found['stimulus_id'].values]).astype(float)
     predicted = np.empty(found.shape)
-    for train, test in KFold(9, shuffle=True, random_state=0).split(x):
-        model = make_pipeline(StandardScaler(), RidgeCV(np.logspace(-2, 4, 13)))  # one alpha for all regions
-        predicted[test] = model.fit(x[train], found.values[train]).predict(x[test])
+    with threadpool_limits(1):
+        for train, test in KFold(9, shuffle=True, random_state=0).split(x):
+            model = make_pipeline(StandardScaler(), RidgeCV(np.logspace(-2, 4, 13)))  # one alpha for all regions
+            predicted[test] = model.fit(x[train], found.values[train]).predict(x[test])
     r = corrected(predicted, found.values)[1]
     expected = {'EVC': 0.5347, 'OPA': 0.4871, 'PPA': 0.6280, 'LOC': 0.6166, 'PFS': 0.1776, 'OFA': 0.5370, 'FFA': 0.2289}
     for region, value in expected.items():
