@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from jbench.alignment import ceiled, data, procedures, select
+from jbench.alignment import ceiled, data, netcdf, procedures, select, store
 from jbench.alignment.assembly import check
 from jbench.alignment.ceiled import Score
 from jbench.alignment.metrics.measured import Measured
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
 
     from jbench.alignment.brain_model import BrainModel
     from jbench.alignment.data import Recorded
+
+
+PACKAGED = 'packaged'  # the store of one's own recordings, in the folder of the data
 
 
 class Recordings(NamedTuple):
@@ -38,7 +42,7 @@ def recordings(
     """The data of a benchmark. Raises: RequestError 'data missing: ...' with what to do."""
     names = [benchmark.data, *([benchmark.train_data] if benchmark.train_data else [])]
     there = [_load(benchmark, name, data_dir, readers or {}) for name in names]
-    recordings = [procedures.digest(r.assembly.values) for r in there]
+    recordings = [netcdf.digest(r.assembly) for r in there]
     return Recordings(
         there[0], there[1] if len(there) > 1 else None, _joined(recordings), _joined([r.stimuli.digest for r in there])
     )
@@ -51,8 +55,15 @@ def _load(benchmark: Benchmark, name: str, data_dir: str | Path | None, readers:
         return data.Recorded(stimuli, check(assembly), data.Source('', '', benchmark.licence, benchmark.citation, {}))
     if name in data.SETS:
         return data.load(name, folder)
-    why = benchmark.missing or 'no reader has it'
-    raise RequestError(f'data missing: {name}: {why}')
+    place = os.environ.get('JBENCH_STORE') or folder / PACKAGED
+    if name in (store.names(place) if '://' in str(place) or Path(place).is_dir() else ()):
+        packaged = store.load(name, place)
+        if packaged.assembly is None or packaged.stimuli is None:
+            raise RequestError(f'{name} in {place}: a set of stimuli alone; package responses to them under this name')
+        facts = data.Source('', str(place), benchmark.licence, benchmark.citation, {})
+        return data.Recorded(packaged.stimuli, packaged.assembly.load(), facts)
+    why = benchmark.missing or 'no reader has it, and it is not packaged'
+    raise RequestError(f'data missing: {name} is not in {place}: {why}')
 
 
 def _joined(digests: list[str]) -> str:

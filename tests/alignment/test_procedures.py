@@ -7,7 +7,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from jbench.alignment import assembly, benchmark, data, procedures, stimuli
+from jbench.alignment import assembly, benchmark, data, procedures, stimuli, store
 from jbench.alignment.candidates.features import recorded_features
 from jbench.spec.benchmark import Benchmark
 from jbench.spec.errors import RequestError
@@ -177,3 +177,14 @@ def test_the_same_recording_has_the_same_digest_and_another_has_not():
     other = benchmark.recordings(LINE, None, {'Made': lambda folder: (shown(), trials(X @ weights(), IDS, seed=5))})
     assert first.digest == again.digest != other.digest and first.stimuli_digest == other.stimuli_digest
     assert data.SETS  # the table that names every other recording
+
+
+def test_a_packaged_recording_is_found_under_its_name(tmp_path):
+    images = np.random.default_rng(0).integers(0, 255, (N, 4, 4, 3), np.uint8)
+    seen = stimuli.of_arrays('made', {'stimulus_id': IDS}, list(images))
+    recording = trials(X @ weights(), IDS)
+    store.package(recording, tmp_path / 'packaged', identifier='Made', stimuli=seen)
+    with_store = benchmark.score(MODEL, LINE, data_dir=tmp_path)
+    assert with_store.raw == pytest.approx(scored(LINE, {'Made': (seen, recording)}).score.raw)
+    with pytest.raises(RequestError, match='data missing: Made is not in'):
+        benchmark.score(MODEL, LINE, data_dir=tmp_path / 'elsewhere')
