@@ -20,7 +20,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 ROOT = Path(__file__).resolve().parents[1]
-ADD = ('add_a_task', 'add_a_dataset', 'add_a_model')  # the other pages of docs/ tell how it works
+ADD = ('add_a_task', 'add_a_dataset', 'add_a_model', 'add_a_benchmark')  # the other pages of docs/ tell how it works
 FIRST = ('architecture', 'datasets', 'statistics', 'report')
 FACES = {  # modules that a user imports from, and what for
     'jbench.run': 'The command; `jbench.run(task, model, ...)` gives its results',
@@ -39,6 +39,13 @@ FACES = {  # modules that a user imports from, and what for
     'jbench.models.layers.attention': 'Attention',
     'jbench.data.recording': 'What a reader of recordings returns',
     'jbench.metrics.uncertainty': 'Intervals over subjects',
+    'jbench.alignment.benchmark': 'Models beside brains; `jbench.alignment.score`',
+    'jbench.alignment.brain_model': 'What a benchmark asks of a model',
+    'jbench.alignment.image_model': 'A model of images',
+    'jbench.alignment.assembly': 'Recordings for alignment',
+    'jbench.alignment.stimuli': 'Sets of stimuli',
+    'jbench.alignment.over_time': 'Alignment over time',
+    'jbench.spec.benchmark': 'Benchmarks',
 }
 
 
