@@ -1,8 +1,8 @@
 """How fast the metrics of alignment are, beside what else computes them, at equal scores; and in how much memory.
 
 Ours and a peer run in one process, in turns. scikit-learn runs split by split: ours in front of its first split, in the
-middle and behind its last, and the ratio is of the median of ours to the sum of its splits. Its BLAS gets the number of
-threads, one or all, that is faster on its first split. Peers that are not installed are left out in a line of their own.
+middle and behind its last, and the ratio is of the sum of its splits to the median of ours. Its BLAS gets the number of
+threads, one or all, that is faster on its first split. A peer that is not installed is left out in a line of its own.
 
 Command: python benchmarks/alignment.py [--only=pls,ridgecv,rdm,cka,rsatoolbox,memory] [--large]
          python benchmarks/alignment.py --peers=brainscore --python=PYTHON    (one with brainscore-vision installed)
