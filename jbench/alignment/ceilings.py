@@ -136,7 +136,7 @@ def cross_subject(
         name: the regression.
         how: the splits; None: ten of 90 % and 10 %.
         labels: class of each stimulus, for splits of equal classes.
-        dtype: of large products, 'float32' or 'float64'.
+        dtype: of the features in memory, 'float32' or 'float64'; products are float64.
 
     Returns:
         The mean over subjects, its standard error over them, and `values` [subject].
