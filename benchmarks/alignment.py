@@ -1,10 +1,10 @@
 """How fast the metrics of alignment are, beside what else computes them, at equal scores; and in how much memory.
 
 Ours and a peer run in one process, in turns. scikit-learn runs split by split: ours in front of its first split, in the
-middle and behind its last, and the ratio is of the median of ours to the sum of its splits. Its BLAS gets the number of
-threads, one or all, that is faster on its first split. Peers that are not installed are left out in a line of their own.
+middle and behind its last, and the ratio is of the sum of its splits to the median of ours. Its BLAS gets the number of
+threads, one or all, that is faster on its first split. A peer that is not installed is left out in a line of its own.
 
-Command: python benchmarks/alignment.py [--only=pls,ridgecv,rdm,cka,rsatoolbox,memory] [--large]
+Command: python benchmarks/alignment.py [--only=pls,ridgecv,rdm,cka,rsatoolbox,memory] [--rounds=3] [--large]
          python benchmarks/alignment.py --peers=brainscore --python=PYTHON    (one with brainscore-vision installed)
 """
 
@@ -20,6 +20,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
+from functools import partial
 from typing import Any
 
 os.environ.setdefault('NPROC', str(len(os.sched_getaffinity(0))))
@@ -113,15 +114,15 @@ def against_loop(name: str, make: Callable[[], Any], factor: float) -> list[Time
     return rows
 
 
-def pls() -> list[Timed]:
-    """PLS of 25 components."""
+def pls(rounds: int) -> list[Timed]:
+    """PLS of 25 components; one round."""
     from sklearn.cross_decomposition import PLSRegression
 
     return against_loop('pls', lambda: PLSRegression(n_components=25, scale=False), 10)
 
 
-def ridgecv() -> list[Timed]:
-    """Ridge regression with 95 penalties."""
+def ridgecv(rounds: int) -> list[Timed]:
+    """Ridge regression with 95 penalties; one round."""
     from sklearn.linear_model import RidgeCV
 
     return against_loop('ridgecv', lambda: RidgeCV(alphas=ridge.ALPHAS), 5)
@@ -130,27 +131,47 @@ def ridgecv() -> list[Timed]:
 # ---- similarities ----
 
 
-def in_turns(name: str, ours: Callable[[str], float], theirs: Callable[[], float], rounds: int = 3) -> list[Timed]:
-    """Ours in both dtypes and the peer, round by round; the ratio is the median over rounds."""
-    for dtype in ('float32', 'float64'):
-        ours(dtype)
-    times: dict[str, list[float]] = {'float32': [], 'float64': [], 'peer': []}
+def in_turns(name: str, ours: Callable[[str], float], theirs: Callable[[], float], rounds: int) -> list[Timed]:
+    """Ours in both dtypes and the peer with all threads and with one, round by round; medians over rounds.
+
+    The ratio is to the faster peer. That of processor time is to the peer in one thread, whose threads do not wait in
+    a loop: it is the one to read where other work shares the machine.
+    """
+    ours('float32')
+    runs: dict[str, Callable[[], float]] = {d: partial(ours, d) for d in ('float32', 'float64')}
+    runs |= {'peer': theirs, 'peer in one thread': lambda: alone(theirs)}
+    wall: dict[str, list[float]] = {who: [] for who in runs}
+    cpu: dict[str, list[float]] = {who: [] for who in runs}
     values: dict[str, float] = {}
     for _ in range(rounds):
-        for who in times:
-            seconds, values[who] = timed(theirs if who == 'peer' else lambda who=who: ours(who))
-            times[who].append(seconds)
+        for who, run in runs.items():
+            began = time.process_time()
+            seconds, values[who] = timed(run)
+            wall[who].append(seconds)
+            cpu[who].append(time.process_time() - began)
+    took = {who: statistics.median(times) for who, times in wall.items()}
+    used = {who: statistics.median(times) for who, times in cpu.items()}
+    peer = min(took['peer'], took['peer in one thread'])
     return [
         line(
             f'{name} {dtype}',
-            ours_s=statistics.median(times[dtype]),
-            peer_s=statistics.median(times['peer']),
-            ratio=statistics.median(p / o for p, o in zip(times['peer'], times[dtype], strict=True)),
+            ours_s=took[dtype],
+            peer_s=peer,
+            ratio=peer / took[dtype],
+            ours_cpu_s=used[dtype],
+            peer_cpu_s=used['peer in one thread'],
+            cpu_ratio=used['peer in one thread'] / used[dtype],
             wanted=3,
             difference=abs(values[dtype] - values['peer']),
         )
         for dtype in ('float32', 'float64')
     ]
+
+
+def alone(run: Callable[[], float]) -> float:
+    """What `run` returns with one thread."""
+    with threadpool_limits(1):
+        return run()
 
 
 def both(n: int, p: int) -> tuple[np.ndarray, np.ndarray]:
@@ -159,7 +180,7 @@ def both(n: int, p: int) -> tuple[np.ndarray, np.ndarray]:
     return x, y
 
 
-def rdm() -> list[Timed]:
+def rdm(rounds: int) -> list[Timed]:
     """RDMs of two layers and their Spearman correlation, beside NumPy and SciPy."""
     from scipy.stats import spearmanr
 
@@ -169,7 +190,7 @@ def rdm() -> list[Timed]:
     def plain() -> float:
         return float(spearmanr(*(1 - np.corrcoef(m)[pairs] for m in (x, y)))[0])
 
-    return in_turns('rdm', lambda dtype: similarity.rdm_similarity(x, y, dtype=dtype).value, plain)
+    return in_turns('rdm', lambda dtype: similarity.rdm_similarity(x, y, dtype=dtype).value, plain, rounds)
 
 
 def plain_cka(x: np.ndarray, y: np.ndarray) -> float:
@@ -186,13 +207,13 @@ def plain_cka(x: np.ndarray, y: np.ndarray) -> float:
     return hsic(x, y) / np.sqrt(hsic(x, x) * hsic(y, y))
 
 
-def cka() -> list[Timed]:
+def cka(rounds: int) -> list[Timed]:
     """Unbiased CKA of two layers, beside NumPy."""
     x, y = both(N_RDM, UNITS_RDM)
-    return in_turns('cka', lambda dtype: similarity.cka(x, y, dtype=dtype), lambda: plain_cka(x, y))
+    return in_turns('cka', lambda dtype: similarity.cka(x, y, dtype=dtype), lambda: plain_cka(x, y), rounds)
 
 
-def rsatoolbox() -> list[Timed]:
+def rsatoolbox(rounds: int) -> list[Timed]:
     """One RDM, beside rsatoolbox (once: it takes minutes)."""
     try:
         from rsatoolbox.data import Dataset
@@ -262,7 +283,7 @@ def brainscore(python: str) -> list[Timed]:
     return [line(f'brainscore {name}', **facts) for name, facts in brainscore_peer.compare(python)]
 
 
-PARTS: dict[str, Callable[[], list[Timed]]] = {
+PARTS: dict[str, Callable[[int], list[Timed]]] = {
     'pls': pls,
     'ridgecv': ridgecv,
     'rdm': rdm,
@@ -274,6 +295,7 @@ PARTS: dict[str, Callable[[], list[Timed]]] = {
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument('--only', default=','.join((*PARTS, 'memory')), help='parts [all]')
+    parser.add_argument('--rounds', type=int, default=3, help='of similarities [3]')
     parser.add_argument('--large', action='store_true', help='memory at 10,000 stimuli and 25,000 units: many minutes')
     parser.add_argument('--peers', choices=('brainscore',), help='instead: scores beside those of Brain-Score')
     parser.add_argument('--python', default=sys.executable, help='with --peers: a Python that has brainscore-vision')
@@ -287,7 +309,7 @@ def main() -> None:
         rows = brainscore(args.python)
     else:
         wanted = args.only.split(',')
-        rows = [row for name, part in PARTS.items() if name in wanted for row in part()]
+        rows = [row for name, part in PARTS.items() if name in wanted for row in part(args.rounds)]
         rows += memory(args.large) if 'memory' in wanted else []
     print(json.dumps(rows))
 

@@ -74,7 +74,7 @@ def _missing(counts: np.ndarray, values: np.ndarray) -> tuple[str, ...]:
     single = np.atleast_1d((counts < 2).any(axis=1))
     if single.any():
         notes += (f'{single.sum()} of {len(single)} stimuli lack a second repetition of some neuroid: left out of it',)
-    if counts.min(initial=0) < counts.max(initial=0):
+    if counts.min() < counts.max():
         notes += (f'{counts.min()} to {counts.max()} repetitions of a stimulus',)
     gone = np.flatnonzero(np.isnan(values).all(axis=0))
     if len(gone):
@@ -136,7 +136,7 @@ def cross_subject(
         name: the regression.
         how: the splits; None: ten of 90 % and 10 %.
         labels: class of each stimulus, for splits of equal classes.
-        dtype: of large products, 'float32' or 'float64'.
+        dtype: of the features in memory, 'float32' or 'float64'; products are float64.
 
     Returns:
         The mean over subjects, its standard error over them, and `values` [subject].

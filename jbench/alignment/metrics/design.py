@@ -2,6 +2,8 @@
 
 With fewer stimuli than twice the units (the rule for layers of a network) a regression needs only the products of
 stimuli with each other, n x n. They are made once for all splits: rows of a split are selected and centred there.
+Products are float64, as a regression asks for directions of little variance, which the square of float32 does not hold;
+the features themselves may be float32.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ import numpy as np
 
 from jbench.spec.errors import RequestError
 
-from .features import centred
+from .features import blocks, centred
 from .products import add_upper, checked
 
 WIDE = 2  # up to so many stimuli a unit, n x n products are taken rather than p x p
@@ -42,7 +44,7 @@ def design(x: np.ndarray, dtype: str = 'float32', *, dual: bool | None = None) -
 
     Args:
         x: [stimulus, unit], finite.
-        dtype: of large products, 'float32' or 'float64'.
+        dtype: of the features in memory, 'float32' or 'float64'; products are float64.
         dual: n x n products or not; None: by shape.
 
     Raises:
@@ -56,7 +58,8 @@ def design(x: np.ndarray, dtype: str = 'float32', *, dual: bool | None = None) -
     dual = n <= WIDE * p if dual is None else dual
     products = np.zeros((n, n)) if dual else None
     if products is not None:
-        add_upper(products, inner, dtype)
+        for part in blocks(inner).read():
+            add_upper(products, part, 'float64')
     return Design(inner, mean.astype(float), products, dtype)
 
 

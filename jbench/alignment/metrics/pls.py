@@ -55,6 +55,8 @@ def _power(m: np.ndarray, start: np.ndarray) -> np.ndarray:
         new = image / np.sqrt(image @ image)
         new_image = m @ new
         new_size = new @ new_image
+        if new_size <= 0:  # nothing but rounding
+            break
         moved = 2 - 2 * (new @ image) / np.sqrt(new_size * size)
         c, image, size = new, new_image, new_size
         if moved < TOLERANCE:
@@ -113,8 +115,7 @@ def _dual(k: np.ndarray, k_test: np.ndarray, y: np.ndarray, most: int) -> Fitted
 
 def _primal(x: np.ndarray, x_test: np.ndarray, y: np.ndarray, most: int) -> Fitted:
     """By p x p products (Dayal and MacGregor's second algorithm): rotations r with t = Xr."""
-    dtype = 'float64' if x.dtype == np.float64 else 'float32'
-    c_xx, s_whole = product(x.T, x, dtype), product(x.T, y, dtype)
+    c_xx, s_whole = product(x.T, x, 'float64'), product(x.T, y, 'float64')
     s, basis = _smaller(s_whole)
     scale = np.linalg.norm(s_whole, axis=0)
     whole = float(np.sum(s * s))
@@ -140,4 +141,4 @@ def _primal(x: np.ndarray, x_test: np.ndarray, y: np.ndarray, most: int) -> Fitt
     if not rotations:
         return Fitted(np.zeros((len(x_test), y.shape[1])), 0)
     coefficients = np.array(rotations).T @ (np.array(y_loadings) @ basis.T)
-    return Fitted(product(x_test, coefficients, dtype), len(rotations))
+    return Fitted(product(x_test, coefficients, 'float64'), len(rotations))

@@ -1,4 +1,4 @@
-"""The large matrix products of metrics, in JAX: on the accelerator where there is one, in float32 or float64."""
+"""The matrix products of metrics in float32 or float64: large ones in JAX, on the accelerator where there is one."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from jbench.spec.errors import RequestError
 DTYPES = ('float32', 'float64')
 SLABS = 3  # of a symmetric product: two thirds of the work; more of them are no faster
 SMALL = 256  # rows below which one slab does
+LARGE = 1e8  # multiplications from which a product is made in JAX: a shape costs a tenth of a second to compile
 ALONE = 3000  # rows up to which LAPACK is faster in one thread, several times so where other processes work too
 
 
@@ -25,16 +26,15 @@ def product(a: np.ndarray, b: np.ndarray, dtype: str) -> np.ndarray:
         b: [k, m].
         dtype: 'float32' or 'float64'.
     """
-    return _product(a, b, dtype).astype(float)
-
-
-def _product(a: np.ndarray, b: np.ndarray, dtype: str) -> np.ndarray:
+    given = np.asarray(a, dtype), np.asarray(b, dtype)
+    if len(a) * a.shape[1] * b.shape[1] < LARGE:
+        with threads(0):
+            return np.matmul(*given).astype(float)
     import jax
     import jax.numpy as jnp
 
     with jax.enable_x64(dtype == 'float64'):
-        given = (jnp.asarray(np.asarray(m, dtype)) for m in (a, b))
-        return np.asarray(jnp.matmul(*given, precision='highest'))
+        return np.asarray(jnp.matmul(jnp.asarray(given[0]), jnp.asarray(given[1]), precision='highest')).astype(float)
 
 
 def add_upper(out: np.ndarray, x: np.ndarray, dtype: str) -> None:
@@ -45,14 +45,18 @@ def add_upper(out: np.ndarray, x: np.ndarray, dtype: str) -> None:
         x: [n, k]; the first `rows` of it are the rows of `out`.
         dtype: 'float32' or 'float64'.
     """
+    rows, x = len(out), np.asarray(x, dtype)
+    if rows * x.size < LARGE:
+        with threads(0):
+            out += x[:rows] @ x.T
+        return
     import jax
     import jax.numpy as jnp
 
-    rows = len(out)
-    edges = np.linspace(0, rows, (SLABS if rows >= SMALL else 1) + 1).astype(int)
+    edges = np.linspace(0, rows, (SLABS if rows >= SMALL else 1) + 1).astype(int).tolist()
     with jax.enable_x64(dtype == 'float64'):
-        on_device = jnp.asarray(np.asarray(x, dtype))
-        for lo, hi in itertools.pairwise(edges.tolist()):
+        on_device = jnp.asarray(x)
+        for lo, hi in itertools.pairwise(edges):
             made = np.asarray(jnp.matmul(on_device[lo:hi], on_device[lo:].T, precision='highest'))
             out[lo:hi, lo:] += made
             out[hi:, lo:hi] += made[:, hi - lo : rows - lo].T

@@ -128,7 +128,7 @@ def regress_cv(
         y: [stimulus, neuroid], the same stimuli in the same order.
         how: the splits; None: ten of 90 % and 10 %.
         labels: class of each stimulus, for splits of equal classes.
-        dtype: of large products, 'float32' or 'float64'.
+        dtype: of the features in memory, 'float32' or 'float64'; products are float64.
 
     Raises:
         RequestError: if shapes differ, or stimuli are too few.
@@ -160,7 +160,7 @@ def regress_split(
         x_train, x_test: [stimulus, unit].
         y_train, y_test: [stimulus, neuroid].
         groups: of each neuroid, as its subject: each group is fitted by itself, with a penalty of its own.
-        dtype: of large products, 'float32' or 'float64'.
+        dtype: of the features in memory, 'float32' or 'float64'; products are float64.
 
     Raises:
         RequestError: if shapes differ.

@@ -48,11 +48,10 @@ def ridge(one: Fold, y: np.ndarray, alpha: float = 1.0) -> Fitted:
         with threads(len(y)):
             return Fitted(one.gram_test @ cho_solve(cho_factor(penalised), y), alpha)
     x, x_test = rows(one)
-    dtype = one.made.dtype
-    penalised, covariance = product(x.T, x, dtype) + alpha * np.eye(x.shape[1]), product(x.T, y, dtype)
+    penalised, covariance = product(x.T, x, 'float64') + alpha * np.eye(x.shape[1]), product(x.T, y, 'float64')
     with threads(x.shape[1]):
         coefficients = cho_solve(cho_factor(penalised), covariance)
-    return Fitted(product(x_test, coefficients, dtype), alpha)
+    return Fitted(product(x_test, coefficients, 'float64'), alpha)
 
 
 def least_squares(one: Fold, y: np.ndarray) -> Fitted:
@@ -66,7 +65,7 @@ def least_squares(one: Fold, y: np.ndarray) -> Fitted:
 
     if one.gram is not None and one.gram_test is not None and len(one.gram) <= one.made.x.shape[1]:
         values, vectors = _eigh(one.gram)
-        kept = values > values[-1] * len(values) * np.finfo(one.made.dtype).eps
+        kept = values > values[-1] * len(values) * np.finfo(float).eps
         solved = vectors[:, kept] @ ((vectors[:, kept].T @ y) / values[kept][:, None])
         return Fitted(one.gram_test @ solved, 0.0)
     x, x_test = rows(one)
@@ -97,15 +96,14 @@ def ridge_cv(one: Fold, y: np.ndarray, alphas: tuple[float, ...] = ALPHAS) -> Fi
         alpha = _best(left, values, turned, np.zeros_like(y), given)
         return Fitted(one.gram_test @ (left @ (turned / (values + alpha)[:, None])), alpha)
     x, x_test = rows(one)
-    dtype = one.made.dtype
-    values, right = _eigh(product(x.T, x, dtype))
+    values, right = _eigh(product(x.T, x, 'float64'))
     kept = values > values[-1] * len(values) * np.finfo(float).eps
     values, right = values[kept], right[:, kept]
-    left = product(x, right, dtype) / np.sqrt(values)
+    left = product(x, right, 'float64') / np.sqrt(values)
     turned = left.T @ y
     alpha = _best(left, values, turned, y, given)
     coefficients = right @ (turned * (np.sqrt(values) / (values + alpha))[:, None])
-    return Fitted(product(x_test, coefficients, dtype), alpha)
+    return Fitted(product(x_test, coefficients, 'float64'), alpha)
 
 
 def _best(left: np.ndarray, values: np.ndarray, turned: np.ndarray, base: np.ndarray, alphas: np.ndarray) -> float:

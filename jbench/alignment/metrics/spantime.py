@@ -33,7 +33,7 @@ def spantime_cv(
         y: [stimulus, neuroid, time bin], the same stimuli and bins.
         how: the splits, of stimuli; None: ten of 90 % and 10 %.
         labels: class of each stimulus, for splits of equal classes.
-        dtype: of large products, 'float32' or 'float64'.
+        dtype: of the features in memory, 'float32' or 'float64'; products are float64.
 
     Raises:
         RequestError: if shapes differ, or stimuli are too few.

@@ -73,8 +73,8 @@ def _check(n_rows: int, how: Splits, classes: np.ndarray | None) -> None:
     least = how.n if how.kfold else 2
     if counts.min() < least:
         raise RequestError(
-            f'splits: class {names[counts.argmin()]!r} has {counts.min()} stimuli, and splits of equal classes need '
-            f'{least} of each; pass labels=None for splits that know no classes'
+            f'splits: class {str(names[counts.argmin()])!r} has {counts.min()} stimuli, and splits of equal classes '
+            f'need {least} of each; pass labels=None for splits that know no classes'
         )
     smaller = min(n_test, n_rows - n_test)
     if not how.kfold and smaller < len(names):
