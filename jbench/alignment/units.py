@@ -62,7 +62,11 @@ def layer_units(
     if eye_degrees is None or trials == 1:
         return Units(_side_by_side(model, stimuli, layers, trials, inner), columns, model.time_bins)
     gaze = microsaccades(trials, 1, eye_degrees)  # in widths of the screen
-    values = np.concatenate([_side_by_side(model, _moved(stimuli, g), layers, 1, inner) for g in gaze], 1)
+    values = np.empty(0, np.float32)
+    for trial, shift in enumerate(gaze):
+        seen = _side_by_side(model, _moved(stimuli, shift), layers, 1, inner)
+        values = values if trial else np.empty((len(seen), trials, *seen.shape[2:]), np.float32)
+        values[:, trial] = seen[:, 0]
     every = np.tile(gaze, (len(stimuli), 1))
     widths = np.repeat([stimuli.image(i).shape[1] for i in stimuli.ids], trials)[:, None]
     shifts = {'degrees': every * eye_degrees, 'pixels': every * widths}
