@@ -27,9 +27,8 @@ class Units(NamedTuple):
     values: np.ndarray  # [stimulus, trial, unit] or, of a temporal model, [stimulus, trial, unit, time]
     neuroid: dict[str, np.ndarray]  # columns with a value a unit
     time_bins: tuple[tuple[float, float], ...] = ()
-    presentation: Mapping[str, np.ndarray] = MappingProxyType(
-        {}
-    )  # columns with a value a stimulus and trial, of trials that differ
+    # columns with a value a stimulus and trial, where trials differ
+    presentation: Mapping[str, np.ndarray] = MappingProxyType({})
 
 
 def layer_units(
