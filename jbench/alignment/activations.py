@@ -83,8 +83,8 @@ def check_memory(identifier: str, sizes: Mapping[str, int], n_rows: int, budget:
     if total > budget:
         each = ', '.join(f'{layer} {_shown(size)}' for layer, size in sizes.items())
         raise RequestError(
-            f'{identifier}: activations for {n_rows} rows take {_shown(total)} ({each}), allowed are '
-            f'{_shown(budget)}; choose a later layer, reduce layers to principal components, show fewer stimuli, or '
+            f'{identifier}: activations for {n_rows} rows take {_shown(total)} ({each}), allowed are {_shown(budget)}; '
+            'choose a later layer, reduce layers to principal components (layers.reduced), show fewer stimuli, or '
             'allow more memory'
         )
     return total

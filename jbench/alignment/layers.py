@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from jbench.alignment.activations import LIMITS, Limits, stream
+from jbench.alignment.activations import LIMITS, Limits, activations, stream
 from jbench.alignment.image_model import ImageModel
 from jbench.spec.errors import RequestError
 
@@ -92,6 +93,42 @@ def _axes(x: np.ndarray, mean: np.ndarray, weights: np.ndarray) -> np.ndarray:
     return out
 
 
+def reduced(model: ImageModel, layers: Sequence[str], fitted_on: StimulusSet, *, limits: Limits = LIMITS) -> ImageModel:
+    """The same model whose layers give their principal components, at most 1000: [B, component].
+
+    Args:
+        model: the model.
+        layers: names; others, and layers with no more than 1000 units, stay as they are.
+        fitted_on: images that the components are fitted on.
+        limits: memory, kept files, seed.
+
+    Raises: RequestError for a temporal model, and as `components` and `activations.stream`.
+    """
+    if model.time_bins:
+        raise RequestError(f'{model.identifier}: principal components of a temporal model are not defined')
+    return _projected(model, {k: components(flat(v)) for k, v in stream(model, fitted_on, layers, limits=limits)})
+
+
+def _projected(model: ImageModel, found: Mapping[str, Components | None]) -> ImageModel:
+    from jax.tree_util import Partial
+
+    kept = {layer: (c.mean, c.axes) for layer, c in found.items() if c is not None}
+    whole = hashlib.sha256(f'{model.digest} components'.encode())
+    for layer in sorted(kept):
+        whole.update(layer.encode() + kept[layer][0].tobytes() + kept[layer][1].tobytes())
+    apply = model.apply if isinstance(model.apply, Partial) else Partial(model.apply)
+    return model._replace(apply=Partial(_reduced, apply, kept), digest=whole.hexdigest()) if kept else model
+
+
+def _reduced(apply: Callable[..., dict[str, Any]], found: Mapping[str, Any], *inputs: Any) -> dict[str, Any]:
+    import jax.numpy as jnp
+
+    out = dict(apply(*inputs))
+    for layer, (mean, axes) in found.items():
+        out[layer] = jnp.matmul(out[layer].reshape(len(out[layer]), -1) - mean, axes.T, precision='highest')
+    return out
+
+
 def choose_layer(
     model: ImageModel,
     region: str,
@@ -116,13 +153,13 @@ def choose_layer(
     Raises: RequestError where no layer gets a score, and as `activations.stream`.
     """
     scores = []
-    images = fitted_on or stimuli
-    shown = stream(model, stimuli, layers, limits=limits)
-    fitting = shown if images is stimuli else stream(model, images, layers, limits=limits)
-    for layer, values in shown:
-        x = flat(values)
-        fit = x if fitting is shown else flat(next(fitting)[1])
-        scores.append((layer, float(score(project(x, components(fit))))))
+    for layer, values in stream(model, fitted_on or stimuli, layers, limits=limits):
+        found = components(flat(values))
+        if fitted_on is None:
+            x = project(flat(values), found)
+        else:
+            x = flat(activations(_projected(model, {layer: found}), stimuli, layer, limits=limits))
+        scores.append((layer, float(score(x))))
     known = [(layer, value) for layer, value in scores if not math.isnan(value)]
     if not known:
         tried = ', '.join(layers)

@@ -27,9 +27,8 @@ class Units(NamedTuple):
     values: np.ndarray  # [stimulus, trial, unit] or, of a temporal model, [stimulus, trial, unit, time]
     neuroid: dict[str, np.ndarray]  # columns with a value a unit
     time_bins: tuple[tuple[float, float], ...] = ()
-    presentation: Mapping[str, np.ndarray] = MappingProxyType(
-        {}
-    )  # columns with a value a stimulus and trial, of trials that differ
+    # columns with a value a stimulus and trial, where trials differ
+    presentation: Mapping[str, np.ndarray] = MappingProxyType({})
 
 
 def layer_units(
@@ -62,7 +61,11 @@ def layer_units(
     if eye_degrees is None or trials == 1:
         return Units(_side_by_side(model, stimuli, layers, trials, inner), columns, model.time_bins)
     gaze = microsaccades(trials, 1, eye_degrees)  # in widths of the screen
-    values = np.concatenate([_side_by_side(model, _moved(stimuli, g), layers, 1, inner) for g in gaze], 1)
+    values = np.empty(0, np.float32)
+    for trial, shift in enumerate(gaze):
+        seen = _side_by_side(model, _moved(stimuli, shift), layers, 1, inner)
+        values = values if trial else np.empty((len(seen), trials, *seen.shape[2:]), np.float32)
+        values[:, trial] = seen[:, 0]
     every = np.tile(gaze, (len(stimuli), 1))
     widths = np.repeat([stimuli.image(i).shape[1] for i in stimuli.ids], trials)[:, None]
     shifts = {'degrees': every * eye_degrees, 'pixels': every * widths}

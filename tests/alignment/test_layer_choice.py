@@ -8,7 +8,7 @@ from each import each
 from places import FIXTURES
 from sklearn.decomposition import PCA
 
-from jbench.alignment import layers, stimuli
+from jbench.alignment import activations, layers, stimuli
 from jbench.alignment.activations import Limits
 from jbench.alignment.image_model import ImageModel, Preprocess
 from jbench.spec.errors import RequestError
@@ -98,6 +98,23 @@ def test_components_are_fitted_on_other_images(monkeypatch):
         pca = PCA(4, svd_solver='full').fit(pixels[fit.identifier][:, :50])
         expected = pca.transform(pixels[shown.identifier][:, :50])
         np.testing.assert_allclose(np.abs(seen[k]), np.abs(expected), atol=1e-5)
+
+
+def test_a_model_reduced_to_components_is_a_model_like_others(monkeypatch):
+    monkeypatch.setattr(layers.components, '__defaults__', (4,))
+    shown, fitted = images(70, 2), images(20, 1)
+    small = layers.reduced(MODEL, ['middle', 'late'], fitted)
+    assert small.digest not in (MODEL.digest, layers.reduced(MODEL, ['middle'], shown).digest)
+    pixels = [np.stack([s.image(i) for i in s.ids]).reshape(len(s), -1)[:, :50] / 255 for s in (fitted, shown)]
+    found = layers.flat(activations.activations(small, shown, 'middle', limits=Limits(memory=4 * 70 * 4)))
+    expected = PCA(4, svd_solver='full').fit(pixels[0]).transform(pixels[1])
+    np.testing.assert_allclose(np.abs(found), np.abs(expected), atol=1e-5)
+    for layer in ('early', 'late'):  # not asked for; no more units than components
+        same = [activations.activations(m, shown, layer) for m in (MODEL, small)]
+        np.testing.assert_array_equal(*same)
+    assert layers.reduced(MODEL, ['late'], fitted) is MODEL
+    with pytest.raises(RequestError, match='temporal model'):
+        layers.reduced(MODEL._replace(time_bins=((0, 10),)), ['late'], fitted)
 
 
 def test_a_layer_over_the_budget_is_refused_at_once():

@@ -31,8 +31,8 @@ def _random(images, keys):
     return {'first': images.mean((1, 2))[:, :2] + draws}
 
 
-def _in_row(images):
-    return {'first': images + jnp.cumsum(images, 0)}  # an image's answer depends on those before it
+def _with_last(images):
+    return {'first': images + images[-1]}  # an answer that depends on the last image of its batch
 
 
 MODEL = ImageModel('small', ('first', 'second'), Preprocess(SIZE), _layers, 'digest')
@@ -76,10 +76,10 @@ def test_batches_give_what_one_call_gives(n):
 
 def test_the_last_batch_is_filled_with_its_last_image():
     shown = images(BATCH + 2)
-    model = MODEL._replace(apply=_in_row)
+    model = MODEL._replace(apply=_with_last)
     found = activations.activations(model, shown, 'first')[BATCH:, 0]
     pixels = np.stack([shown.image(i) for i in shown.ids[BATCH:]]) / np.float32(255)
-    np.testing.assert_allclose(found, pixels + pixels.cumsum(0), rtol=1e-5)
+    np.testing.assert_allclose(found, pixels + pixels[-1], rtol=1e-5)
 
 
 def test_equal_images_are_run_once_whatever_they_are_called():
@@ -227,6 +227,11 @@ def test_kept_draws_belong_to_their_seed_and_trials(tmp_path):
             found = activations.activations(RANDOM, shown, 'first', n_trials=n, limits=limits)
             plain = activations.activations(RANDOM, shown, 'first', n_trials=n, limits=Limits(seed=seed))
             np.testing.assert_allclose(found, plain, atol=1e-6)
+
+
+def test_kept_batches_of_one_image_are_not_taken_for_each_other(tmp_path):
+    found = activations.activations(RANDOM, images(1), 'first', n_trials=2 * BATCH, limits=Limits(folder=tmp_path))
+    assert len(kept(tmp_path)) == 2 and len(np.unique(found)) == found.size
 
 
 def test_trials_of_a_model_that_is_not_stochastic_are_one():

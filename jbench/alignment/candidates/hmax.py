@@ -26,6 +26,8 @@ from jbench.alignment.image_model import ImageModel, Preprocess
 from jbench.models.layers.blocks import PRECISION
 
 SIZE = 128  # pixels
+PADDED = 168  # with zeros around: more than the largest filter reaches, and fast to transform
+DARK = 0.02  # the least norm under a filter: where all is black nothing is divided by 0
 GREY = (0.299, 0.587, 0.114)  # ITU-R 601
 GABORS = (  # width in pixels, sigma, wavelength (Serre et al. 2007, table 1)
     (7, 2.8, 3.5),
@@ -68,20 +70,33 @@ def gabors(width: int, sigma: float, wavelength: float) -> np.ndarray:
     return np.stack(out).astype(np.float32)
 
 
-def _correlated(x: jax.Array, kernels: jax.Array, around: str) -> jax.Array:
-    """x [b, y, x, c] with kernels [n, k, k, c] -> [b, y, x, n]; zeros `around` it where that is 'SAME'."""
+def _correlated(x: jax.Array, kernels: jax.Array) -> jax.Array:
+    """x [b, y, x, c] with kernels [n, k, k, c] where they lie within it -> [b, y, x, n]."""
     form = ('NHWC', 'OHWI', 'NHWC')
-    return lax.conv_general_dilated(x, kernels, (1, 1), around, dimension_numbers=form, precision=PRECISION)
+    return lax.conv_general_dilated(x, kernels, (1, 1), 'VALID', dimension_numbers=form, precision=PRECISION)
+
+
+def spectra(kernels: np.ndarray) -> np.ndarray:
+    """Of kernels [n, k, k], k odd, what the spectrum of an image with zeros around is multiplied with: [n, 168, 85]."""
+    k = kernels.shape[1]
+    wide = np.zeros((len(kernels), PADDED, PADDED))
+    wide[:, :k, :k] = kernels
+    return np.conj(np.fft.rfft2(np.roll(wide, (-(k // 2), -(k // 2)), (1, 2)))).astype(np.complex64)
 
 
 def _s1(grey: jax.Array) -> list[jax.Array]:
     """Of grey images [b, 128, 128], for each size [b, 128, 128, orientation]."""
-    x, out = grey[..., None], []
+
+    def filtered(spectrum: jax.Array, kernels: np.ndarray) -> jax.Array:
+        found = jnp.fft.irfft2(spectrum[:, None] * spectra(kernels), (PADDED, PADDED))
+        return jnp.moveaxis(found[:, :, :SIZE, :SIZE], 1, -1)
+
+    around, out = ((0, 0), (0, PADDED - SIZE), (0, PADDED - SIZE)), []
+    plain, power = (jnp.fft.rfft2(jnp.pad(v, around)) for v in (grey, grey**2))
     for row in GABORS:
-        kernels = jnp.asarray(gabors(*row))[..., None]
-        ones = jnp.asarray(np.abs(gabors(*row)).sum(0) > 0, x.dtype)[None, ..., None]
-        norm = jnp.sqrt(_correlated(x**2, ones, 'SAME'))
-        out.append(jnp.abs(_correlated(x, kernels, 'SAME')) / jnp.maximum(norm, 1e-3))  # black has no contrast
+        kernels = gabors(*row)
+        norm = jnp.sqrt(jnp.maximum(filtered(power, np.abs(kernels).sum(0, keepdims=True) > 0), DARK**2))
+        out.append(jnp.abs(filtered(plain, kernels)) / norm)
     return out
 
 
@@ -100,7 +115,7 @@ def _s2(c1: list[jax.Array], templates: dict[str, jax.Array]) -> list[list[jax.A
         here = []
         for band in c1:
             if band.shape[1] >= width:
-                apart = _correlated(band**2, ones, 'VALID') - 2 * _correlated(band, kernels, 'VALID') + own
+                apart = _correlated(band**2, ones) - 2 * _correlated(band, kernels) + own
                 here.append(jnp.exp(-jnp.maximum(apart, 0) / (2 * (width / 4) ** 2)))
         out.append(here)
     return out

@@ -93,6 +93,21 @@ def test_hmax_shapes(responses):
     assert responses['s1'].max() <= 1 + 1e-4 and responses['c2'].max() <= 1  # cosines; exp of negatives
 
 
+def test_s1_is_the_cosine_between_filter_and_pixels():
+    grey = np.random.default_rng(0).random((1, hmax.SIZE, hmax.SIZE)).astype(np.float32)
+    grey[:, 60:100, 60:100] = 0
+    found, around = hmax._s1(grey), np.pad(grey[0], 18)
+    for k, row in enumerate(hmax.GABORS):
+        kernels, width, edge = hmax.gabors(*row), row[0], 18 - row[0] // 2
+        np.testing.assert_allclose(np.linalg.norm(kernels, axis=(1, 2)), 1, rtol=1e-5)
+        np.testing.assert_allclose(kernels.sum((1, 2)), 0, atol=1e-5)
+        for y, x in ((0, 0), (127, 127), (40, 90), (58, 80)):
+            under = around[edge + y : edge + y + width, edge + x : edge + x + width]
+            norm = np.linalg.norm(under[np.abs(kernels).sum(0) > 0])
+            expected = np.abs((kernels * under).sum((1, 2))) / max(norm, hmax.DARK)
+            np.testing.assert_allclose(found[k][0, y, x], expected, atol=1e-4)
+
+
 def test_hmax_grows_invariant_to_place(responses):
     def change(layer):
         a, b = responses[layer].reshape(2, -1)
