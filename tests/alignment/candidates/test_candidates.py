@@ -17,7 +17,7 @@ from jbench.alignment.candidates import gabor, hmax, pixels
 from jbench.alignment.image_model import LOGITS, Preprocess, prepared
 from jbench.spec.errors import RequestError
 
-PARTS = {'__init__', 'parts', 'network', 'features'}  # no candidate of the table
+PARTS = {'__init__', 'parts', 'network', 'features', 'of_stimuli'}  # no candidates that see pixels
 
 
 def noise(n=3, size=64, seed=0):
