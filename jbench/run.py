@@ -277,15 +277,19 @@ def _show_facts(facts: list[dict[str, Any]], form: str) -> None:
 
 def _report(found: list[dict[str, Any]], form: str) -> None:
     """The table, on stdout."""
-    from jbench.report import table
+    from jbench.report import alignment_table, table, text
 
-    rows = table.rows(found)
+    decoding = [r for r in found if r['kind'] == 'decoding']
+    aligned = alignment_table.rows(r for r in found if r['kind'] == 'alignment')
     if form == 'json':
-        print(table.as_json(rows))
+        print(text.as_json([*table.rows(decoding), *aligned]) if aligned else table.as_json(table.rows(decoding)))
         return
     from jbench.cli.console import Output
 
-    table.show(rows, Output())
+    if decoding or not aligned:
+        table.show(table.rows(decoding), Output())
+    if aligned:
+        print(alignment_table.text(aligned))
 
 
 if __name__ == '__main__':

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from jbench.alignment import select
+from jbench.cli.arguments import DEFAULT
 from jbench.cli.environment import environment
 from jbench.progress import Interrupted, Progress, StopSignal
 from jbench.report.text import as_json, table
@@ -30,8 +31,11 @@ def run(args: argparse.Namespace) -> int:
     for name, plain in UNUSED.items():
         if getattr(args, name) != plain:
             raise RequestError(f'--{name}: decoding alone uses it, not --task={args.task}; leave it out')
-    if wrong := [stage for stage in args.stages if stage in ('download', 'check')]:
-        raise RequestError(f'--stage={wrong[0]}: not for alignment; --dry_run says which files lie where')
+    if args.stages != list(DEFAULT):
+        raise RequestError(
+            f'--stage={",".join(args.stages)}: alignment has no stages; --dry_run says which files lie where, and '
+            f'jbench report --results={args.workdir} shows what is finished'
+        )
     if args.model == 'eegnet':
         names = ', '.join(select.candidates())
         raise RequestError(f'--model is missing: --task={args.task} compares one of {names}, or all')

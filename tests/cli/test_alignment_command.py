@@ -48,6 +48,16 @@ def test_a_score_is_computed_once_and_kept(ask, tmp_path):
     assert 'finished before' not in ask(SENTENCES, '--model=word_counts', '--if_exists=overwrite')[2]
 
 
+def test_all_results_of_a_work_folder_are_shown(ask, tmp_path):
+    ask(SENTENCES, '--model=word_counts')
+    status, out, _ = ask('--stage=report')
+    assert status == 0 and 'GeneratedSentences.language-ridge@1  word_counts' in out
+    (line,) = json.loads(ask('--stage=report', '--format=json')[1])
+    assert line['benchmark'] == 'GeneratedSentences.language-ridge'
+    (path,) = (tmp_path / 'work' / 'results').rglob('seed33.json')
+    assert run.main(['cite', str(path)]) == 0
+
+
 def test_the_same_numbers_come_again(ask, tmp_path):
     ask(SENTENCES, '--model=word_counts')
     (path,) = (tmp_path / 'work' / 'results').rglob('seed33.json')
@@ -66,7 +76,7 @@ def test_the_same_numbers_come_again(ask, tmp_path):
         (('--task=alignment/V4,p3', '--model=pixels'), 'ask for one kind'),
         ((SENTENCES, '--model=pixels', '--set=recipe.lr=1'), '--set: decoding alone uses it'),
         ((SENTENCES, '--model=pixels', '--debug'), '--debug: decoding alone uses it'),
-        ((SENTENCES, '--model=pixels', '--stage=download'), '--stage=download: not for alignment'),
+        ((SENTENCES, '--model=pixels', '--stage=download'), '--stage=download: alignment has no stages'),
         ((SENTENCES, '--model=pixels', '--weights=nowhere'), 'no such file or folder'),
         ((SENTENCES, '--model=pixels', f'--weights={__file__}'), 'none of pixels takes weights'),
         ((SENTENCES, '--model=pixels'), "unknown region of pixels 'language'"),
