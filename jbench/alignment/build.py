@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jbench.alignment import brain_model
-from jbench.alignment.candidates import CANDIDATES
+from jbench.alignment.candidates import CANDIDATES, image_model
 from jbench.alignment.image_model import LOGITS, ImageModel
 from jbench.models import user_model
 from jbench.spec.benchmark import Comparison
@@ -35,6 +35,11 @@ def build(comparison: Comparison, seed: int, data_dir: Path | None, weights: Pat
     """
     chosen = comparison.candidate
     path, _, name = chosen.target.rpartition(':')
+    if chosen.layer:
+        model = image_model(chosen.name, seed, weights)
+        layers = dict.fromkeys(brain_model.REGIONS, chosen.layer)
+        row = CANDIDATES[chosen.name]
+        return brain_model.committed(model, layers, row.visual_degrees, readout=chosen.layer, limits=limits)
     if chosen.name in CANDIDATES:
         return brain_model.candidate(chosen.name, seed, weights, limits=limits)
     if chosen.target.endswith('.npz'):

@@ -105,7 +105,8 @@ def select_benchmarks(text: str) -> Chosen:
 
 
 def select_candidates(text: str) -> list[Candidate]:
-    """Names, `all` (models of images), path/to/file.py:function, path/to/features.npz, comma lists.
+    """Names, NAME:layer=LAYER (for every region; `all`: each of its layers by itself), `all` (models of images),
+    path/to/file.py:function, path/to/features.npz, comma lists.
 
     Raises: RequestError with suggestions.
     """
@@ -116,11 +117,25 @@ def select_candidates(text: str) -> list[Candidate]:
             mine = own.candidate(item)
             chosen[mine.name] = mine
             continue
+        name, _, layer = item.partition(':layer=')
+        if layer and name.lower() in CANDIDATES:
+            layers = image_layers(name.lower()) if layer == 'all' else (layer,)
+            for one in layers:
+                chosen[f'{name.lower()}:{one}'] = dataclasses.replace(known[name.lower()], layer=one)
+            continue
         if item.lower() not in (*known, 'all'):
             raise unknown('candidate', item, [*known, 'all'])
         group = {name: known[name] for name in CANDIDATES}
         chosen |= group if item.lower() == 'all' else {item.lower(): known[item.lower()]}
     return list(chosen.values())
+
+
+def image_layers(name: str) -> tuple[str, ...]:
+    """The layers of a model of images, from input to output, without its classifier."""
+    from jbench.alignment.candidates import image_model
+    from jbench.alignment.image_model import LOGITS
+
+    return tuple(layer for layer in image_model(name).layers if layer != LOGITS)
 
 
 def with_weights(chosen: list[Candidate], given: str | None) -> tuple[list[Candidate], dict[str, Path]]:

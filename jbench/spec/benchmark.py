@@ -66,6 +66,7 @@ class Candidate:
     target: str  # 'module:function', which gives the model of a seed and a file of weights
     drawn: bool = False  # its weights are random, drawn by the seed; False: every seed gives the same model
     weights: str = ''  # SHA-256 of the file of weights that it starts from
+    layer: str = ''  # that stands for every region; '': the one of each region in the table
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,7 +85,8 @@ class Comparison:
     def model(self) -> str:
         """The name of the candidate in tables."""
         weights = f':weights={self.candidate.weights[:8]}' if self.candidate.weights else ''
-        return self.candidate.name + weights
+        layer = f':layer={self.candidate.layer}' if self.candidate.layer else ''
+        return self.candidate.name + layer + weights
 
     @property
     def title(self) -> str:
@@ -95,5 +97,5 @@ class Comparison:
     def key(self) -> str:
         """Identity: hash of what is asked, never of words about it, of the machine or of paths."""
         asked = {k: v for k, v in without_defaults(self.benchmark).items() if k not in WORDS}
-        who = [self.candidate.name, self.candidate.version, self.candidate.weights]
+        who = [self.candidate.name, self.candidate.version, self.candidate.weights, self.candidate.layer]
         return spec_hash({'benchmark': asked, 'candidate': who})

@@ -36,6 +36,9 @@ def plans(results: Sequence[Result]) -> Iterator[Plan]:
     yield _plan(
         'alignment_tree', '', 'Models beside brains: means over the tree of benchmarks', partial(_tree, results)
     )
+    for name in sorted({r['config']['candidate']['name'] for r in results if _layer(r)}):
+        mine = [r for r in results if _layer(r) and r['config']['candidate']['name'] == name]
+        yield _plan('alignment_layers', name, f'{name}: layers beside brains', partial(_layers, mine))
     for task in sorted({r['task'] for r in results}):
         mine = [r for r in results if r['task'] == task]
         name = task.removeprefix(PREFIX)
@@ -61,6 +64,27 @@ def _tree(results: Sequence[Result], title: str) -> tuple[Figure, Table]:
     ]
     there(table, 1, 'no benchmark of the tree has a result')
     return alignment.grid(table, title=title, rows='model', columns='node of the tree'), table
+
+
+def _layer(result: Result) -> str:
+    """The layer that stands for every region in a result; '': each region has its own."""
+    return str(result['config']['candidate'].get('layer', ''))
+
+
+def _layers(results: Sequence[Result], title: str) -> tuple[Figure, Table]:
+    """Layers by regions; regions with several benchmarks have several columns."""
+    region = {r['task']: r['config']['benchmark']['region'] for r in results}
+    layer = {r['model']: _layer(r) for r in results}
+    table = [
+        {
+            'row': layer[line['model']],
+            'column': f'{region[PREFIX + line["benchmark"]]}: {line["benchmark"]}',
+            'value': line['score'],
+        }
+        for line in alignment_table.rows(results)
+    ]
+    table.sort(key=lambda row: str(row['column']))
+    return alignment.grid(there(table, 1, 'no layer has a score'), title=title, rows='layer', columns='region'), table
 
 
 def _scores(results: Sequence[Result], title: str) -> tuple[Figure, Table]:

@@ -86,6 +86,15 @@ def test_a_wrong_name_is_told(text, reason):
         select.select_benchmarks(text)
 
 
+def test_a_layer_stands_for_every_region():
+    (one,) = select.select_candidates('resnet18:layer=layer3')
+    assert one.layer == 'layer3'
+    every = select.select_candidates('hmax:layer=all')
+    assert [c.layer for c in every] == ['s1', 'c1', 's2', 'c2']
+    keys = {Comparison(benchmark=ALL['Cowley2023.V4-pls'], candidate=c).key for c in every}
+    assert len(keys) == 4
+
+
 def test_decoding_and_alignment_are_asked_apart():
     assert not select.asked('p3,ssvep')
     with pytest.raises(RequestError, match='ask for one kind'):
