@@ -1,9 +1,8 @@
-"""The matrix products of metrics in float32 or float64: large ones in JAX, on the accelerator where there is one."""
+"""The matrix products of metrics in float32 or float64: large ones in JAX, but symmetric ones on a CPU in NumPy."""
 
 from __future__ import annotations
 
 import functools
-import itertools
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -12,8 +11,6 @@ import numpy as np
 from jbench.spec.errors import RequestError
 
 DTYPES = ('float32', 'float64')
-SLABS = 3  # of a symmetric product: two thirds of the work; more of them are no faster
-SMALL = 256  # rows below which one slab does
 LARGE = 1e8  # multiplications from which a product is made in JAX: a shape costs a tenth of a second to compile
 ALONE = 3000  # rows up to which LAPACK is faster in one thread, several times so where other processes work too
 
@@ -38,7 +35,7 @@ def product(a: np.ndarray, b: np.ndarray, dtype: str) -> np.ndarray:
 
 
 def add_upper(out: np.ndarray, x: np.ndarray, dtype: str) -> None:
-    """Add the products of the first rows of x with all of them to `out`, each pair computed once.
+    """Add the products of the first rows of x with all of them to `out`: in JAX on an accelerator, on a CPU in NumPy.
 
     Args:
         out: [rows, n], added to.
@@ -46,20 +43,26 @@ def add_upper(out: np.ndarray, x: np.ndarray, dtype: str) -> None:
         dtype: 'float32' or 'float64'.
     """
     rows, x = len(out), np.asarray(x, dtype)
-    if rows * x.size < LARGE:
-        with threads(0):
-            out += x[:rows] @ x.T
+    if not on_accelerator():
+        few = rows * x.size < LARGE
+        with threads(0) if few else nullcontext():
+            out[:, :rows] += x[:rows] @ x[:rows].T  # NumPy takes the symmetric product: half of the work
+            if rows < len(x):
+                out[:, rows:] += x[:rows] @ x[rows:].T
         return
     import jax
     import jax.numpy as jnp
 
-    edges = np.linspace(0, rows, (SLABS if rows >= SMALL else 1) + 1).astype(int).tolist()
     with jax.enable_x64(dtype == 'float64'):
-        on_device = jnp.asarray(x)
-        for lo, hi in itertools.pairwise(edges):
-            made = np.asarray(jnp.matmul(on_device[lo:hi], on_device[lo:].T, precision='highest'))
-            out[lo:hi, lo:] += made
-            out[hi:, lo:hi] += made[:, hi - lo : rows - lo].T
+        there = jnp.asarray(x)
+        out += np.asarray(jnp.matmul(there[:rows], there.T, precision='highest'))
+
+
+def on_accelerator() -> bool:
+    """Whether JAX has something else than a CPU."""
+    import jax
+
+    return jax.default_backend() != 'cpu'
 
 
 def checked(dtype: str) -> str:
