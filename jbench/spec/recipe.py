@@ -14,6 +14,7 @@ class Recipe:
     weight_decay: float = 0.05
     batch_size: int = 64
     microbatch: int = 0  # windows of a batch that are computed at once, for less memory; 0: all
+    precision: typing.Literal['float32', 'bfloat16'] = 'float32'  # of a network; what is trained stays float32
     max_epochs: int = 40
     least_steps: int = 0  # the schedule is no shorter, in whole epochs, and nothing stops it before
     patience: int = 5  # epochs without a strictly better monitor

@@ -29,6 +29,7 @@ from jbench.models.foundation import probes
 from jbench.models.torch_weights import Variables
 from jbench.spec.errors import RequestError
 from jbench.spec.identity import spec_hash
+from jbench.spec.recipe import DEFAULT
 from jbench.train import parallel
 
 SHARD = 1024  # windows, or those of one chunk where these are more: what an interruption costs at most
@@ -46,6 +47,7 @@ class Encoder(NamedTuple):
     program: Callable[[], Callable[..., Any]]  # compiled when it is first asked for
     batch_size: int
     channel_mask: bool  # whether it asks for one
+    precision: str = DEFAULT.precision
 
 
 def ready(data: PreparedSet, encoder: Encoder, context: Context) -> PreparedSet:
@@ -92,6 +94,7 @@ def _facts(data: PreparedSet, encoder: Encoder, rows: np.ndarray) -> dict[str, A
         'prepared': digest(data.folder),
         'read': [data.clamp, data.factor, _sha256(scale), *failing],
         'windows': _sha256((rows.astype(np.int64),)),
+        **({'precision': encoder.precision} if encoder.precision != DEFAULT.precision else {}),
     }
 
 

@@ -41,7 +41,7 @@ def train_probe(
     Raises: RequestError for a network that is no encoder; as `frozen.ready`.
     """
     recipe, signal = cell.task.recipe, asked_signal(cell.model, data.signal)
-    own = learnt_by(recipe)
+    own = dataclasses.replace(learnt_by(recipe), precision=recipe.precision)
     encoder = build(cell.model, signal, data.n_out, own, data.length > 0)
     attached = adaptation.adapted(encoder, signal, data.n_out, recipe, parallel.AXIS)
     draw, begin = jax.jit(partial(parallel.init_state, encoder)), begin_from(cell, encoder, context)
@@ -61,8 +61,8 @@ def train_probe(
 
 
 def learnt_by(recipe: Recipe) -> Recipe:
-    """The recipe of a head alone, or of an encoder that is not adapted."""
-    return dataclasses.replace(recipe, adaptation=DEFAULT.adaptation)
+    """The recipe of a head alone, which is small: it computes in float32 what an encoder may not."""
+    return dataclasses.replace(recipe, adaptation=DEFAULT.adaptation, precision=DEFAULT.precision)
 
 
 def _encoder(
@@ -76,6 +76,7 @@ def _encoder(
         program,
         cell.task.recipe.batch_size,
         'channel_mask' in cell.model.asks,
+        cell.task.recipe.precision,
     )
 
 

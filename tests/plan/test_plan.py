@@ -268,6 +268,7 @@ DIFFERENT = {  # for every path of a task that `--set` takes: (text, value)
     'recipe.batch_size': ('32', 32),
     'recipe.max_epochs': ('5.0', 5),
     'recipe.microbatch': ('3', 3),
+    'recipe.precision': ('bfloat16', 'bfloat16'),
     'recipe.patience': ('3', 3),
     'recipe.least_steps': ('7', 7),
     'recipe.patience_steps': ('9', 9),
