@@ -48,6 +48,7 @@ class Encoder(NamedTuple):
     batch_size: int
     channel_mask: bool  # whether it asks for one
     precision: str = DEFAULT.precision
+    feature: str = probes.FEATURE  # what of it, in words
 
 
 def ready(data: PreparedSet, encoder: Encoder, context: Context) -> PreparedSet:
@@ -90,7 +91,7 @@ def _facts(data: PreparedSet, encoder: Encoder, rows: np.ndarray) -> dict[str, A
         'format': FORMAT,
         'encoder': numbers(encoder.bare),
         'model': [encoder.name, encoder.version],
-        'feature': probes.FEATURE,
+        'feature': encoder.feature,
         'prepared': digest(data.folder),
         'read': [data.clamp, data.factor, _sha256(scale), *failing],
         'windows': _sha256((rows.astype(np.int64),)),

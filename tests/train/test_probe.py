@@ -92,7 +92,7 @@ def test_features_are_those_of_the_encoder_in_evaluation(data, compiler, workdir
     programs = parallel.compile_programs(attached, optim.adamw(slow, 1), slow, signal, data.n_out)
     train, valid, test = (loader.Loader(data, (s,), slow.batch_size) for s in ('train', 'valid', 'test'))
     drawn = parallel.init_state(attached, 33)
-    head = parallel.init_state(build(probes.HEADS['probe'], probes.features(8), data.n_out), 33)
+    head = parallel.init_state(build(probes.HEADS['linear'], probes.features(8), data.n_out), 33)
     drawn['params'] = {**drawn['params'], 'encoder': outcome['variables']['params']['encoder'], 'head': head['params']}
     tx = optim.adamw(slow, batches * fit.length(slow, batches).most)
     state = parallel.new_state(drawn, tx, fit.loss_weights(slow, train))
