@@ -26,7 +26,8 @@ Channels (`channels`): those whose place is known, in any number and order; the 
 default these are the places of MNE's 10-05 montage or net, in metres in the axes of the head, that jbench gives to
 every network. The checkpoints were learnt with places of the authors' own, a file `positions.json` {name: [x, y, z]} of
 the public repository brain-bzh/reve-positions: give it as `positions=PATH` where they are loaded. There a name is
-looked up as it is, else by its anode (Fpz of Fpz-Cz). How far the two differ has not been compared.
+looked up as it is, else by its anode (Fpz of Fpz-Cz) or number (P7 of EEG 036). How far the two differ has not been
+compared.
 
 Windows: samples behind the last patch are not read.
 
@@ -117,8 +118,10 @@ def _in_bank(ch_names: Sequence[str], path: str) -> tuple[Position, ...]:
     except (OSError, ValueError) as error:
         raise RequestError(f'positions={path}: {error}. Expected the file positions.json of reve-positions') from error
 
+    from jbench.data.electrodes import NEAREST
+
     def place(name: str) -> Position:
-        x, y, z = bank.get(name, bank.get(name.split('-')[0], ('', '', '')))
+        x, y, z = bank.get(name, bank.get(NEAREST.get(name, name.split('-')[0]), ('', '', '')))
         return None if x == '' else (float(x), float(y), float(z))
 
     try:
