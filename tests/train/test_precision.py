@@ -97,7 +97,7 @@ def test_products_of_both_passes_are_of_bfloat16_and_the_state_is_not(microbatch
     recipe = dataclasses.replace(LOW, batch_size=4, microbatch=microbatch)
     network = build(encoders.SPEC, SIGNAL, 2, recipe)
     tx = optim.adamw(recipe, 1)
-    state = parallel.new_state(parallel.init_state(network, 0), tx, jnp.ones(2))
+    state = jax.eval_shape(lambda: parallel.new_state(parallel.init_state(network, 0), tx, jnp.ones(2)))
     batch = {'x': np.ones((1, 4, 3, 60), np.float32), 'y': np.zeros((1, 4), int), 'mask': np.ones((1, 4), bool)}
     program = jax.vmap(
         partial(step.train_step, model=network, tx=tx, recipe=recipe), axis_name=losses.AXIS, in_axes=(None, 0)
@@ -111,7 +111,8 @@ def test_products_of_both_passes_are_of_bfloat16_and_the_state_is_not(microbatch
         return losses.cross_entropy(outputs, {'y': batch['y'][0]}, jnp.ones(2), 0.1)[0].sum()
 
     variables = {n: state[n] for n in ('params', 'batch_stats')}
-    answer = network.apply(variables, {k: v[0] for k, v in batch.items()}, train=False, key=None)
+    rows = {k: v[0] for k, v in batch.items()}
+    answer = jax.eval_shape(lambda v: network.apply(v, rows, train=False, key=None), variables)
     assert answer.outputs.dtype == jnp.float32 and answer.features['penultimate'].dtype == jnp.float32
     assert products(jax.make_jaxpr(loss)(answer.outputs).jaxpr, {})['softmax'] == {'float32'}
 

@@ -180,7 +180,7 @@ def test_a_network_without_a_head_is_refused(data, compiler, tmp_path):
         probed(cell, data, compiler, tmp_path)
 
 
-@pytest.mark.parametrize('what', ['ridge_probe', 'mlp_probe', 'lora'])
+@pytest.mark.parametrize('what', ['ridge_probe', 'mlp_probe', pytest.param('lora', marks=pytest.mark.slow)])
 def test_a_kept_network_answers_as_it_was_tested(data, compiler, workdir, monkeypatch, what):
     """As files of weights alone say it: encoder and head are one network."""
     monkeypatch.setitem(MODELS, 'tiny', encoders.SPEC)
