@@ -16,12 +16,13 @@ difference between what they compute is in the table: logits in evaluation; loss
 training, without dropout.
 
 Pretrained encoders (`encoders.py`) come at their own rate, on electrodes of the 10-10 system: batches of 16 and 64, 19
-and 64 channels, windows of 4 and 10 s; with --cells=small 16, 19 and 4 s alone. A call is one step, a row has 12 s or
-three blocks, and the difference is that of logits in evaluation. A cell whose step would take more than half of the
+and 64 channels, windows of 4 and 10 s; with --cells=small 16, 19 and 4 s alone. A call is four steps here, too (a run
+has up to 16 in one, at least 3 of the largest cell), but one of a network whose step takes longer than 2 s; a row has
+12 s or three blocks, and the difference is that of logits in evaluation. A cell whose step would take more than half of the
 free memory is left out, and said. Each row says how long our programs took to compile.
 
 On stdout a table (medians, 10 % quantiles, load), and as last line a JSON list of rows {model, n_chans, n_times,
-n_outputs, batch, phase, ours_ms, peer_ms, ratio, max_abs_difference}, of encoders {seconds, compile_s} too; times are
+n_outputs, batch, phase, ours_ms, peer_ms, ratio, max_abs_difference}, of encoders {seconds, steps, compile_s} too; times are
 medians in ms.
 """
 
@@ -40,6 +41,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 from unittest import mock
@@ -64,6 +66,7 @@ THREADS = 2  # as above
 BATCH, N_TIMES, SFREQ = 64, 480, 120.0
 SHAPES = ((8, 12), (64, 4))  # channels, classes
 STEPS = 4  # of a call; 1 of networks for accelerators
+LONG = 2.0  # s of a step of an encoder that is a call of its own
 BLOCKS, CALLS, WARM = 9, 4, 1  # blocks of each side, calls in a block, calls of it that do not count
 SECONDS = 20.0  # for a row; slower steps come in fewer and shorter blocks, at least 3 of 2
 RECIPE = Recipe()
@@ -302,11 +305,15 @@ def measure_encoder(cell: Cell) -> list[dict[str, Any]]:
         return []
     off = float(np.abs(own.logits - expected).max())
     rows = []
-    pairs = zip((own.train, own.evaluate), torch_steps(net, inputs, labels, 1), strict=True)
+    own.train(1)
+    most = min(STEPS, chunk_batches(cell.signal, cell.batch))  # no more than in a run
+    steps = most if timed(partial(own.train, 1)) < 1e3 * LONG else 1
+    mine = partial(own.train, steps), partial(own.evaluate, steps)
+    pairs = zip(mine, torch_steps(net, inputs, labels, steps), strict=True)
     for phase, pair in zip(('train', 'eval'), pairs, strict=True):
-        a, b = take_turns(pair, 1, encoders.SECONDS)
+        a, b = take_turns(pair, steps, encoders.SECONDS)
         shape = {'n_chans': cell.n_chans, 'n_times': cell.n_times, 'n_outputs': encoders.N_OUT, 'batch': cell.batch}
-        more = {'phase': phase, 'seconds': cell.seconds, 'compile_s': own.compile_s}
+        more = {'phase': phase, 'seconds': cell.seconds, 'steps': steps, 'compile_s': own.compile_s}
         rows.append(line({'model': cell.name} | shape | more, a, b, off))
         said(str(cell), rows[-1], (a, b), f'compiled in {own.compile_s:.0f} s' if phase == 'train' else '')
     return rows
