@@ -74,10 +74,10 @@ def names() -> tuple[str, ...]:
 
 
 def cells(name: str, which: str) -> list[Cell]:
-    """The cells of a network: 'small', or 'all'."""
+    """The cells of a network: 'small', 'large' (16 windows of as many channels as it takes and 10 s), or 'all'."""
     every = [Cell(name, b, c, s) for b, c, s in itertools.product((16, 64), (19, 64), (4, 10))]
     every = [cell for cell in every if cell.n_chans == 19 or name not in OF_19]
-    return every[:1] if which == 'small' else every
+    return {'small': every[:1], 'large': every[len(every) // 2 - 1 : len(every) // 2], 'all': every}[which]
 
 
 class Own(NamedTuple):
