@@ -69,7 +69,8 @@ SHAPES = ((8, 12), (64, 4))  # channels, classes
 STEPS = 4  # of a call; 1 of networks for accelerators
 LONG = 2.0  # s of a step of an encoder that is a call of its own
 BLOCKS, CALLS, WARM = 9, 4, 1  # blocks of each side, calls in a block, calls of it that do not count
-SECONDS = 20.0  # for a row; slower steps come in fewer and shorter blocks, at least 3 of 2
+SECONDS = 20.0  # for a row; slower steps come in fewer and shorter blocks ...
+LEAST = 3  # ... but at least so many, of 2 calls
 RECIPE = Recipe()
 PEERS = {
     'eegnet': 'EEGNet',
@@ -252,7 +253,9 @@ def both_times(work: Timed) -> tuple[float, float]:
     return 1e3 * (time.perf_counter() - began), 1e3 * (time.process_time() - spent)
 
 
-def take_turns(sides: tuple[Timed, Timed], n_steps: int, seconds: float = SECONDS) -> tuple[np.ndarray, np.ndarray]:
+def take_turns(
+    sides: tuple[Timed, Timed], n_steps: int, seconds: float = SECONDS, least: int = LEAST
+) -> tuple[np.ndarray, np.ndarray]:
     """Milliseconds a step [n, 2] of the counted calls of each side, blocks of which take turns: by the clock, and those
     that the cores spend."""
     taken: tuple[list[np.ndarray], list[np.ndarray]] = ([], [])
@@ -260,7 +263,7 @@ def take_turns(sides: tuple[Timed, Timed], n_steps: int, seconds: float = SECOND
         side()
     both = sum(timed(side) for side in sides) / 1e3
     calls = int(np.clip(seconds / BLOCKS / both, 2, CALLS))
-    for _ in range(int(np.clip(seconds / (calls * both), 3, BLOCKS))):
+    for _ in range(int(np.clip(seconds / (calls * both), least, BLOCKS))):
         for side, into in zip(sides, taken, strict=True):
             into += [np.array(both_times(side)) / n_steps for _ in range(calls)][min(WARM, calls - 2) :]
     return np.array(taken[0]), np.array(taken[1])
@@ -296,7 +299,7 @@ def measure(name: str, n_chans: int, n_out: int) -> list[dict[str, Any]]:
     return rows
 
 
-def measure_encoder(cell: Cell) -> list[dict[str, Any]]:
+def measure_encoder(cell: Cell, least: int = LEAST) -> list[dict[str, Any]]:
     """The rows of an encoder at one shape; none where it is left out."""
     import torch
 
@@ -318,7 +321,7 @@ def measure_encoder(cell: Cell) -> list[dict[str, Any]]:
     mine = partial(own.train, steps), partial(own.evaluate, steps)
     pairs = zip(mine, torch_steps(net, inputs, labels, steps), strict=True)
     for phase, pair in zip(('train', 'eval'), pairs, strict=True):
-        a, b = take_turns(pair, steps, encoders.SECONDS)
+        a, b = take_turns(pair, steps, encoders.SECONDS, least)
         shape = {'n_chans': cell.n_chans, 'n_times': cell.n_times, 'n_outputs': encoders.N_OUT, 'batch': cell.batch}
         more = {'phase': phase, 'seconds': cell.seconds, 'steps': steps, 'compile_s': own.compile_s}
         rows.append(line({'model': cell.name} | shape | more, a, b, off))
@@ -356,6 +359,7 @@ def main(argv: list[str]) -> int:
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument('--models', default='eegnet', help='names, or classic or foundation for all of these')
     p.add_argument('--cells', default='all', choices=('all', 'small', 'large'), help='shapes of pretrained encoders')
+    p.add_argument('--blocks', type=int, default=LEAST, help='of a slow pretrained encoder, at least')
     p.add_argument('--peers', default='braindecode', choices=('braindecode',))
     args = p.parse_args(argv)
     names = [n for word in args.models.split(',') for n in GROUPS.get(word, (word,))]
@@ -366,7 +370,7 @@ def main(argv: list[str]) -> int:
         print(f'jax {jax.__version__}, {THREADS} threads, load {os.getloadavg()[0]:.2f} at the start', flush=True)
         rows = [r for n in names if n in PEERS for shape in SHAPES for r in measure(n, *shape)]
         every = [cell for n in names if n not in PEERS for cell in encoders.cells(n, args.cells)]
-        rows += [r for cell in every for r in measure_encoder(cell)]
+        rows += [r for cell in every for r in measure_encoder(cell, args.blocks)]
     except ImportError as error:
         print(f"train_step: {error}: pip install -e '.[peers]'", file=sys.stderr)
         return 2
