@@ -16,7 +16,6 @@ from jax import lax
 from jbench.models.layers.blocks import PRECISION, Linear, kept, xavier
 from jbench.models.torch_weights import Tensor, linear_tensors
 
-
 PIECE = 4 << 20  # bytes of scores that `attend_wide` makes at a time, about
 MOST_PIECES = 64  # where rows cannot be divided better than one by one
 
