@@ -33,7 +33,8 @@ Windows: samples behind the last patch are not read.
 How it is computed. What is added to the tokens is one array [C P, d] a step, without the batch; its fixed part is made
 in float64 when the network is built. Attention: `attention.attend_wide`, with its gradient in half the time of
 `jax.nn.dot_product_attention` on one core (four windows, 256 tokens, eight heads of 64: 33 ms instead of 68; two, 704:
-127 instead of 245). A step of the base for 16 windows of 64 channels and 10 s keeps some 20 GB, with `remat` 2.1.
+127 instead of 245). A step of the base for 16 windows of 64 channels and 10 s takes 15.5 GB beside the weights, with
+`remat` 1.9.
 """
 
 from __future__ import annotations
