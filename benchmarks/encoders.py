@@ -74,17 +74,17 @@ def names() -> tuple[str, ...]:
 
 
 def cells(name: str, which: str) -> list[Cell]:
-    """The cells of a network: 'small', or 'all'."""
+    """The cells of a network: 'small', 'large' (16 windows of as many channels as it takes and 10 s), or 'all'."""
     every = [Cell(name, b, c, s) for b, c, s in itertools.product((16, 64), (19, 64), (4, 10))]
     every = [cell for cell in every if cell.n_chans == 19 or name not in OF_19]
-    return every[:1] if which == 'small' else every
+    return {'small': every[:1], 'large': every[len(every) // 2 - 1 : len(every) // 2], 'all': every}[which]
 
 
 class Own(NamedTuple):
-    """Our steps."""
+    """Our programs, as calls of some steps."""
 
-    train: Callable[[], None]
-    evaluate: Callable[[], None]
+    train: Callable[[int], None]
+    evaluate: Callable[[int], None]
     logits: np.ndarray  # of the first weights
     compile_s: float  # of all programs of a run
 
@@ -92,7 +92,7 @@ class Own(NamedTuple):
 def ours(cell: Cell, x: np.ndarray, y: np.ndarray, weights: dict[str, np.ndarray]) -> Own | None:
     """Our steps from `weights` on windows x and labels y; None, said, where they would take too much memory."""
     recipe, signal = dataclasses.replace(Recipe(), batch_size=cell.batch), cell.signal
-    model, tx, one = build(MODELS[cell.name], signal, N_OUT), optim.adamw(recipe, 1000), np.int32(1)
+    model, tx = build(MODELS[cell.name], signal, N_OUT), optim.adamw(recipe, 1000)
     began = time.perf_counter()
     programs = parallel.compile_programs(model, tx, recipe, signal, N_OUT)
     compile_s = time.perf_counter() - began
@@ -108,15 +108,15 @@ def ours(cell: Cell, x: np.ndarray, y: np.ndarray, weights: dict[str, np.ndarray
     state = jax.tree.map(jnp.asarray, state)
     variables = {k: jax.tree.map(jnp.copy, state[k]) for k in ('params', 'batch_stats')}
 
-    def train() -> None:
+    def train(steps: int) -> None:
         nonlocal state
-        state, sums = programs.train(state, chunk, one)
+        state, sums = programs.train(state, chunk, np.int32(steps))
         jax.block_until_ready(sums)
 
-    def evaluate() -> Any:
-        return jax.block_until_ready(programs.predict(variables, seen, one))
+    def evaluate(steps: int) -> Any:
+        return jax.block_until_ready(programs.predict(variables, seen, np.int32(steps)))
 
-    return Own(train, evaluate, np.asarray(evaluate())[0], compile_s)
+    return Own(train, evaluate, np.asarray(evaluate(1))[0], compile_s)
 
 
 def peer(cell: Cell) -> Any:

@@ -16,13 +16,15 @@ difference between what they compute is in the table: logits in evaluation; loss
 training, without dropout.
 
 Pretrained encoders (`encoders.py`) come at their own rate, on electrodes of the 10-10 system: batches of 16 and 64, 19
-and 64 channels, windows of 4 and 10 s; with --cells=small 16, 19 and 4 s alone. A call is one step, a row has 12 s or
-three blocks, and the difference is that of logits in evaluation. A cell whose step would take more than half of the
-free memory is left out, and said. Each row says how long our programs took to compile.
+and 64 channels, windows of 4 and 10 s; with --cells=small 16, 19 and 4 s alone, with large 16, 64 and 10 s. A call is
+four steps here, too (a run has up to 16 in one, 3 of the largest cell), but one of a network whose step takes longer
+than 2 s; a row has 12 s or three blocks, and the difference is that of logits in evaluation. A cell whose step would
+take more than half of the free memory is left out, and said. Each row says how long our programs took to compile.
 
 On stdout a table (medians, 10 % quantiles, load), and as last line a JSON list of rows {model, n_chans, n_times,
-n_outputs, batch, phase, ours_ms, peer_ms, ratio, max_abs_difference}, of encoders {seconds, compile_s} too; times are
-medians in ms.
+n_outputs, batch, phase, ours_ms, peer_ms, ratio, ours_cpu_ms, peer_cpu_ms, cpu_ratio, max_abs_difference}, of encoders
+{seconds, steps, compile_s} too; times are medians in ms. The time of the cores (cpu, of all threads) tells the two
+sides apart on a machine with other work, too, where times by the clock do not.
 """
 
 from __future__ import annotations
@@ -40,6 +42,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 from unittest import mock
@@ -64,8 +67,10 @@ THREADS = 2  # as above
 BATCH, N_TIMES, SFREQ = 64, 480, 120.0
 SHAPES = ((8, 12), (64, 4))  # channels, classes
 STEPS = 4  # of a call; 1 of networks for accelerators
+LONG = 2.0  # s of a step of an encoder that is a call of its own
 BLOCKS, CALLS, WARM = 9, 4, 1  # blocks of each side, calls in a block, calls of it that do not count
-SECONDS = 20.0  # for a row; slower steps come in fewer and shorter blocks, at least 3 of 2
+SECONDS = 20.0  # for a row; slower steps come in fewer and shorter blocks ...
+LEAST = 3  # ... but at least so many, of 2 calls
 RECIPE = Recipe()
 PEERS = {
     'eegnet': 'EEGNet',
@@ -238,21 +243,29 @@ def _one_pass(net: Any, inputs: Any, labels: Any) -> dict[str, np.ndarray]:
 
 def timed(work: Timed) -> float:
     """Milliseconds of one call."""
-    began = time.perf_counter()
+    return both_times(work)[0]
+
+
+def both_times(work: Timed) -> tuple[float, float]:
+    """Milliseconds of one call, and those that the cores spend on it, added up."""
+    began, spent = time.perf_counter(), time.process_time()
     work()
-    return 1e3 * (time.perf_counter() - began)
+    return 1e3 * (time.perf_counter() - began), 1e3 * (time.process_time() - spent)
 
 
-def take_turns(sides: tuple[Timed, Timed], n_steps: int, seconds: float = SECONDS) -> tuple[np.ndarray, np.ndarray]:
-    """Milliseconds a step of the counted calls of each side, blocks of which take turns."""
-    taken: tuple[list[float], list[float]] = ([], [])
+def take_turns(
+    sides: tuple[Timed, Timed], n_steps: int, seconds: float = SECONDS, least: int = LEAST
+) -> tuple[np.ndarray, np.ndarray]:
+    """Milliseconds a step [n, 2] of the counted calls of each side, blocks of which take turns: by the clock, and those
+    that the cores spend."""
+    taken: tuple[list[np.ndarray], list[np.ndarray]] = ([], [])
     for side in sides:
         side()
     both = sum(timed(side) for side in sides) / 1e3
     calls = int(np.clip(seconds / BLOCKS / both, 2, CALLS))
-    for _ in range(int(np.clip(seconds / (calls * both), 3, BLOCKS))):
+    for _ in range(int(np.clip(seconds / (calls * both), least, BLOCKS))):
         for side, into in zip(sides, taken, strict=True):
-            into += [timed(side) / n_steps for _ in range(calls)][min(WARM, calls - 2) :]
+            into += [np.array(both_times(side)) / n_steps for _ in range(calls)][min(WARM, calls - 2) :]
     return np.array(taken[0]), np.array(taken[1])
 
 
@@ -286,7 +299,7 @@ def measure(name: str, n_chans: int, n_out: int) -> list[dict[str, Any]]:
     return rows
 
 
-def measure_encoder(cell: Cell) -> list[dict[str, Any]]:
+def measure_encoder(cell: Cell, least: int = LEAST) -> list[dict[str, Any]]:
     """The rows of an encoder at one shape; none where it is left out."""
     import torch
 
@@ -302,11 +315,15 @@ def measure_encoder(cell: Cell) -> list[dict[str, Any]]:
         return []
     off = float(np.abs(own.logits - expected).max())
     rows = []
-    pairs = zip((own.train, own.evaluate), torch_steps(net, inputs, labels, 1), strict=True)
+    own.train(1)
+    most = min(STEPS, chunk_batches(cell.signal, cell.batch))  # no more than in a run
+    steps = most if timed(partial(own.train, 1)) < 1e3 * LONG else 1
+    mine = partial(own.train, steps), partial(own.evaluate, steps)
+    pairs = zip(mine, torch_steps(net, inputs, labels, steps), strict=True)
     for phase, pair in zip(('train', 'eval'), pairs, strict=True):
-        a, b = take_turns(pair, 1, encoders.SECONDS)
+        a, b = take_turns(pair, steps, encoders.SECONDS, least)
         shape = {'n_chans': cell.n_chans, 'n_times': cell.n_times, 'n_outputs': encoders.N_OUT, 'batch': cell.batch}
-        more = {'phase': phase, 'seconds': cell.seconds, 'compile_s': own.compile_s}
+        more = {'phase': phase, 'seconds': cell.seconds, 'steps': steps, 'compile_s': own.compile_s}
         rows.append(line({'model': cell.name} | shape | more, a, b, off))
         said(str(cell), rows[-1], (a, b), f'compiled in {own.compile_s:.0f} s' if phase == 'train' else '')
     return rows
@@ -314,22 +331,25 @@ def measure_encoder(cell: Cell) -> list[dict[str, Any]]:
 
 def line(row: dict[str, Any], a: np.ndarray, b: np.ndarray, difference: float) -> dict[str, Any]:
     """A row with its times."""
-    ours_ms, peer_ms = float(np.median(a)), float(np.median(b))
+    (ours_ms, ours_cpu), (peer_ms, peer_cpu) = (np.median(side, 0).tolist() for side in (a, b))
     return row | {
         'ours_ms': ours_ms,
         'peer_ms': peer_ms,
         'ratio': peer_ms / ours_ms,
+        'ours_cpu_ms': ours_cpu,
+        'peer_cpu_ms': peer_cpu,
+        'cpu_ratio': peer_cpu / ours_cpu,
         'max_abs_difference': difference,
     }
 
 
 def said(what: str, row: dict[str, Any], times: tuple[np.ndarray, np.ndarray], more: str) -> None:
     """Prints a row."""
-    a, b = times
+    a, b = (side[:, 0] for side in times)
     print(
         f'{what}, {row["phase"]:<5}  ours {np.median(a):7.2f} (p10 {np.quantile(a, 0.1):7.2f})  peer '
-        f'{np.median(b):7.2f} (p10 {np.quantile(b, 0.1):7.2f}) ms  ratio {row["ratio"]:5.2f}  largest difference '
-        f'{row["max_abs_difference"]:.1e}  {more}'.rstrip(),
+        f'{np.median(b):7.2f} (p10 {np.quantile(b, 0.1):7.2f}) ms  ratio {row["ratio"]:5.2f}  of the time of the cores '
+        f'{row["cpu_ratio"]:5.2f}  largest difference {row["max_abs_difference"]:.1e}  {more}'.rstrip(),
         flush=True,
     )
 
@@ -338,7 +358,8 @@ def main(argv: list[str]) -> int:
     """Measure and print; 2 for an unknown model."""
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument('--models', default='eegnet', help='names, or classic or foundation for all of these')
-    p.add_argument('--cells', default='all', choices=('all', 'small'), help='shapes of pretrained encoders')
+    p.add_argument('--cells', default='all', choices=('all', 'small', 'large'), help='shapes of pretrained encoders')
+    p.add_argument('--blocks', type=int, default=LEAST, help='of a slow pretrained encoder, at least')
     p.add_argument('--peers', default='braindecode', choices=('braindecode',))
     args = p.parse_args(argv)
     names = [n for word in args.models.split(',') for n in GROUPS.get(word, (word,))]
@@ -349,7 +370,7 @@ def main(argv: list[str]) -> int:
         print(f'jax {jax.__version__}, {THREADS} threads, load {os.getloadavg()[0]:.2f} at the start', flush=True)
         rows = [r for n in names if n in PEERS for shape in SHAPES for r in measure(n, *shape)]
         every = [cell for n in names if n not in PEERS for cell in encoders.cells(n, args.cells)]
-        rows += [r for cell in every for r in measure_encoder(cell)]
+        rows += [r for cell in every for r in measure_encoder(cell, args.blocks)]
     except ImportError as error:
         print(f"train_step: {error}: pip install -e '.[peers]'", file=sys.stderr)
         return 2
@@ -358,11 +379,14 @@ def main(argv: list[str]) -> int:
         return 2
     print(f'load {os.getloadavg()[0]:.2f} at the end (both sides of this run included)')
     groups = {'networks of NeuralBench': NEURALBENCH, 'pretrained encoders': GROUPS['foundation']}
-    for phase, (what, group) in itertools.product(('train', 'eval'), groups.items()):
-        ratios = [r['ratio'] for r in rows if r['phase'] == phase and r['model'] in group]
+    kinds = {'ratio': '', 'cpu_ratio': ' of the time of the cores'}
+    for phase, (what, group), (kind, words) in itertools.product(('train', 'eval'), groups.items(), kinds.items()):
+        ratios = [r[kind] for r in rows if r['phase'] == phase and r['model'] in group]
         if ratios:
             mean = np.exp(np.mean(np.log(ratios)))
-            print(f'{phase}: geometric mean {mean:.2f} of {len(ratios)} ratios ({what}), least {min(ratios):.2f}')
+            print(
+                f'{phase}: geometric mean {mean:.2f} of {len(ratios)} ratios{words} ({what}), least {min(ratios):.2f}'
+            )
     print(json.dumps(rows))
     return 0
 

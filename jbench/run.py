@@ -194,7 +194,8 @@ def _run(args: argparse.Namespace) -> int:
 
         how = {'again': args.if_exists == 'overwrite', 'keep_weights': args.keep_weights and 'train' in args.stages}
         plans = [dry_run.plan_cell(c, args.seeds, args.data_dir, args.workdir, **how) for c in plan.cells]
-        print(dry_run.show(plans, args.stages, args.workdir, args.format, verbose=args.verbose))
+        files = weights.published([n for c in plan.cells for n in weights.of_cell(c.model)], args.data_dir)
+        print(dry_run.show(plans, args.stages, args.workdir, args.format, verbose=args.verbose, checkpoints=files))
         return 0
     outcome = _stages(args, plan)
     if outcome is None:

@@ -63,8 +63,8 @@ STOPS = {  # in the order in which a run comes by; each goes on where the one be
 }
 
 
-FEW = ('killed before the manifest', 'with nobody who reads its log', 'in a validation', 'killed before a save counts')
-FEW += ('killed between weights and result', 'killed before the checkpoint goes')
+FEW = ('killed before the manifest', 'with nobody who reads its log', 'killed before a save counts')
+FEW += ('killed before the checkpoint goes',)
 
 
 @pytest.mark.parametrize('places', [FEW, pytest.param(tuple(STOPS), marks=pytest.mark.slow)], ids=('few', 'all'))

@@ -56,7 +56,7 @@ def test_all_folds_make_one_result_in_which_every_subject_is_tested_once(few: No
 
 
 def test_an_interrupted_cross_validation_goes_on_behind_its_last_fold(few: None, tmp_path: Path, capsys) -> None:
-    command = [*BASE, '--model=eegnet', '--set=split.folds=3', f'--workdir={tmp_path}']
+    command = [*BASE, '--model=erp_lr', '--set=split.folds=3', f'--workdir={tmp_path}']
     assert run.main(command) == 0
     (path,) = results(tmp_path)
     first, kept = json.loads(path.read_text()), {p: p.read_bytes() for p in path.parent.glob('folds/*/seed33.json')}
@@ -127,6 +127,7 @@ def test_two_folds_by_subject(few: None, tmp_path: Path, capsys) -> None:
         assert len({s for part in parts.values() for s in part}) == sum(map(len, parts.values())) == 6
 
 
+@pytest.mark.slow
 def test_what_a_fold_says_of_its_training_is_said_of_all(few: None, tmp_path: Path) -> None:
     quick = ['--set=recipe.max_epochs=1', '--set=recipe.lr=1e-6', '--set=split.folds=3', '--simulated=yes']
     assert run.main(['--task=p3', '--seeds=33', '--model=eegnet', *quick, f'--workdir={tmp_path}']) == 0

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from jbench.plan import cell_file, select
+from jbench.plan import cell_file, select, weights
 from jbench.plan.request import Plan
 from jbench.progress import say
-from jbench.spec.checkpoints import CHECKPOINTS
 
 Lost = tuple[str, str]  # a task and the dataset of it that could not be fetched, by their names
 
@@ -30,7 +29,7 @@ def fetch(
         data_dir: as --data_dir.
         models: names of those whose weights are wanted.
         alone: no stage follows.
-        dry_run: only say where everything comes from.
+        dry_run: only say where everything comes from, and how large weights are.
     Returns: 0 if all are there, 1 if some are, 2 if none is; and what did not come, half of which may be there.
     """
     from jbench.data.download import fetch as files
@@ -43,12 +42,15 @@ def fetch(
     wanted = list(dict.fromkeys(dataset for _, dataset in chosen))
     needs = {c: embed.lacking(*c, data_dir) if data_dir else '' for c in chosen}
     wanted_encoders = [name for name in dict.fromkeys(needs.values()) if name]
+    shared = weights.published(models, data_dir)
     if dry_run:
         print('\n'.join([*map(files.steps, wanted), *map(files.encoder_steps, wanted_encoders)]))
-        print(''.join(f'weights of {name}: {CHECKPOINTS[name].words}\n' for name in models), end='')
+        print(''.join(f'{file.line}\n' for file in shared), end='')
         return 0, set()
     with Progress() as progress:
-        outcome = files.fetch_all(wanted, data_dir, progress.update, progress.say, wanted_encoders, models)
+        outcome = files.fetch_all(
+            wanted, data_dir, progress.update, progress.say, wanted_encoders, [s.models[0] for s in shared]
+        )
     failed = {name: [c for c in chosen if name in (c[1].name, needs[c])] for name in outcome.failed}
     for name, need in () if alone else ((name, need) for name, need in failed.items() if need):
         say(f'not run, since {name} did not come: {", ".join(dict.fromkeys(t.full_name for t, _ in need))}')

@@ -15,13 +15,20 @@ from jbench.spec.overrides import override
 
 if TYPE_CHECKING:
     from jbench.models.model import Model
+    from jbench.plan.weights import Published
 
 Facts = dict[str, Any]
 FEW = 8  # cells that are listed one by one; of more a line for each task says enough
 
 
 def show(
-    plans: Sequence[Facts], stages: Sequence[str], workdir: Path, form: str = 'table', *, verbose: bool = False
+    plans: Sequence[Facts],
+    stages: Sequence[str],
+    workdir: Path,
+    form: str = 'table',
+    *,
+    verbose: bool = False,
+    checkpoints: Sequence[Published] = (),
 ) -> str:
     """The plan: what each cell stands on, which of its seeds are finished, and what is measured about it so far. Of
     more than FEW cells a line for each task and dataset.
@@ -32,11 +39,13 @@ def show(
         workdir: where they would write.
         form: 'table' or 'json'; the JSON holds each cell as `--cell` takes it.
         verbose: every cell, however many there are.
+        checkpoints: published weights that cells start from.
     """
     known = [p['weights_bytes'] for p in plans if p['weights_bytes'] is not None]
     total = sum(known) if len(known) == len(plans) else None
     if form == 'json':
         facts = {'workdir': str(workdir), 'stages': list(stages), 'weights_bytes': total, 'cells': list(plans)}
+        facts |= {'checkpoints': [c._asdict() for c in checkpoints]}
         return as_json(facts)
     todo = sum(len(p['seeds']) - len(p['finished']) for p in plans)
     sets = {p['prepared_set']: p['bytes'] for p in plans}
@@ -44,6 +53,7 @@ def show(
     head += f'prepared sets: {len(sets)}, {sum(b is None for b in sets.values())} of them to be made; '
     head += f'weights to be kept: {sum(known)} bytes'
     head += f', and those of {len(plans) - len(known)} cells' if total is None else ''
+    head = '\n'.join([head, *(c.line for c in checkpoints)])
     if len(plans) > FEW and not verbose:
         return f'{head}\n\n{_summary(plans)}\n\nevery cell: --dry_run --verbose'
     words = {'windows': 'not prepared', 'bytes': 'not prepared', 'seconds_to_go': 'not measured', 'finished': 'none'}

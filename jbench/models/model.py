@@ -7,6 +7,7 @@ tensors tells what the variables are called in the reference implementation.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,6 +25,7 @@ from jbench.models.torch_weights import EXACT, Exceptions, Tensor, Variables
 from jbench.spec.errors import RequestError, unknown
 from jbench.spec.model import Signal
 
+LAYER = re.compile(r'(layer|block)_\d+')  # parts of a network that follow one another
 Batch = Mapping[str, jax.Array]  # {'x': f32[B, C, T], 'mask': bool[B], ...; 'channel_mask': bool[B, C] where asked}
 
 
@@ -156,7 +158,8 @@ def network(
 
     Args:
         module: called as module(batch, train=..., key=...) -> logits [B, n]; collections 'params' and 'batch_stats'.
-            What it or a part of it gives to `self.sow('features', name, value)` is a feature, by its dotted path.
+            What it or a part of it gives to `self.sow('features', name, value)` is a feature, by its dotted path; so is
+            the (first) answer of each of its parts that are called 'layer_<i>' or 'block_<i>'.
         tensors, precompute, checkpoints, channels: see `Model`.
         start: what becomes of the variables that the module draws (other initial values).
     """
@@ -174,12 +177,27 @@ def network(
         x, mask = batch['x'], batch['mask']
         chex.assert_shape(x, (None, *window))
         chex.assert_shape(mask, (x.shape[0],))
-        kept = ['batch_stats', 'features'] if train else ['features']
-        logits, changed = module.apply(variables, batch, train=train, key=key if train else None, mutable=kept)
+        kept = ['features', 'intermediates', *(['batch_stats'] if train else [])]
+        logits, changed = module.apply(
+            variables, batch, train=train, key=key if train else None, mutable=kept, capture_intermediates=_is_layer
+        )
         stats = changed.get('batch_stats', {}) if train else variables['batch_stats']
-        return Answer(jnp.asarray(logits), stats, _named(changed.get('features', {})))
+        found = _layers(changed.get('intermediates', {}), len(x)) | _named(changed.get('features', {}))
+        return Answer(jnp.asarray(logits), stats, found)
 
     return Model(init, apply, tensors, precompute, checkpoints, channels)
+
+
+def _is_layer(module: nn.Module, method: str) -> bool:
+    """Whether a call is that of one of the layers of a network."""
+    return method == '__call__' and len(module.path) == 1 and LAYER.fullmatch(module.path[0]) is not None
+
+
+def _layers(called: Mapping[str, Any], rows: int) -> dict[str, jax.Array]:
+    """What layers answer, by name; of one that is called once, with windows as its rows."""
+    answers = {name: found['__call__'] for name, found in called.items() if len(found['__call__']) == 1}
+    first = {name: jax.tree.leaves(answer[0])[0] for name, answer in answers.items()}
+    return {name: array for name, array in first.items() if array.ndim > 1 and len(array) == rows}
 
 
 def _named(sown: Mapping[str, Any]) -> dict[str, jax.Array]:

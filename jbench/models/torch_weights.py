@@ -33,7 +33,9 @@ class Exceptions(NamedTuple):
     renamed: tuple[tuple[str, str], ...] = ()  # ('model.*', 'encoder.*') keeps what * stands for; the first that fits
     absent: tuple[str, ...] = ()  # tensors of the network: where the file lacks them they keep their start
     ignored: tuple[str, ...] = ()  # tensors of the file: where the network lacks them they are not looked at
-    head: tuple[str, ...] = ()  # tensors of the network that are new: they keep their start, whatever the file has
+    head: tuple[
+        str, ...
+    ] = ()  # tensors of the network that are new: they keep their start, whatever the file has there
 
 
 EXACT = Exceptions()
@@ -172,7 +174,8 @@ def _excepted(
         faults += [f'{what}: {pattern} fits no tensor {whose}' for pattern, names in fitting.items() if not names]
         found.append(set[str]().union(*fitting.values()))
     absent, head, ignored = found
-    return absent | head, head | ignored, faults
+    theirs = {n for n in more if any(fnmatchcase(n, pattern) for pattern in exceptions.head)}  # a head of other layers
+    return absent | head, head | theirs | ignored, faults
 
 
 def _faults(tensors: Sequence[Tensor], found: Mapping[str, np.ndarray]) -> list[str]:

@@ -19,6 +19,7 @@ from jbench.spec.errors import RequestError, unknown
 from jbench.spec.identity import to_json
 from jbench.spec.model import ModelSpec
 from jbench.spec.overrides import Override, override, paths
+from jbench.spec.recipe import VARIANTS
 from jbench.spec.task import ByGroup, SplitSpec, Task
 from jbench.spec.validate import check
 
@@ -67,9 +68,13 @@ def fits(pick: Pick, task: Task) -> bool:
     if model.targets and kind not in model.targets:
         reason = f'model {model.name!r} predicts targets of kind {", ".join(model.targets)}; that of task '
         reason += f'{task.full_name!r} is {kind!r}'
-    if (task.recipe.adaptation != 'full' or task.recipe.layer_decay != 1) and model.family != 'foundation':
-        reason = f'model {model.name!r} is no encoder with a head, and recipe.adaptation={task.recipe.adaptation} with '
-        reason += f'recipe.layer_decay={task.recipe.layer_decay:g} is for one (--model=foundation)'
+    recipe = task.recipe
+    plain = recipe.adaptation == 'full' and recipe.layer_decay == 1 and recipe.own_head
+    if not plain and model.family != 'foundation':
+        reason = f'model {model.name!r} is no encoder with a head, and recipe.adaptation={recipe.adaptation} with '
+        reason += (
+            f'recipe.layer={recipe.layer}, recipe.layer_decay={recipe.layer_decay:g} is for one (--model=foundation)'
+        )
     if reason and pick.named:
         raise UnfitError(f'{reason}; a group leaves out what does not fit, as in --model={model.family}')
     return not reason and (pick.named or not model.paradigms or task.paradigm in model.paradigms)
@@ -127,18 +132,18 @@ def apply(task: Task, dataset: Dataset, user: tuple[Override, ...], model: Model
     """The task as it runs on a dataset with a model: the task's overrides for the dataset, then the dataset's recipe,
     then what the model wants otherwise, then the user's own.
 
-    Each counts epochs where it sets their number and says nothing of steps (`in_epochs`)."""
+    Each counts epochs where it sets their number and says nothing of steps (`spelled_out`)."""
     for owner, wanted in (
         (f'task {task.name!r}', dict(task.overrides).get(dataset.name, ())),
         (f'dataset {dataset.name!r}', dataset.recipe),
         (f'model {model.name!r}' if model else '', model.overrides if model else ()),
     ):
-        for path, value in in_epochs(wanted):
+        for path, value in spelled_out(wanted):
             try:
                 task = override(task, path, value)
             except KeyError:  # of a file of one's own
                 raise unknown(f'field in the overrides of {owner}', path, options(task)) from None
-    for path, value in in_epochs(user):
+    for path, value in spelled_out(user):
         if path == 'split':
             task = dataclasses.replace(task, split=evaluation(value, task))
             continue
@@ -161,6 +166,24 @@ def _dealt(split: SplitSpec, typed: Collection[str]) -> SplitSpec:
     if said := [name for name in unused if f'split.{name}' in typed]:
         raise RequestError(f'--set split.{said[0]}: unused, because split.fold or split.folds deals the groups')
     return dataclasses.replace(split, **{name: getattr(ByGroup(), name) for name in unused})
+
+
+def spelled_out(fields: tuple[Override, ...]) -> tuple[Override, ...]:
+    """The same fields, those that stand for several as these: NeuralBench's names of adaptations, and `in_epochs`.
+
+    Raises: RequestError for a name beside a field that it sets.
+    """
+    said = dict(fields)
+    variant = said.get('recipe.adaptation')
+    if not isinstance(variant, str) or variant not in VARIANTS:
+        return in_epochs(fields)
+    meant = {f'recipe.{name}': value for name, value in VARIANTS[variant].items()}
+    if twice := sorted({*meant} & {*said} - {'recipe.adaptation'}):
+        raise RequestError(
+            f'--set {twice[0]}={said[twice[0]]}: recipe.adaptation={variant} says {twice[0]}={meant[twice[0]]}; leave '
+            'out one of them'
+        )
+    return in_epochs(tuple(sorted((said | meant).items())))
 
 
 def in_epochs(fields: tuple[Override, ...]) -> tuple[Override, ...]:
@@ -203,7 +226,7 @@ def make_cells(
             if fits(m, task):
                 changed = tuple(
                     (p, v if p == 'split' else to_json(attrgetter(p)(own)))  # the same, typed or from a file
-                    for p, v in in_epochs(user)
+                    for p, v in spelled_out(user)
                     if p not in paths(plain) or attrgetter(p)(plain) != attrgetter(p)(own)
                 )
                 cells.append(Cell(task=task, dataset=c.dataset, model=m.spec, overrides=changed, debug=debug))

@@ -3,17 +3,35 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from jbench import files
-from jbench.data.download.file_list import KEPT
+from jbench.data.download.file_list import KEPT, File
 from jbench.plan.select import Pick
 from jbench.spec.checkpoints import CHECKPOINTS, PICKLED, place_of
 from jbench.spec.dataset import Download
 from jbench.spec.errors import RequestError
 from jbench.spec.model import SCRATCH, ModelSpec
 from jbench.spec.pretraining import history
+
+
+class Published(NamedTuple):
+    """A published file of weights, and the models that start from it."""
+
+    models: tuple[str, ...]
+    file: str
+    words: str  # where it comes from, and under which terms
+    bytes: int | None  # None: nobody asked the hub yet
+    here: bool
+
+    @property
+    def line(self) -> str:
+        """All of it in words."""
+        size = 'size unknown until the hub is asked' if self.bytes is None else f'{self.bytes} bytes'
+        place = 'here' if self.here else '--download fetches it'
+        return f'weights of {", ".join(self.models)}: {self.words}; {size}, {place}'
 
 
 class Weighted(NamedTuple):
@@ -100,6 +118,25 @@ def to_fetch(models: list[Pick], asked: str | None) -> list[str]:
     return [m.name for m, _ in models if m.name in CHECKPOINTS and not (m.weights or asked)]
 
 
+def published(names: Sequence[str], data_dir: Path | None) -> list[Published]:
+    """The published weights of models, each file once; its size is that of the file here, or what the list of the hub
+    says that --download keeps beside it."""
+    sharing: dict[tuple[str, str], list[str]] = {}
+    for name in dict.fromkeys(names):
+        checkpoint = CHECKPOINTS[name]
+        sharing.setdefault((checkpoint.url, checkpoint.file), []).append(name)
+    out = []
+    for models in sharing.values():
+        checkpoint = CHECKPOINTS[models[0]]
+        path = place_of(models[0], data_dir) if data_dir else None
+        here = path is not None and path.is_file()
+        size = path.stat().st_size if path is not None and here else None
+        if size is None:
+            size = next((file.size for file in _listed(models[0], data_dir)), None)
+        out.append(Published(tuple(models), checkpoint.file, checkpoint.words, size, here))
+    return out
+
+
 def of_cell(model: ModelSpec) -> list[str]:
     """The model of a cell, if it starts from published weights."""
     return [model.name] if model.name in CHECKPOINTS and not model.own_weights and model.weights != SCRATCH else []
@@ -150,12 +187,20 @@ def _published(name: str, digest: str, data_dir: Path | None) -> bool:
     checkpoint = CHECKPOINTS[name]
     if checkpoint.sha256 or data_dir is None:
         return digest == checkpoint.sha256
+    return any(file.digest == digest for file in _listed(name, data_dir))
+
+
+def _listed(name: str, data_dir: Path | None) -> list[File]:
+    """What the list of the hub says of the weights of a model, where --download has kept one."""
+    if data_dir is None:
+        return []
+    checkpoint = CHECKPOINTS[name]
     place, listed = Download(url=checkpoint.url, files=checkpoint.file), place_of(name, data_dir).parent / KEPT
     if not listed.is_file():
-        return False
+        return []
     from jbench.data.download import wanted_files  # which imports what asks hosts
 
     try:
-        return any(file.digest == digest for file in wanted_files.kept(place, listed))
+        return wanted_files.kept(place, listed)
     except RequestError:
-        return False
+        return []

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from jbench import files
 from jbench.report import aggregate, alignment_table, alike, marks, matrix, published, ranks
 from jbench.report.aggregate import Score
+from jbench.report.overlap import overlap
 from jbench.report.text import as_csv, printable
 from jbench.results import checked, index
 from jbench.results.index import LeftOut, Row
@@ -32,8 +33,9 @@ RULES = (
 WIDE = ('per_subject', 'seconds', 'metrics', 'pretraining', 'paths', 'changes', 'interval')  # no columns of scores.csv
 COLUMNS = (  # of scores.csv
     *(name for name in Score._fields if name not in WIDE),
-    *('low', 'high', 'rank', 'seconds_fit', 'seconds_test', 'changes'),
+    *('low', 'high', 'rank', 'seconds_fit', 'seconds_test', 'overlap', 'changes'),
 )
+COUNTS = ('n_datasets', 'n_clean', 'n_overlap')  # of models.csv
 PLAIN: dict[str, Any] = {'highlight': False, 'markup': False, 'soft_wrap': True}
 MANY = 100  # datasets, whose scores are too many to print
 FAMILIES = 6  # pairs of them, on the console
@@ -108,9 +110,9 @@ def write(report: Report, folder: str | os.PathLike[str]) -> list[Path]:
         plain = {k: v for k, v in s._asdict().items() if k not in WIDE} | {'low': low, 'high': high}
         fit = {f'seconds_{stage}': s.seconds.get(stage) for stage in ('fit', 'test')}
         rank = place.get((s.origin, s.task, s.dataset), {}).get(s.model)
-        scores.append({**plain, 'rank': rank, **fit, 'changes': '; '.join(s.changes)})
+        scores.append({**plain, 'rank': rank, **fit, 'overlap': overlap(s), 'changes': '; '.join(s.changes)})
     texts = {
-        'models.csv': as_csv(models, ['origin', 'table', *ranks.Standing._fields, 'n_datasets', 'few']),
+        'models.csv': as_csv(models, ['origin', 'table', *ranks.Standing._fields, *COUNTS, 'few']),
         'scores.csv': as_csv(scores, COLUMNS),
         'left_out.csv': as_csv([x._asdict() for x in report.left_out], list(LeftOut._fields)),
         'summary.json': json.dumps(said, indent=1, allow_nan=False) + '\n',
@@ -216,8 +218,8 @@ def _table(scores: Sequence[Score], suite: str) -> dict[str, Any]:
 
 
 def standings(scores: Sequence[Score], *, full: bool) -> list[dict[str, Any]]:
-    """`ranks.standings` as plain values, with `n_datasets` of each model, and `few`: whether these are fewer than half
-    of all; such models stand last.
+    """`ranks.standings` as plain values, with `n_datasets` of each model, how many of them its weights have not seen
+    (`n_clean`) or have (`n_overlap`), and `few`: whether datasets are fewer than half of all; such models stand last.
 
     Args:
         scores: of one origin.
@@ -225,8 +227,16 @@ def standings(scores: Sequence[Score], *, full: bool) -> list[dict[str, Any]]:
     """
     table = [s for s in scores if full or s.core]
     counts, n = alike.counts(table), len({(s.task, s.dataset) for s in table})
+    seen = Counter({(s.model, s.task, s.dataset, overlap(s)) for s in table})
+    said = Counter((model, status) for model, _, _, status in seen)
     lines = [
-        {**line._asdict(), 'n_datasets': counts[line.model], 'few': counts[line.model] < alike.LEAST * n}
+        {
+            **line._asdict(),
+            'n_datasets': counts[line.model],
+            'n_clean': said[line.model, 'clean'],
+            'n_overlap': said[line.model, 'overlap'],
+            'few': counts[line.model] < alike.LEAST * n,
+        }
         for line in ranks.standings(table, full=full)
     ]
     return sorted(lines, key=lambda line: line['few'])

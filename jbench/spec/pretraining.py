@@ -48,6 +48,7 @@ NEURALBENCH = "NeuralBench's list of overlaps"
 SIENA = ('Detti2020Eeg',)
 SCHALK = ('Schalk2004Bci2000', 'Schalk2004Bci', 'PhysionetMI')  # NeuralBench's list lacks the end of the name
 LEE = ('Lee2019EegMi', 'Lee2019EegErp', 'Lee2019EegSsvep')  # the same people, in the same sessions
+LABRAM = 'Jiang et al. (2024), appendix D, as other papers and NeuralBench quote it'
 TUEG = 'Temple University Hospital EEG Corpus'
 
 
@@ -65,23 +66,30 @@ HISTORIES = {
             Corpus('PREST, SHHS, IIIC Seizure', (), 'Yang et al. (2023)'),
         )
     ),
-    'labram': History(
+    'labram': History(  # 2535 hours of 16 datasets, the SEED series being one
         (
-            Corpus('EEG Motor Movement/Imagery', SCHALK, NEURALBENCH),
-            Corpus('TUAR', ('Hamid2020Tuar',), NEURALBENCH),
-            Corpus('TUEP', ('Veloso2017Tuep',), NEURALBENCH),
-            Corpus('TUSZ', ('Shah2018Tusz',), NEURALBENCH),
-            Corpus('TUSL', ('VonWeltin2017Tusl',), NEURALBENCH),
-            Corpus('Siena Scalp EEG', SIENA, NEURALBENCH),
+            Corpus('EEG Motor Movement/Imagery', SCHALK, f'{LABRAM}; {NEURALBENCH}'),
+            Corpus('TUAR', ('Hamid2020Tuar',), f'{LABRAM}; {NEURALBENCH}'),
+            Corpus('TUEP', ('Veloso2017Tuep',), f'{LABRAM}; {NEURALBENCH}'),
+            Corpus('TUSZ', ('Shah2018Tusz',), f'{LABRAM}; {NEURALBENCH}'),
+            Corpus('TUSL', ('VonWeltin2017Tusl',), f'{LABRAM}; {NEURALBENCH}'),
+            Corpus('Siena Scalp EEG', SIENA, f'{LABRAM}; {NEURALBENCH}'),
             Corpus(
                 'Target Versus Non-Target',
                 ('Korczowski2019BrainBi2015A',),
-                'Jiang et al. (2024) name Korczowski et al. (2019), of which there are several',
+                f'{LABRAM}: Korczowski et al. (2019), with 50 people and 32 electrodes, which this one of them had',
+            ),
+            Corpus('BCI Competition IV-1, Emobrain, Grasp and Lift, Inria BCI Challenge', (), LABRAM),
+            Corpus('Raw EEG Data, Resting State EEG Data, SPIS Resting State', (), LABRAM),
+            Corpus('SEED, SEED-IV, SEED-GER, SEED-FRA', (), LABRAM),
+            Corpus(
+                'recordings of its authors',
+                ('Liu2024Eeg2video',),
+                f'{LABRAM}: 342 hours of the laboratory that SEED-DV is from; which is not said',
                 sure=False,
             ),
         ),
-        whole=False,  # "around 20 datasets", of which the paper's appendix names the others
-        left_out=('Lopez2017Tuab', 'Harati2015Tuev'),
+        left_out=('Lopez2017Tuab', 'Harati2015Tuev'),  # and SEED-V and MoBI
     ),
     'cbramod': History((_tueg('Wang et al. (2025); ' + NEURALBENCH),)),
     'luna': History(

@@ -14,6 +14,7 @@ class Recipe:
     weight_decay: float = 0.05
     batch_size: int = 64
     microbatch: int = 0  # windows of a batch that are computed at once, for less memory; 0: all
+    precision: typing.Literal['float32', 'bfloat16'] = 'float32'  # of a network; what is trained stays float32
     max_epochs: int = 40
     least_steps: int = 0  # the schedule is no shorter, in whole epochs, and nothing stops it before
     patience: int = 5  # epochs without a strictly better monitor
@@ -32,17 +33,59 @@ class Recipe:
     # (pattern of the path of a parameter, factor of its rate), the first that fits; 0: it stays as it is
     trainable: tuple[tuple[str, float], ...] = ()
     # what of a pretrained encoder learns: all of it; a head on features that stay as they are (linear, a hidden layer,
-    # closed form); its last layers; a few directions of its attention; first the head, then all
-    adaptation: typing.Literal['full', 'probe', 'mlp_probe', 'ridge_probe', 'last_k', 'lora', 'two_stage'] = 'full'
+    # closed form); its last layers; attention alone; a few directions of its attention; first the head, then all
+    adaptation: typing.Literal[
+        'full', 'probe', 'mlp_probe', 'ridge_probe', 'last_k', 'attention', 'lora', 'two_stage'
+    ] = 'full'
+    layer: str = 'penultimate'  # of an encoder: the feature that its head reads
+    aggregation: typing.Literal['flatten', 'mean', 'first', 'quarters'] = 'flatten'  # of the tokens of that feature
+    # in place of an encoder's own: see models/foundation/probes.py; '': that of the adaptation
+    head: typing.Literal['', 'linear', 'mlp', 'mlp_512', 'mlp_800_200'] = ''
     last_k: int = 1  # layers that learn, with what follows them
     lora_rank: int = 8
     lora_alpha: float = 16.0
+    lora_targets: tuple[str, ...] = ()  # patterns of the names of matrices; (): those of attention
+    lora_dropout: float = 0.0
     layer_decay: float = 1.0  # factor of the rate from each layer to the one before it
     head_epochs: int = 5  # of two_stage, before the schedule of all begins
     few_shot: int = 0  # training windows of each class and subject; 0: all
     mask_channels: float = 0.0  # share of the channels of each test window that fail (are zero)
     published: bool = False  # the reference's choices where ours differ: first batch statistics, fits on train + valid
 
+    @property
+    def own_head(self) -> bool:
+        """Whether an encoder keeps its own head."""
+        plain = (self.head, self.layer, self.aggregation) == (DEFAULT.head, DEFAULT.layer, DEFAULT.aggregation)
+        return plain and self.adaptation not in PROBES
 
+
+LORA = ('lora_rank', 'lora_alpha', 'lora_targets', 'lora_dropout')  # fields of that adaptation
 PROBES = ('probe', 'mlp_probe', 'ridge_probe')  # adaptations that leave the encoder as it is
 DEFAULT = Recipe()
+
+_FIELDS = ('adaptation', 'layer', 'aggregation', 'head')
+# NeuralBench's names of variants -> what these fields are: those of defaults/downstream_wrappers.yaml (BENDR's `c_out`
+# is `tokens`, its `z` is `vectors`), and the last four as its pull request 230 is said to call them
+VARIANTS = {
+    name: dict(zip(_FIELDS, values, strict=True))
+    for name, values in {
+        'identity_freeze': ('probe', 'penultimate', 'flatten', ''),
+        'identity_finetune': ('full', 'penultimate', 'flatten', ''),
+        'cls_linear_finetune': ('full', 'tokens', 'first', ''),
+        'avg_linear_finetune': ('full', 'tokens', 'mean', ''),
+        'conv_linear_finetune': ('full', 'vectors', 'quarters', ''),
+        'flatten_linear_freeze': ('probe', 'tokens', 'flatten', ''),
+        'cls_linear_freeze': ('probe', 'tokens', 'first', ''),
+        'avg_linear_freeze': ('probe', 'tokens', 'mean', ''),
+        'conv_linear_freeze': ('probe', 'vectors', 'quarters', ''),
+        'cls_mlp_freeze': ('mlp_probe', 'tokens', 'first', 'mlp_512'),
+        'avg_mlp_freeze': ('mlp_probe', 'tokens', 'mean', 'mlp_512'),
+        'conv_mlp_freeze': ('mlp_probe', 'vectors', 'quarters', 'mlp_512'),
+        'avg_linear_finetune_attention': ('attention', 'tokens', 'mean', ''),
+        'flatten_mlp_finetune': ('full', 'tokens', 'flatten', 'mlp_800_200'),
+        'linear_probe_flatten': ('probe', 'tokens', 'flatten', ''),
+        'linear_probe_mean': ('probe', 'tokens', 'mean', ''),
+        'finetune_flatten': ('full', 'tokens', 'flatten', ''),
+        'finetune_mean': ('full', 'tokens', 'mean', ''),
+    }.items()
+}

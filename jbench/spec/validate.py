@@ -8,7 +8,7 @@ from operator import attrgetter
 from jbench.spec import metrics
 from jbench.spec.errors import RequestError, unknown
 from jbench.spec.overrides import paths
-from jbench.spec.recipe import DEFAULT, Recipe
+from jbench.spec.recipe import DEFAULT, LORA, Recipe
 from jbench.spec.task import PARADIGMS, TARGETS, ByGroup, Embedding, Predefined, SignalSpec, Target, Task
 
 TINY = 1e-9  # stands for 'above 0'
@@ -50,6 +50,7 @@ RANGES = (  # (path, least, greatest) of numbers that mean something
     ('recipe.last_k', 1, 1e6),
     ('recipe.lora_rank', 1, 1e6),
     ('recipe.lora_alpha', TINY, math.inf),
+    ('recipe.lora_dropout', 0, 1 - TINY),
     ('recipe.layer_decay', TINY, 1),
     ('recipe.head_epochs', 1, 1e9),
     ('recipe.few_shot', 0, 1e9),
@@ -58,11 +59,15 @@ RANGES = (  # (path, least, greatest) of numbers that mean something
 LAYERED = ('full', 'last_k', 'two_stage')  # adaptations that train layers at a rate
 FIELDS = {  # of a recipe -> adaptations that read it
     'last_k': ('last_k',),
-    'lora_rank': ('lora',),
-    'lora_alpha': ('lora',),
+    **dict.fromkeys(LORA, ('lora',)),
     'head_epochs': ('two_stage',),
     'layer_decay': LAYERED,
 }
+HEADS = {
+    'probe': ('',),
+    'ridge_probe': ('',),
+    'mlp_probe': ('', 'mlp_512', 'mlp_800_200'),
+}  # of adaptations that say it
 
 
 def check(task: Task) -> None:
@@ -105,10 +110,17 @@ def _adaptation(recipe: Recipe) -> None:
                 f'--set recipe.{name}: {value!r} is unused with recipe.adaptation={recipe.adaptation}; it is for '
                 f'{", ".join(read_by)}'
             )
-    if recipe.trainable and (recipe.adaptation != 'full' or recipe.layer_decay != 1):
+    heads = HEADS.get(recipe.adaptation, (recipe.head,))
+    if recipe.head not in heads:
+        other = f'leave it out, or take {" or ".join(heads[1:])}' if heads[1:] else 'leave it out'
+        raise RequestError(
+            f'--set recipe.head={recipe.head}: recipe.adaptation={recipe.adaptation} says itself which head there is; '
+            + other
+        )
+    if recipe.trainable and (recipe.adaptation != 'full' or recipe.layer_decay != 1 or not recipe.own_head):
         raise RequestError(
             '--set recipe.trainable: the adaptation of an encoder says itself what learns; leave out one of '
-            'recipe.trainable and recipe.adaptation or recipe.layer_decay'
+            'recipe.trainable and recipe.adaptation, recipe.layer_decay or a new head'
         )
 
 

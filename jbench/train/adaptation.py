@@ -6,7 +6,11 @@ ends in a number). What stands before them is the first stage, what follows them
 - last_k: the last layers and the last stage learn, the rest stays as it is
 - layer_decay=d: the rate of stage s of S is lr * d^(S-s), as for BEiT (Bao et al. 2022); the last one learns at lr
 - two_stage: the head alone for `head_epochs` epochs, then all of it under a schedule of its own
+- attention: its matrices and their biases, and the head
 - lora: see lora.py
+
+A recipe may let the head read another feature than the encoder's own does (`layer`, `aggregation`), or have other
+layers (`head`): then the encoder has a new head, whatever of it learns.
 
 Parts that stay as they are have no gradient and no weight decay; their dropout is that of training, and batch
 statistics follow the data. Of a probe the encoder only answers (models/foundation/probes.py).
@@ -27,7 +31,7 @@ from jbench.models.foundation import probes
 from jbench.models.model import Model
 from jbench.spec.errors import RequestError
 from jbench.spec.model import Signal
-from jbench.spec.recipe import PROBES, Recipe
+from jbench.spec.recipe import DEFAULT, LORA, PROBES, Recipe
 from jbench.train import lora
 
 AFTER = (
@@ -43,14 +47,18 @@ AFTER = (
 
 def adapted(network: Model, signal: Signal, n_out: int, recipe: Recipe, axis_name: str | None) -> Model:
     """A network as a recipe adapts it. Raises: RequestError where it cannot be."""
-    if recipe.adaptation in PROBES:
-        head = factory(probes.HEADS[recipe.adaptation])
-        return probes.attached(
-            network, head(probes.features(probes.width(network, signal)), n_out, axis_name=axis_name)
-        )
+    if not recipe.own_head:
+        network = _with_new_head(network, signal, n_out, recipe, axis_name)
     if recipe.adaptation == 'lora':
-        return lora.adapted(network, recipe.lora_rank, recipe.lora_alpha)
+        return lora.adapted(network, recipe)
     return network
+
+
+def _with_new_head(network: Model, signal: Signal, n_out: int, recipe: Recipe, axis_name: str | None) -> Model:
+    encoder, spec = probes.tapped(network, recipe), probes.head_of(recipe)
+    read = probes.features(probes.width(encoder, signal))
+    head = factory(spec)(read, n_out, axis_name=axis_name, **dict(spec.options))
+    return probes.attached(encoder, head, frozen=recipe.adaptation in PROBES)
 
 
 def resolved(recipe: Recipe, network: Model) -> Recipe:
@@ -67,9 +75,12 @@ def resolved(recipe: Recipe, network: Model) -> Recipe:
         factors = {p: 0.0 for p in paths if p.startswith('base.') and p not in head}
     elif recipe.adaptation in PROBES:
         factors = {p: 0.0 for p in paths if p.startswith('encoder.')}
+    elif recipe.adaptation == 'attention':
+        learns = _head(network) | _attention(network)
+        factors = {p: 0.0 for p in paths if p not in learns}
     elif recipe.adaptation == 'last_k' or recipe.layer_decay != 1:
         factors = _layered(recipe, network, paths)
-    plain = {name: getattr(Recipe(), name) for name in ('last_k', 'lora_rank', 'lora_alpha', 'layer_decay')}
+    plain = {name: getattr(DEFAULT, name) for name in ('last_k', 'layer_decay', *LORA)}
     return dataclasses.replace(recipe, **plain, adaptation='full', trainable=(*recipe.trainable, *factors.items()))
 
 
@@ -78,7 +89,7 @@ def stages(recipe: Recipe, network: Model) -> list[Recipe]:
     if recipe.adaptation != 'two_stage':
         return [recipe]
     head, n = _head(network), recipe.head_epochs
-    last = dataclasses.replace(recipe, adaptation='full', head_epochs=Recipe().head_epochs)
+    last = dataclasses.replace(recipe, adaptation='full', head_epochs=DEFAULT.head_epochs)
     first = dataclasses.replace(
         last,
         layer_decay=1.0,
@@ -107,7 +118,7 @@ def _layered(recipe: Recipe, network: Model, paths: list[str]) -> dict[str, floa
 
 def _stages_of(network: Model, paths: list[str]) -> tuple[Callable[[str], int], int]:
     """(the stage of a parameter, the last stage): 0, then one for each layer, then the last."""
-    parts = {p.partition('.')[0] for p in paths}
+    parts = {_part(p) for p in paths}
     pattern = r'layer_(\d+)' if 'layer_0' in parts else r'.+_(\d+)'
     numbers = {part: int(match[1]) for part in parts if (match := re.fullmatch(pattern, part))}
     if not numbers:
@@ -115,11 +126,31 @@ def _stages_of(network: Model, paths: list[str]) -> tuple[Callable[[str], int], 
     last, head = max(numbers.values()) + 2, _head(network)
 
     def stage(path: str) -> int:
-        part = path.partition('.')[0]
+        part = _part(path)
         after = path in head or any(fnmatchcase(part, name) for name in AFTER)
         return numbers[part] + 1 if part in numbers else last if after else 0
 
     return stage, last
+
+
+def _part(path: str) -> str:
+    """The part of an encoder that a parameter belongs to."""
+    return path.removeprefix('encoder.').partition('.')[0]
+
+
+def _attention(network: Model) -> set[str]:
+    """Dotted paths of the matrices of attention and of their biases. Raises: RequestError where there are none."""
+    names = {t.name for t, _ in lora.targets(network)}
+    names |= {f'{name.removesuffix("weight")}bias' for name in names}
+    chosen, others = (
+        {'.'.join(t.path[1:]) for t in network.tensors if (t.name in names) == own} for own in (True, False)
+    )
+    if mixed := chosen & others:
+        raise RequestError(
+            f'recipe.adaptation=attention: {sorted(mixed)[0]} of this network holds other matrices, too; '
+            'recipe.adaptation=lora adapts attention alone'
+        )
+    return chosen
 
 
 def _paths(network: Model) -> list[str]:

@@ -29,6 +29,7 @@ from jbench.models.foundation import probes
 from jbench.models.torch_weights import Variables
 from jbench.spec.errors import RequestError
 from jbench.spec.identity import spec_hash
+from jbench.spec.recipe import DEFAULT
 from jbench.train import parallel
 
 SHARD = 1024  # windows, or those of one chunk where these are more: what an interruption costs at most
@@ -46,6 +47,8 @@ class Encoder(NamedTuple):
     program: Callable[[], Callable[..., Any]]  # compiled when it is first asked for
     batch_size: int
     channel_mask: bool  # whether it asks for one
+    precision: str = DEFAULT.precision
+    feature: str = probes.FEATURE  # what of it, in words
 
 
 def ready(data: PreparedSet, encoder: Encoder, context: Context) -> PreparedSet:
@@ -88,10 +91,11 @@ def _facts(data: PreparedSet, encoder: Encoder, rows: np.ndarray) -> dict[str, A
         'format': FORMAT,
         'encoder': numbers(encoder.bare),
         'model': [encoder.name, encoder.version],
-        'feature': probes.FEATURE,
+        'feature': encoder.feature,
         'prepared': digest(data.folder),
         'read': [data.clamp, data.factor, _sha256(scale), *failing],
         'windows': _sha256((rows.astype(np.int64),)),
+        **({'precision': encoder.precision} if encoder.precision != DEFAULT.precision else {}),
     }
 
 

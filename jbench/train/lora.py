@@ -4,9 +4,12 @@ Hu et al. (2022), LoRA: Low-rank adaptation of large language models. ICLR, arXi
 
     W' = W + (alpha / r) B A,  A [r, n_in] drawn from U(-1/sqrt(n_in), 1/sqrt(n_in)) (Kaiming-uniform), B [n_out, r] = 0
 
-for query, key, value and projection of every attention; of a packed matrix each of the three has a pair of its own. The
-matrices are added before the network is applied, so that it knows nothing of them and none can be left out. Which ones
-they are is told by the names of the reference's tensors (`TARGETS`).
+for query, key, value and projection of every attention, or the matrices that `Recipe.lora_targets` names; of a packed
+matrix each of the three has a pair of its own. The matrices are added before the network is applied, so that it knows
+nothing of them and none can be left out. Which ones they are is told by the names of the reference's tensors.
+
+Dropout leaves out columns of A, the same for all windows and tokens of a batch; PEFT draws them for each token, which
+matrices that are added cannot. The mean is the same.
 
 Parameters: {'base': those of the network, 'lora': {name of a tensor: {'a', 'b'}}}. Kept weights hold both.
 """
@@ -15,6 +18,7 @@ from __future__ import annotations
 
 import math
 import re
+from fnmatch import fnmatchcase
 from functools import reduce
 from operator import getitem
 from typing import Any
@@ -26,7 +30,8 @@ from jbench.models.foundation import probes
 from jbench.models.layers.blocks import PRECISION
 from jbench.models.model import Answer, Batch, Model
 from jbench.models.torch_weights import Tensor, Variables
-from jbench.spec.errors import RequestError
+from jbench.spec.errors import RequestError, unknown
+from jbench.spec.recipe import Recipe
 
 # ends of names of matrices of attention; packed ones hold query, key and value
 PACKED = r'(.*\.)?(in_proj_weight|(to_)?qkv(_proj)?\.weight)'
@@ -35,22 +40,32 @@ _OURS = r'fn\.\d+\.(queries|keys|values|projection)'  # of braindecode's own lay
 SINGLE = rf'(.*\.)?({"|".join((*_NAMES, _OURS))})\.weight'
 
 
-def targets(network: Model) -> list[tuple[Tensor, int]]:
+def targets(network: Model, patterns: tuple[str, ...] = ()) -> list[tuple[Tensor, int]]:
     """The tensors that are adapted, and how many matrices each packs.
 
-    Raises: RequestError for a network without a head, or without matrices of attention.
+    Args:
+        network: with a head, which is never adapted.
+        patterns: of `fnmatch`, of names of matrices; none: those of attention.
+
+    Raises: RequestError for a network without a head, without matrices of attention, or a pattern that fits none.
     """
-    probes.own_head(network)
-    named = ((t, 3 if re.fullmatch(PACKED, t.name) else 1) for t in network.tensors if len(t.shape) == 2)
+    head = {t.name for t in probes.own_head(network)}
+    there = [t for t in network.tensors if len(t.shape) == 2 and _is_param(t) and t.name not in head]
+    for pattern in patterns:
+        if not any(fnmatchcase(t.name, pattern) for t in there):
+            raise unknown('matrix of this network (recipe.lora_targets)', pattern, [t.name for t in there])
+    named = [(t, 3 if re.fullmatch(PACKED, t.name) else 1) for t in there]
+    if patterns:
+        return [(t, n) for t, n in named if any(fnmatchcase(t.name, pattern) for pattern in patterns)]
     found = [(t, n) for t, n in named if n == 3 or re.fullmatch(SINGLE, t.name)]
     if not found:
-        raise RequestError('recipe.adaptation=lora: this network has no matrices of attention')
+        raise RequestError('recipe.adaptation: this network has no matrices of attention')
     return found
 
 
-def adapted(network: Model, rank: int, alpha: float) -> Model:
-    """A network with pairs of matrices of `rank`, scaled by alpha / rank. Raises: as `targets`."""
-    chosen = targets(network)
+def adapted(network: Model, recipe: Recipe) -> Model:
+    """A network with pairs of matrices of `lora_rank`, scaled by lora_alpha / lora_rank. Raises: as `targets`."""
+    rank, chosen = recipe.lora_rank, targets(network, recipe.lora_targets)
 
     def init(key: jax.Array) -> Variables:
         drawn = network.init(key)
@@ -59,7 +74,11 @@ def adapted(network: Model, rank: int, alpha: float) -> Model:
         return {**drawn, 'params': {'base': drawn['params'], 'lora': pairs}}
 
     def apply(variables: Variables, batch: Batch, *, train: bool, key: jax.Array | None) -> Answer:
-        return network.apply(merged(variables, chosen, alpha / rank), batch, train=train, key=key)
+        given = variables
+        if train and key is not None and recipe.lora_dropout:
+            key, drawn = jax.random.split(key)
+            given = {**variables, 'params': {**variables['params'], 'lora': _dropped(variables, drawn, recipe)}}
+        return network.apply(merged(given, chosen, recipe.lora_alpha / rank), batch, train=train, key=key)
 
     tensors = [t._replace(path=(t.path[0], 'base', *t.path[1:]) if _is_param(t) else t.path) for t in network.tensors]
     for t, n in chosen:
@@ -90,6 +109,17 @@ def _pair(key: jax.Array, tensor: Tensor, n: int, rank: int) -> dict[str, jax.Ar
     bound = 1 / math.sqrt(n_in)
     a = jax.random.uniform(key, (*packed, rank, n_in), jnp.float32, -bound, bound)
     return {'a': a, 'b': jnp.zeros((*packed, n_out // n, rank))}
+
+
+def _dropped(variables: Variables, key: jax.Array, recipe: Recipe) -> dict[str, Any]:
+    """The pairs, less columns of A: each with the probability of `lora_dropout`; the others are made up for it."""
+    pairs, rate = variables['params']['lora'], recipe.lora_dropout
+    out = {}
+    for one, (name, pair) in zip(jax.random.split(key, len(pairs)), sorted(pairs.items()), strict=True):
+        a = pair['a']
+        kept = jax.random.bernoulli(one, 1 - rate, (*a.shape[:-2], 1, a.shape[-1]))
+        out[name] = {**pair, 'a': jnp.where(kept, a / (1 - rate), 0)}
+    return out
 
 
 def _is_param(tensor: Tensor) -> bool:

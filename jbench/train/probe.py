@@ -17,16 +17,20 @@ from jbench.context import Context
 from jbench.data.load import prepared_set
 from jbench.data.load.loader import Loader
 from jbench.data.load.prepared_set import PreparedSet
+from jbench.data.prepare.workers import free_memory
 from jbench.models.foundation import probes
 from jbench.models.model import Model
 from jbench.models.torch_weights import Variables
 from jbench.spec.cell import Cell
+from jbench.spec.errors import RequestError
 from jbench.spec.metrics import METRICS
 from jbench.spec.recipe import DEFAULT, Recipe
 from jbench.train import adaptation, fit, frozen, parallel, ridge
 from jbench.train.programs import Compiler, asked_signal, build
 from jbench.train.seeds import Learner, begin_from, train_network
 
+OF_ENCODER = ('adaptation', 'layer', 'aggregation', 'head', 'precision')  # fields that say nothing to a head
+ROOM = 4  # float64 tables [d, d] that a ridge takes: sums, their part, eigenvectors, and room to work
 BLOCK = 4096  # windows that are summed at once
 
 
@@ -41,8 +45,8 @@ def train_probe(
     Raises: RequestError for a network that is no encoder; as `frozen.ready`.
     """
     recipe, signal = cell.task.recipe, asked_signal(cell.model, data.signal)
-    own = learnt_by(recipe)
-    encoder = build(cell.model, signal, data.n_out, own, data.length > 0)
+    own = dataclasses.replace(learnt_by(recipe), precision=recipe.precision)
+    encoder = probes.tapped(build(cell.model, signal, data.n_out, own, data.length > 0), recipe)
     attached = adaptation.adapted(encoder, signal, data.n_out, recipe, parallel.AXIS)
     draw, begin = jax.jit(partial(parallel.init_state, encoder)), begin_from(cell, encoder, context)
     program = functools.cache(
@@ -61,8 +65,8 @@ def train_probe(
 
 
 def learnt_by(recipe: Recipe) -> Recipe:
-    """The recipe of a head alone, or of an encoder that is not adapted."""
-    return dataclasses.replace(recipe, adaptation=DEFAULT.adaptation)
+    """The recipe of a head alone, which is small: it computes in float32 what an encoder may not."""
+    return dataclasses.replace(recipe, **{name: getattr(DEFAULT, name) for name in OF_ENCODER})
 
 
 def _encoder(
@@ -76,13 +80,21 @@ def _encoder(
         program,
         cell.task.recipe.batch_size,
         'channel_mask' in cell.model.asks,
+        cell.task.recipe.precision,
+        _feature(cell.task.recipe),
     )
+
+
+def _feature(recipe: Recipe) -> str:
+    """What a head reads of an encoder: 'penultimate', 'tokens mean'."""
+    how = recipe.aggregation
+    return recipe.layer + (f' {how}' if how != DEFAULT.aggregation else '')
 
 
 def _by_steps(cell: Cell, features: PreparedSet, seed: int, compiler: Compiler, context: Context) -> dict[str, Any]:
     """The outcome of a head that is trained as networks are."""
     recipe = cell.task.recipe
-    learner = Learner(probes.HEADS[recipe.adaptation], learnt_by(recipe))
+    learner = Learner(probes.head_of(recipe), learnt_by(recipe))
     ((_, outcome),) = train_network(cell, features, [seed], compiler, context, learner=learner)
     return outcome
 
@@ -92,6 +104,7 @@ def _closed_form(cell: Cell, features: PreparedSet, seed: int, compiler: Compile
     recipe, began = cell.task.recipe, time.monotonic()
     rows = features.rows('train')
     y, weights = _taught(features, rows)
+    _check_room(features.signal.n_chans)
 
     def blocks() -> Iterator[ridge.Block]:
         for first in range(0, len(rows), BLOCK):
@@ -124,6 +137,16 @@ def _closed_form(cell: Cell, features: PreparedSet, seed: int, compiler: Compile
         'n_parameters': {'total': size, 'trainable': size},
         'timings': {'compile': 0.0, 'fit': fitted - began, 'test': tested - fitted, 'total': tested - began},
     }
+
+
+def _check_room(width: int) -> None:
+    """Refuse features whose products do not fit in memory. Raises: RequestError."""
+    n_bytes, free = ROOM * 8 * width**2, free_memory()
+    if n_bytes > free:
+        raise RequestError(
+            f'recipe.adaptation=ridge_probe: {width} features take {n_bytes / 1e9:.1f} GB, and {free / 1e9:.1f} GB of '
+            'memory are free; take fewer, as with --set recipe.aggregation=mean, or recipe.adaptation=probe'
+        )
 
 
 def _taught(features: PreparedSet, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

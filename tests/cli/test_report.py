@@ -79,6 +79,8 @@ def test_the_files(results, ask, tmp_path):
     scores = {(s['task'], s['dataset'], s['model']): s for s in lines(home / 'scores.csv')}
     assert float(scores['p3', 'Real', 'eegnet']['mean']) == pytest.approx(0.815)
     assert scores['p3', 'Real', 'eegnet']['rank'] == '1' and scores['age', 'Real', 'eegnet']['rank'] == ''
+    assert {s['overlap'] for s in scores.values()} == {'clean'}
+    assert [(m['n_clean'], m['n_overlap']) for m in models] == [(m['n_datasets'], '0') for m in models]
     left_out = lines(home / 'left_out.csv')
     assert [x['reason'].partition(':')[0] for x in left_out] == ['simulated', 'damaged']
     assert left_out[1]['path'].endswith('seed35.json') and 'changed since written' in left_out[1]['reason']
@@ -117,6 +119,12 @@ def test_published_and_own_scores_stand_in_one_table(results, ask, tmp_path):
     ranks = {(s['origin'], s['task'], s['dataset'], s['model']): s['rank'] for s in scores}
     assert ranks['own', 'p3', 'Real', 'dummy'] == '2'  # among our own
     assert ranks['published', 'p3', 'Schreuder2010New', 'eegnet'] == '6'
+    seen = {(s['model'], s['dataset']): s['overlap'] for s in scores if s['origin'] == 'published'}
+    assert seen['biot', 'Lopez2017Tuab'] == 'overlap' and seen['eegnet', 'Lopez2017Tuab'] == 'clean'
+    assert seen['reve_base', 'Schreuder2010New'] == 'unknown'
+    (biot,) = (m for m in lines(tmp_path / 'models.csv') if (m['table'], m['model']) == ('full', 'biot'))
+    own = [status for (model, _), status in seen.items() if model == 'biot']
+    assert int(biot['n_overlap']) >= own.count('overlap') > 0 and int(biot['n_clean']) < int(biot['n_datasets'])
 
 
 def test_simulated_results_count_where_asked(ask):
@@ -279,7 +287,7 @@ def test_scores_have_one_head_with_and_without_scores(results, tmp_path):
         summary.write(summary.collect([folder]), tmp_path / name)
         heads.append((tmp_path / name / 'scores.csv').read_text().splitlines())
     assert heads[0][0] == heads[1][0] and len(heads[1]) == 1 and len(heads[0]) > 1
-    assert heads[0][0].startswith('device,category,task,') and heads[0][0].endswith('seconds_fit,seconds_test,changes')
+    assert heads[0][0].startswith('device,category,task,') and heads[0][0].endswith('seconds_test,overlap,changes')
 
 
 def test_old_figures_do_not_stand_beside_new_tables(results, ask, tmp_path):

@@ -41,7 +41,9 @@ class _Tiny(nn.Module):
         x = x + PackedAttention(WIDTH, 2, 0.0, self.axis_name, name='layer_0')(x, None)
         x = blocks.dropout(x, 0.1, key, self.axis_name, batch_axis=0)
         x = x + _Stacked(name='layer_1')(x)
-        pooled = blocks.LayerNorm(WIDTH, name='norm')(x).mean(1)
+        tokens = blocks.LayerNorm(WIDTH, name='norm')(x)
+        self.sow('features', 'tokens', tokens)
+        pooled = tokens.mean(1)
         self.sow('features', 'penultimate', pooled)
         return blocks.Linear(WIDTH, self.n_out, name='linear')(pooled)
 

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import save
 
+from jbench import run
 from jbench.data.download.file_list import KEPT
 from jbench.plan import cell_file, request, select, weights
 from jbench.spec.checkpoints import CHECKPOINTS, place_of
@@ -167,3 +168,40 @@ def test_what_is_fetched_for_a_cell(tmp_path):
     theirs = planned('biot', data_dir=tmp_path).cells[0].model
     eegnet = planned('eegnet').cells[0].model
     assert [weights.of_cell(m) for m in (own, scratch, theirs, eegnet)] == [[], [], ['biot'], []]
+
+
+def test_published_weights_have_a_size_once_the_hub_or_the_disk_tells_it(tmp_path):
+    """A file that several models start from is one file."""
+    local = [f'signal_jepa{which}' for which in ('', '_post_local', '_pre_local')]
+    unknown, other = weights.published([*local, 'labram', local[0]], tmp_path)
+    assert (
+        unknown.models == tuple(local)
+        and other.models == ('labram',)
+        and (unknown.bytes, unknown.here) == (None, False)
+    )
+    assert 'signal-jepa_without-chans, licence: ' in unknown.line
+    assert unknown.line.endswith('; size unknown until the hub is asked, --download fetches it')
+    path = published('labram', tmp_path)
+    assert weights.published(['labram'], tmp_path)[0].line.endswith(f'; {len(BLOB)} bytes, here')
+    path.unlink()
+    (listed,) = weights.published(['labram'], tmp_path)
+    assert (listed.bytes, listed.here) == (len(BLOB), False)
+    assert weights.published(['labram'], None)[0].bytes is None
+    written(place_of('biot', tmp_path), BLOB + b'.')
+    assert weights.published(['biot'], tmp_path)[0].bytes == len(BLOB) + 1, 'without a list'
+
+
+def test_a_dry_run_says_how_large_weights_are(tmp_path, capsys):
+    work = ('--task=p3', '--simulated=yes', f'--data_dir={tmp_path}', f'--workdir={tmp_path / "work"}', '--dry_run')
+    asked = '--model=signal_jepa_post_local,signal_jepa_pre_local,biot'
+    assert run.main([*work, asked, '--download']) == 0
+    told = [line for line in capsys.readouterr().out.splitlines() if line.startswith('weights of')]
+    assert len(told) == 2 and told[0].startswith('weights of signal_jepa_post_local, signal_jepa_pre_local: ')
+    assert all('licence' in line and 'size unknown' in line for line in told)
+    published('biot', tmp_path)
+    assert run.main([*work, '--model=biot']) == 0
+    (line,) = (line for line in capsys.readouterr().out.splitlines() if line.startswith('weights of'))
+    assert f'{len(BLOB)} bytes, here' in line
+    assert run.main([*work, '--model=biot', '--format=json']) == 0
+    (found,) = json.loads(capsys.readouterr().out)['checkpoints']
+    assert (found['models'], found['bytes'], found['here']) == (['biot'], len(BLOB), True)

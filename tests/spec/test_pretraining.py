@@ -23,8 +23,10 @@ def status(model: str, *dataset: str, family: str = 'foundation', **more: object
         ('bendr', 'Kalunga2016Online', 'clean'),
         ('labram', 'Schalk2004Bci2000', 'overlap'),  # the name that NeuralBench's list misses
         ('labram', 'Lopez2017Tuab', 'clean'),  # left out by its authors
-        ('labram', 'Kalunga2016Online', 'unknown'),  # the rest of its twenty datasets is not listed here
-        ('labram', 'Korczowski2019BrainBi2015A', 'unknown'),  # named, but there are several
+        ('labram', 'Kalunga2016Online', 'clean'),
+        ('labram', 'Korczowski2019BrainBi2015A', 'overlap'),
+        ('labram', 'Korczowski2019BrainBi2015B', 'clean'),
+        ('labram', 'Liu2024Eeg2video', 'unknown'),  # of the same laboratory as recordings that nobody names
         ('luna_base', 'Harati2015Tuev', 'overlap'),
         ('luna_large', 'Hamid2020Tuar', 'clean'),
         ('reve_base', 'Kalunga2016Online', 'overlap'),

@@ -181,6 +181,7 @@ def test_every_encoder_of_the_table_can_be_adapted(model):
     signal = fitting(model, 400)
     plain = factory(model)(signal, 3)
     assert probes.width(plain, signal) > 0
+    assert probes.width(probes.tapped(plain, Recipe(layer='tokens', aggregation='mean')), signal) > 0
     head = jax.eval_shape(lambda: probes.without_head(plain, plain.init(jax.random.key(0))))
     assert len(jax.tree.leaves(head)) < len(jax.tree.leaves(jax.eval_shape(plain.init, jax.random.key(0))))
     if model.name in CONVOLUTIONAL:

@@ -92,7 +92,7 @@ def test_features_are_those_of_the_encoder_in_evaluation(data, compiler, workdir
     programs = parallel.compile_programs(attached, optim.adamw(slow, 1), slow, signal, data.n_out)
     train, valid, test = (loader.Loader(data, (s,), slow.batch_size) for s in ('train', 'valid', 'test'))
     drawn = parallel.init_state(attached, 33)
-    head = parallel.init_state(build(probes.HEADS['probe'], probes.features(8), data.n_out), 33)
+    head = parallel.init_state(build(probes.HEADS['linear'], probes.features(8), data.n_out), 33)
     drawn['params'] = {**drawn['params'], 'encoder': outcome['variables']['params']['encoder'], 'head': head['params']}
     tx = optim.adamw(slow, batches * fit.length(slow, batches).most)
     state = parallel.new_state(drawn, tx, fit.loss_weights(slow, train))
@@ -180,7 +180,7 @@ def test_a_network_without_a_head_is_refused(data, compiler, tmp_path):
         probed(cell, data, compiler, tmp_path)
 
 
-@pytest.mark.parametrize('what', ['ridge_probe', 'mlp_probe', 'lora'])
+@pytest.mark.parametrize('what', ['ridge_probe', 'mlp_probe', pytest.param('lora', marks=pytest.mark.slow)])
 def test_a_kept_network_answers_as_it_was_tested(data, compiler, workdir, monkeypatch, what):
     """As files of weights alone say it: encoder and head are one network."""
     monkeypatch.setitem(MODELS, 'tiny', encoders.SPEC)

@@ -160,11 +160,13 @@ def after_steps(recipe, n_devices=1):
     params, tx = jnp.asarray(rng.normal(size=(3, 3))), optax.sgd(0.5)
     state = {'params': params, 'batch_stats': {}, 'opt': tx.init(params), 'step': jnp.array(0)}
     state |= {'key': jax.random.PRNGKey(0), 'loss_weights': jnp.array([1.0, 2.0, 0.5])}
-    run = jax.vmap(
-        partial(step.train_step, model=model, tx=tx, recipe=recipe),
-        axis_name=losses.AXIS,
-        in_axes=(None, 0),
-        out_axes=None,
+    run = jax.jit(
+        jax.vmap(
+            partial(step.train_step, model=model, tx=tx, recipe=recipe),
+            axis_name=losses.AXIS,
+            in_axes=(None, 0),
+            out_axes=None,
+        )
     )
     told = []
     for _ in range(3):

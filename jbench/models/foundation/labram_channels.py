@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from jbench.models.foundation.meg_channels import SENSORS
+
 # The 128 names of the checkpoint: channel i has row i + 1 of its table, row 0 is the class token's.
 # T3, T4, T5, T6 have rows of their own beside T7, T8, P7, P8; the last eight are pairs of a bipolar montage.
 NAMES = tuple(
@@ -41,7 +43,7 @@ _NUMBERED = {
     """,  # a cap inside an MEG helmet
     'EEG{}': '3:C3 8:CZ 13:C4',
 }
-NUMBERED = {
+NUMBERED = SENSORS | {
     form.format(int(number)): name
     for form, pairs in _NUMBERED.items()
     for number, _, name in (pair.partition(':') for pair in pairs.split())
@@ -52,8 +54,9 @@ _CANONICAL = {name.upper(): name for name in NAMES}
 def channels(ch_names: Sequence[str]) -> dict[str, str]:
     """Which channels are used, and as which of `NAMES`: {'Fp1': 'FP1', 'Fpz-Cz': 'FPZ'}.
 
-    The first that fits: `NUMBERED`; the name itself, in capitals or not; what stands before the hyphen of a bipolar
-    'A-B'. Two channels may be read as one name; a channel that is left out changes nothing for the others.
+    The first that fits: `NUMBERED` (sensors of MEG among them, 'MLC11-1609' too); the name itself, in capitals or not;
+    what stands before the hyphen of a bipolar 'A-B'. Two channels may be read as one name; a channel that is left out
+    changes nothing for the others.
     """
     found = {name: _known(name) for name in ch_names}
     return {name: known for name, known in found.items() if known is not None}
@@ -63,5 +66,7 @@ def _known(name: str) -> str | None:
     if name in NUMBERED:
         return NUMBERED[name]
     anode, *rest = name.split('-')
+    if anode in SENSORS:
+        return SENSORS[anode]
     found = _CANONICAL.get(name.upper())
     return found or (_CANONICAL.get(anode.upper()) if len(rest) == 1 and rest[0] else None)

@@ -9,7 +9,6 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
 
 from jbench.models import torch_weights
 from jbench.models.layers import blocks
@@ -111,8 +110,7 @@ class Unify(nn.Module):
         looked = jnp.einsum('qhe,hed->hqd', asked, weight[d : 2 * d].reshape(h, -1, d), precision=PRECISION)
         looked = (looked * gains['keys']).reshape(h * q, d)
 
-        centred = x - x.mean(-1, keepdims=True)
-        unit = centred * lax.rsqrt((centred**2).mean(-1, keepdims=True) + EPS)
+        unit = blocks.normalised(x, EPS)
         scores = jnp.matmul(unit.reshape(-1, d), looked.T, precision=PRECISION).reshape(*x.shape[:2], h * q)
         shares = jax.nn.softmax(scores, axis=1)
         dropped = blocks.dropout(shares, self.rate, keys[0], self.axis_name, batch_axis=0)

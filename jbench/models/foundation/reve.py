@@ -26,14 +26,16 @@ Channels (`channels`): those whose place is known, in any number and order; the 
 default these are the places of MNE's 10-05 montage or net, in metres in the axes of the head, that jbench gives to
 every network. The checkpoints were learnt with places of the authors' own, a file `positions.json` {name: [x, y, z]} of
 the public repository brain-bzh/reve-positions: give it as `positions=PATH` where they are loaded. There a name is
-looked up as it is, else by its anode (Fpz of Fpz-Cz). How far the two differ has not been compared.
+looked up as it is, else by its anode (Fpz of Fpz-Cz) or number (P7 of EEG 036). How far the two differ has not been
+compared.
 
 Windows: samples behind the last patch are not read.
 
 How it is computed. What is added to the tokens is one array [C P, d] a step, without the batch; its fixed part is made
 in float64 when the network is built. Attention: `attention.attend_wide`, with its gradient in half the time of
 `jax.nn.dot_product_attention` on one core (four windows, 256 tokens, eight heads of 64: 33 ms instead of 68; two, 704:
-127 instead of 245). A step of the base for 16 windows of 64 channels and 10 s keeps some 20 GB, with `remat` 2.1.
+127 instead of 245). A step of the base for 16 windows of 64 channels and 10 s takes 15.5 GB beside the weights, with
+`remat` 1.9.
 """
 
 from __future__ import annotations
@@ -53,7 +55,7 @@ from jax import lax
 from jbench.models import torch_weights
 from jbench.models.foundation import adapters
 from jbench.models.layers import blocks
-from jbench.models.layers.attention import attend_wide
+from jbench.models.layers.attention import attend_wide, n_pieces
 from jbench.models.layers.blocks import PRECISION
 from jbench.models.layers.deep import in_turn
 from jbench.models.model import Batch, Model, network, require
@@ -117,8 +119,10 @@ def _in_bank(ch_names: Sequence[str], path: str) -> tuple[Position, ...]:
     except (OSError, ValueError) as error:
         raise RequestError(f'positions={path}: {error}. Expected the file positions.json of reve-positions') from error
 
+    from jbench.data.electrodes import NEAREST
+
     def place(name: str) -> Position:
-        x, y, z = bank.get(name, bank.get(name.split('-')[0], ('', '', '')))
+        x, y, z = bank.get(name, bank.get(NEAREST.get(name, name.split('-')[0]), ('', '', '')))
         return None if x == '' else (float(x), float(y), float(z))
 
     try:
@@ -129,7 +133,8 @@ def _in_bank(ch_names: Sequence[str], path: str) -> tuple[Position, ...]:
 
 def kept_bytes(size: Size, batch: int, length: int) -> float:
     """What the gradient keeps of the layers, about, for windows of `length` tokens in float32."""
-    a_token = 4 * size.width + 4 * size.heads * HEAD + 5 * size.hidden + 2 * size.heads * length
+    scores = 2 * size.heads * length if n_pieces(batch, 4 * size.heads * length**2) == 1 else 0
+    a_token = 4 * size.width + 4 * size.heads * HEAD + 5 * size.hidden + scores
     return 4.0 * batch * length * size.depth * a_token
 
 

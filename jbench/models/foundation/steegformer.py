@@ -36,14 +36,15 @@ class token's code, their fine-tuning and braindecode from 1: kept from 1. The t
 
 How it is computed. Codes and rows of channels are one array [1 + P C, d] a step, without the batch. Query, key and
 value are one product. Attention: `attention.attend_wide`, with its gradient on one core 21 ms instead of 56 of
-`jax.nn.dot_product_attention` (four windows, 305 tokens, 8 heads of 64), 79 instead of 189 (two, 705). Its memory grows
-with the square of 1 + P C.
+`jax.nn.dot_product_attention` (four windows, 305 tokens, 8 heads of 64), 79 instead of 189 (two, 705). A step for 16
+windows of 19 channels and 4 s (609 tokens) needs 4.4 GB beside the weights (small) or 9.9 (base), with `remat` 1.0 or
+2.0.
 """
 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import flax.linen as nn
 import jax
@@ -53,6 +54,7 @@ import numpy as np
 from jbench.models import torch_weights
 from jbench.models.foundation.steegformer_channels import INDEX, ROWS, channels
 from jbench.models.layers import blocks
+from jbench.models.layers.deep import in_turn
 from jbench.models.layers.prenorm import EPS, Draws, Names, PreNorm, prenorm_tensors
 from jbench.models.model import Batch, Model, network, require
 from jbench.models.torch_weights import Exceptions, Tensor
@@ -62,6 +64,7 @@ from jbench.spec.model import Signal
 PATCH = 16  # samples
 MAX_PATCHES = 2047
 POOLS = ('avg', 'cls')
+LIMIT = 8e9  # bytes that a gradient may keep unasked
 CHECKPOINT = Exceptions(ignored=('final_layer.*',), head=('head.*',))  # a file of braindecode, whose head is not read
 
 
@@ -92,6 +95,11 @@ def codes(n: int, width: int) -> np.ndarray:
     return np.stack([np.sin(phase), np.cos(phase)], axis=2).reshape(n, width)
 
 
+def kept_bytes(size: Size, batch: int, length: int) -> float:
+    """What the gradient keeps of the layers, about (28 d a token), for windows of `length` tokens in float32."""
+    return 4.0 * batch * length * size.layers * 28 * size.width
+
+
 class _STEEGFormer(nn.Module):
     size: Size
     used: tuple[int, ...]  # channels of the input
@@ -100,6 +108,7 @@ class _STEEGFormer(nn.Module):
     pool: str
     drop_path: float
     axis_name: str | None
+    remat: bool | None
 
     @nn.compact
     def __call__(self, batch: Batch, *, train: bool, key: jax.Array | None) -> jax.Array:
@@ -115,9 +124,13 @@ class _STEEGFormer(nn.Module):
         x = embed(patches.reshape(b, p * c, PATCH)) + added[1:]
         x = jnp.concatenate([jnp.broadcast_to(added[:1], (b, 1, d)), x], 1)
         draws = Draws(blocks.xavier(d, d), blocks.xavier(d, d), *[blocks.xavier(d, 4 * d)] * 2)
-        for i in range(layers):
+
+        def layer(i: int, **place: Any) -> PreNorm:
             rate = self.drop_path * i / max(layers - 1, 1)
-            x = PreNorm(d, heads, draws, rate, self.axis_name, name=f'layer_{i}')(x, keys[i])
+            return PreNorm(d, heads, draws, rate, self.axis_name, **place)
+
+        again = train and not self.drop_path and kept_bytes(self.size, *x.shape[:2]) > LIMIT
+        x = in_turn(self, layer, x, keys, again=again if self.remat is None else self.remat)
         normed = blocks.LayerNorm(d, EPS, name='norm')(x)
         tokens = (normed if self.pool == 'cls' else x)[:, 1:]
         self.sow('features', 'tokens', tokens)  # [b, p * c, d], patch by patch
@@ -158,8 +171,17 @@ def _tensors(size: Size, n_out: int) -> list[Tensor]:
     return out + torch_weights.layer_norm_tensors('norm', ('norm',), d) + linear('head', ('head',), d, n_out)
 
 
-def _build(name: str, signal: Signal, n_out: int, *, axis_name: str | None, pool: str, drop_path: float) -> Model:
+class _Options(NamedTuple):
+    """Those of the factories."""
+
+    pool: str
+    drop_path: float
+    remat: bool | None
+
+
+def _build(name: str, signal: Signal, n_out: int, axis_name: str | None, options: _Options) -> Model:
     """The network of the size called `name`; the rest as in `steegformer_small`."""
+    pool, drop_path, remat = options
     require(name, signal, n_out, min_times=PATCH)
     most = (MAX_PATCHES + 1) * PATCH - 1
     if signal.n_times > most:
@@ -171,6 +193,11 @@ def _build(name: str, signal: Signal, n_out: int, *, axis_name: str | None, pool
         raise RequestError(f'{name}: pool={pool}: expected one of {", ".join(POOLS)}')
     if not 0 <= drop_path < 1:
         raise RequestError(f'{name}: drop_path={drop_path}: expected a rate from 0 to below 1')
+    if remat and drop_path:
+        raise RequestError(
+            f'{name}: remat=True goes with drop_path=0 alone, got {drop_path}: leave one of them out, or take less '
+            'memory by recipe.microbatch'
+        )
     if len(signal.ch_names) != signal.n_chans:
         raise RequestError(f'{name}: needs the names of all {signal.n_chans} channels, got {len(signal.ch_names)}')
     names = channels(signal.ch_names)
@@ -182,13 +209,19 @@ def _build(name: str, signal: Signal, n_out: int, *, axis_name: str | None, pool
             f'cbramod'
         )
     size = SIZES[name]
-    module = _STEEGFormer(size, tuple(found), tuple(found.values()), n_out, pool, drop_path, axis_name)
+    module = _STEEGFormer(size, tuple(found), tuple(found.values()), n_out, pool, drop_path, axis_name, remat)
     use = channels(signal.ch_names)
     return network(module, signal, _tensors(size, n_out), checkpoints=(CHECKPOINT,), channels=use)
 
 
 def steegformer_small(
-    signal: Signal, n_out: int, *, axis_name: str | None = None, pool: str = 'avg', drop_path: float = 0.0
+    signal: Signal,
+    n_out: int,
+    *,
+    axis_name: str | None = None,
+    pool: str = 'avg',
+    drop_path: float = 0.0,
+    remat: bool | None = None,
 ) -> Model:
     """STEEGFormer of 8 layers for windows of `signal` with `n_out` outputs.
 
@@ -199,21 +232,35 @@ def steegformer_small(
         pool: what the head reads: 'avg', the mean of the tokens; 'cls', the class token after the last norm.
         drop_path: rate at which a window does without a branch of the last layer, 0 to below 1; of the first layer it
             is 0, between them it grows evenly. The authors fine-tune with 0.1.
+        remat: whether a layer's values are computed again for its gradient instead of kept: less memory, more time;
+            only without `drop_path`. None: in training, where those of a batch would fill more than 8 GB.
 
     Raises: RequestError where none of the channels is one that STEEGFormer knows, or windows are too short or long.
     """
-    return _build('steegformer_small', signal, n_out, axis_name=axis_name, pool=pool, drop_path=drop_path)
+    return _build('steegformer_small', signal, n_out, axis_name, _Options(pool, drop_path, remat))
 
 
 def steegformer_base(
-    signal: Signal, n_out: int, *, axis_name: str | None = None, pool: str = 'avg', drop_path: float = 0.0
+    signal: Signal,
+    n_out: int,
+    *,
+    axis_name: str | None = None,
+    pool: str = 'avg',
+    drop_path: float = 0.0,
+    remat: bool | None = None,
 ) -> Model:
     """STEEGFormer of 12 layers; arguments and errors as of `steegformer_small`."""
-    return _build('steegformer_base', signal, n_out, axis_name=axis_name, pool=pool, drop_path=drop_path)
+    return _build('steegformer_base', signal, n_out, axis_name, _Options(pool, drop_path, remat))
 
 
 def steegformer_large(
-    signal: Signal, n_out: int, *, axis_name: str | None = None, pool: str = 'avg', drop_path: float = 0.0
+    signal: Signal,
+    n_out: int,
+    *,
+    axis_name: str | None = None,
+    pool: str = 'avg',
+    drop_path: float = 0.0,
+    remat: bool | None = None,
 ) -> Model:
     """STEEGFormer of 24 layers; arguments and errors as of `steegformer_small`."""
-    return _build('steegformer_large', signal, n_out, axis_name=axis_name, pool=pool, drop_path=drop_path)
+    return _build('steegformer_large', signal, n_out, axis_name, _Options(pool, drop_path, remat))

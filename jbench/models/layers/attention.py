@@ -16,6 +16,9 @@ from jax import lax
 from jbench.models.layers.blocks import PRECISION, Linear, kept, xavier
 from jbench.models.torch_weights import Tensor, linear_tensors
 
+PIECE = 4 << 20  # bytes of scores that `attend_wide` makes at a time, about
+MOST_PIECES = 64  # where rows cannot be divided better than one by one
+
 
 class Attention(nn.Module):
     """Multi-head self-attention over x [b, l, d] with heads of `size`: softmax(q k' / sqrt(size)) v, projected to d.
@@ -147,6 +150,29 @@ def attend_wide(
     tokens, ten heads of 20), 61 instead of 157 (two, 641), 5 instead of 9 (64, 64 tokens, four heads of 25), and 7
     instead of 5 for four tokens: the largest score is not differentiated, and the sum divides the result.
     """
+    pieces = n_pieces(len(q), q.itemsize * q.shape[1] * q.shape[2] * k.shape[2])
+    if pieces == 1:
+        return _attend_wide(q, k, v, kept, rate=rate, seen=seen)
+
+    def piece(carry: None, rows: tuple[Any, ...]) -> tuple[None, jax.Array]:
+        return carry, _attend_wide(*rows, rate=rate, seen=seen)
+
+    rows = jax.tree.map(lambda a: a.reshape(pieces, -1, *a.shape[1:]), (q, k, v, kept))
+    return lax.scan(jax.checkpoint(piece), None, rows)[1].reshape(*q.shape[:3], v.shape[3])
+
+
+def n_pieces(rows: int, row_bytes: int) -> int:
+    """Into how many equal pieces `attend_wide` cuts rows b whose scores take so many bytes each; 1: it does not."""
+    needed = rows * row_bytes / PIECE
+    if needed <= 2:
+        return 1
+    found = next((n for n in range(math.ceil(needed), rows + 1) if rows % n == 0), rows)
+    return found if found <= 4 * needed or found == rows <= MOST_PIECES else 1
+
+
+def _attend_wide(
+    q: jax.Array, k: jax.Array, v: jax.Array, kept: jax.Array | None, *, rate: float, seen: np.ndarray | None
+) -> jax.Array:
     scores = jnp.einsum('bhqs,bhks->bhqk', q / math.sqrt(q.shape[-1]), k, precision=PRECISION)
     scores = scores if seen is None else jnp.where(seen, scores, -jnp.inf)
     powers = jnp.exp(scores - lax.stop_gradient(scores.max(-1, keepdims=True)))

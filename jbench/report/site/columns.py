@@ -110,7 +110,8 @@ def scores(at: Addresses, *but: str) -> tuple[Column, ...]:
         Column(
             'overlap',
             'Pretraining',
-            'clean: the model has not seen this dataset; unknown: it does not say what it was pretrained on',
+            'clean: the model has not seen this dataset; unknown: not all corpora of its weights are listed here, or '
+            "the weights are a file of one's own",
             only=('Clean only: not pretrained on the dataset', 'clean'),
         ),
     )

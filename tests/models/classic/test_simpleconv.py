@@ -17,7 +17,7 @@ import small
 import weights
 from weights import Shape
 
-from jbench.data.electrodes import montage, positions
+from jbench.data.electrodes import NEAREST, montage, positions
 from jbench.models import MODELS
 from jbench.models.classic import simpleconv_time_agg
 from jbench.models.classic.simpleconv_time_agg import UNKNOWN, network_at, scaled
@@ -204,8 +204,9 @@ def test_positions_in_metres_are_scaled_inside() -> None:
     [
         (['Fp1', 'T3', 'Cz', 'O2', 'P8'], montage()),
         ([*(f'E{k}' for k in range(1, 129)), 'Cz'], mne.channels.make_standard_montage('GSN-HydroCel-129')),
+        ([f'{k}' for k in range(1, 62)], mne.channels.make_standard_montage('easycap-M10')),
     ],
-    ids=['10-05', 'net'],
+    ids=['10-05', 'net', 'numbered cap'],
 )
 def test_positions_are_those_of_a_recording_with_the_montage(names: list[str], electrodes) -> None:
     info = mne.create_info(names, 100.0, 'eeg')
@@ -219,6 +220,8 @@ def test_names_are_matched_whole_then_up_to_the_first_hyphen() -> None:
     assert found['X9'] is found['cz'] is None
     assert found['Cz-A1'] == positions(['Fp1', 'Cz', 'O2'])[1] == positions(['Cz', 'EMG'])[0] != None  # noqa: E711
     assert positions(['Cz', 'EMG'])[1] is None
+    assert positions(['EEG 036', 'EEG 061', 'EEG3', '5', 'x']) == positions(['P7', '?', 'C3', 'Pz', 'x'])
+    assert set(NEAREST.values()) <= set(montage().ch_names) and len(NEAREST) == 124
     with pytest.raises(RequestError, match='none has a position: EMG1, EMG2'):
         positions(['EMG1', 'EMG2'])
 

@@ -81,7 +81,9 @@ def test_initial_weights_are_drawn_as_braindecodes() -> None:
 def test_channels_by_name() -> None:
     """A number, a name in capitals or not, an anode; an unknown name moves no other, and what it holds is not read."""
     assert channels(tuple(recorded.LABRAM_CHANNELS)) == {k: v for k, v in recorded.LABRAM_CHANNELS.items() if v}
-    assert len(NAMES) == len(set(NAMES)) == 128 and set(NUMBERED.values()) <= set(NAMES) and len(NUMBERED) == 194
+    assert len(NAMES) == len(set(NAMES)) == 128 and set(NUMBERED.values()) <= set(NAMES) and len(NUMBERED) == 771
+    sensors = {'MLC11-1609': 'FCZ', 'MZF01': 'AFZ', 'MEG0113': 'F7', 'MEG2543': 'PO8'}
+    assert channels([*sensors, 'MEG0114', 'MLC99']) == sensors
     assert channels(['?', 'Cz']) == channels(['Cz', '?']) == {'Cz': 'CZ'}
 
 

@@ -15,7 +15,7 @@ from jbench.spec.errors import RequestError
 from jbench.spec.model import Signal
 
 SIGNAL = Signal(n_chans=3, n_times=60, sfreq=120.0)
-HEADS = {name: factory(probes.HEADS[name])(probes.features(8), 2) for name in ('probe', 'mlp_probe')}
+HEADS = {n: factory(spec)(probes.features(8), 2, **dict(spec.options)) for n, spec in probes.HEADS.items()}
 
 
 @pytest.fixture(scope='module')
@@ -32,10 +32,10 @@ def test_an_encoder_has_features(encoder):
     assert probes.width(encoder, SIGNAL) == 8
     assert [t.name for t in probes.own_head(encoder)] == ['head.weight', 'head.bias']
     with pytest.raises(RequestError, match='no encoder with a head'):
-        probes.width(HEADS['probe'], probes.features(8))
+        probes.width(HEADS['linear'], probes.features(8))
 
 
-@pytest.mark.parametrize('name', HEADS)
+@pytest.mark.parametrize('name', ['linear', pytest.param('mlp', marks=pytest.mark.slow), 'mlp_800_200'])
 def test_one_network_is_the_head_after_the_encoder(encoder, batch, name):
     """Whatever the encoder's own head holds, in training too, where the encoder drops nothing."""
     head, made = HEADS[name], probes.attached(encoder, HEADS[name])
@@ -53,7 +53,7 @@ def test_one_network_is_the_head_after_the_encoder(encoder, batch, name):
 
 
 def test_the_mlp_is_that_of_torch():
-    head, rng = HEADS['mlp_probe'], np.random.default_rng(1)
+    head, rng = HEADS['mlp'], np.random.default_rng(1)
     variables, x = head.init(jax.random.key(0)), rng.normal(size=(5, 8)).astype(np.float32)
     t = {name: np.asarray(a, np.float64) for name, a in head.to_torch(variables).items()}
     assert {name: a.shape for name, a in t.items()} == {
@@ -70,7 +70,7 @@ def test_the_mlp_is_that_of_torch():
     assert abs(trained - expected).max() > 1e-2  # it drops half
 
 
-@pytest.mark.parametrize('name', HEADS)
+@pytest.mark.parametrize('name', ['linear', pytest.param('mlp', marks=pytest.mark.slow), 'mlp_800_200'])
 def test_weights_are_kept_whole(encoder, tmp_path, name):
     made = probes.attached(encoder, HEADS[name])
     variables = made.init(jax.random.key(4))
@@ -86,7 +86,8 @@ def test_weights_are_kept_whole(encoder, tmp_path, name):
 
 def test_answers_depend_on_the_window_through_the_encoder(encoder, batch):
     """So that what attributes them to channels and times can differentiate."""
-    made = probes.attached(encoder, HEADS['probe'])
+    made = probes.attached(encoder, HEADS['linear'])
     variables = made.init(jax.random.key(5))
-    grad = jax.grad(lambda x: made.apply(variables, batch | {'x': x}, train=False, key=None).outputs.sum())(batch['x'])
+    gradient = jax.jit(jax.grad(lambda x: made.apply(variables, batch | {'x': x}, train=False, key=None).outputs.sum()))
+    grad = gradient(batch['x'])
     assert jnp.abs(grad).max() > 0

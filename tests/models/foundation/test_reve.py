@@ -105,8 +105,8 @@ def bank(tmp_path: Path) -> str:
 
 def test_channels_by_place(bank: str) -> None:
     """Each name for itself: as it is, by its anode, not at all."""
-    names = ['x', 'Cz', 'Fpz-Cz', 'Fp1-F7', 'cz']
-    assert channels(names, bank) == {'Cz': '0 10 100', 'Fpz-Cz': '0 90 0', 'Fp1-F7': '-30 80 10'}
+    names = ['x', 'Cz', 'Fpz-Cz', 'Fp1-F7', 'cz', 'EEG8']
+    assert channels(names, bank) == {'Cz': '0 10 100', 'Fpz-Cz': '0 90 0', 'Fp1-F7': '-30 80 10', 'EEG8': '0 10 100'}
     assert list(channels(['x', 'Cz', 'Fpz-Cz'])) == ['Cz', 'Fpz-Cz']
 
 

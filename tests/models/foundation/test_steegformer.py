@@ -92,9 +92,19 @@ def test_whole_network_equals_braindecode(shape: weights.Shape) -> None:
         check_evaluation('steegformer_small', shape, x64)
 
 
-def test_ten_steps_equal_braindecode(short: None) -> None:
+@pytest.mark.parametrize('remat', [False, True])
+def test_ten_steps_equal_braindecode(remat: bool, short: None) -> None:
+    """Whether values are kept for the gradient or computed again."""
     with jax.enable_x64(True):
-        recorded.check_steps('steegformer_short', build(TRAINED), TRAINED, 1e-9)
+        recorded.check_steps('steegformer_short', build(TRAINED, remat=remat), TRAINED, 1e-9)
+
+
+def test_memory_decides_whether_values_are_kept() -> None:
+    """For 16 windows of 19 channels and 4 s: of the small kept, of the base computed again."""
+    small, base = (module.kept_bytes(module.SIZES[f'steegformer_{size}'], 16, 609) for size in ('small', 'base'))
+    assert small < module.LIMIT < base
+    with pytest.raises(RequestError, match=r'remat=True goes with drop_path=0 alone'):
+        build(TRAINED, remat=True, drop_path=0.1)
 
 
 @pytest.mark.slow

@@ -8,18 +8,20 @@ import numpy as np
 import pytest
 from networks import compiled
 
-from jbench.models.layers import blocks
+from jbench.models.layers import attention, blocks
 from jbench.models.layers.attention import PackedAttention, attend_wide
 
 RNG = np.random.default_rng(0)
 
 
-def test_attention_of_wide_heads_equals_its_literal_form() -> None:
-    """With a dropout and without, whatever the size of the scores; the gradient too."""
+@pytest.mark.parametrize('piece', [attention.PIECE, 8 * 3 * 7 * 7 - 1])
+def test_attention_of_wide_heads_equals_its_literal_form(piece: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a dropout and without, whatever the size of the scores; the gradient too, and row by row."""
+    monkeypatch.setattr(attention, 'PIECE', piece)
     with jax.enable_x64(True):
-        q, k, v = RNG.standard_normal((3, 2, 3, 7, 20))
+        q, k, v = RNG.standard_normal((3, 4, 3, 7, 20))
         q[0, 0] *= 300
-        keep = RNG.uniform(size=(2, 3, 7, 7)) > 0.3
+        keep = RNG.uniform(size=(4, 3, 7, 7)) > 0.3
 
         def literal(q, k, v, kept):
             weights = jax.nn.softmax(q @ k.swapaxes(2, 3) / np.sqrt(20))
@@ -35,6 +37,13 @@ def test_attention_of_wide_heads_equals_its_literal_form() -> None:
         found = compiled(both)(q, k, v)
         for expected, ours in (found[:2], found[2:]):
             jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-9), ours, expected)
+
+
+def test_scores_are_made_a_few_rows_at_a_time() -> None:
+    """Where they are large: in equal pieces of some 4 MB, but not in a multitude of small ones."""
+    mb = 1 << 20
+    cases = ((16, mb // 2), (16, mb), (16, 10 * mb), (17, mb), (1217, mb // 64), (1, 100 * mb), (1216, mb // 64))
+    assert [attention.n_pieces(*case) for case in cases] == [1, 4, 16, 17, 1, 1, 8]
 
 
 def test_attention_sees_what_it_may() -> None:
