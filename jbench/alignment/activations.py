@@ -36,7 +36,7 @@ class Limits(NamedTuple):
     folder: Path | None = None  # for kept activations; None: none are kept
     disk: int = 20 * 2**30  # bytes of kept activations; the oldest go first
     seed: int = 0  # of stochastic models
-    report: Callable[[str, int, int], object] | None = None  # told what is done, how much of it, of how much; may raise
+    report: Callable[[str, int, int], object] = lambda what, done, total: None  # told what is done; may raise
 
 
 LIMITS = Limits()
@@ -152,8 +152,7 @@ def _streamed(
         found: dict[str, np.ndarray] = {}
         for start in range(0, len(work.ids), BATCH):
             batch = slice(start, start + BATCH)
-            if limits.report:
-                limits.report(f'{model.identifier} looks at {stimuli.identifier}', start, len(work.ids))
+            limits.report(f'{model.identifier} looks at {stimuli.identifier}', start, len(work.ids))
             for layer, values in _batch(model, stimuli, work, batch, layers, limits).items():
                 if layer not in found:
                     found[layer] = np.empty((len(work.ids), *values.shape[1:]), np.float32)
