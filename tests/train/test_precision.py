@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import shapes
 import small
 
 from jbench import files
@@ -139,6 +140,30 @@ def test_what_bfloat16_has_not_is_refused():
     precision.check(spectral, Recipe(), SIGNAL)
     with pytest.raises(RequestError, match=r'recipe\.precision=bfloat16: .*RFFT.*leave it as float32'):
         precision.check(precision.computed(spectral, LOW), LOW, SIGNAL)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize('name', [m.name for m in MODELS.values() if m.kind == 'network' and not m.accelerator])
+def test_every_network_computes_in_bfloat16(name):
+    """By shapes alone: none is refused, what it gives is float32, and what it learns stays so."""
+    model = MODELS[name]
+    signal = shapes.fitting(model, 600)
+    network = build(model, signal, 2, LOW)
+    precision.check(network, LOW, signal)
+    like = jax.eval_shape(network.init, jax.random.key(0))
+    batch = {
+        'x': jax.ShapeDtypeStruct((1, 2, signal.n_chans, signal.n_times), jnp.float32),
+        'mask': jnp.ones((1, 2), bool),
+    }
+
+    def loss(params, batch):
+        answer = network.apply({**like_stats, 'params': params}, batch, train=True, key=jax.random.key(1))
+        return answer.outputs.sum()
+
+    like_stats = {'batch_stats': jax.tree.map(lambda a: jnp.zeros(a.shape, a.dtype), like['batch_stats'])}
+    gradient = jax.vmap(jax.grad(loss), in_axes=(None, 0), axis_name=losses.AXIS)
+    found = jax.eval_shape(gradient, like['params'], batch)
+    assert {str(a.dtype) for a in jax.tree.leaves(found)} == {'float32'}
 
 
 def test_it_is_part_of_the_key_and_other_words_are_refused():

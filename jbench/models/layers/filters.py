@@ -94,13 +94,14 @@ def by_fft(x: jax.Array, taps: jax.Array) -> jax.Array:
 
     A product of matrices for each frequency, instead of one for each tap.
     """
-    t, k = x.shape[2], taps.shape[2]
+    t, k, kind = x.shape[2], taps.shape[2], x.dtype
+    x, taps = (a.astype(jnp.promote_types(a.dtype, jnp.float32)) for a in (x, taps))  # what there are transforms of
     length = fast_length(t)  # what wraps around falls on the last k - 1 values, which are cut
     angles = 2 * np.pi / length * np.outer(np.arange(length // 2 + 1), np.arange(k))
     waves = (jnp.asarray(a, taps.dtype) for a in (np.cos(angles), np.sin(angles)))
     wanted = lax.complex(*(jnp.einsum('wk,gck->wgc', a, taps, precision=PRECISION) for a in waves))
     found = jnp.einsum('wgc,bcw->bgw', wanted, jnp.fft.rfft(x, length), precision=PRECISION)
-    return jnp.fft.irfft(found, length)[..., : t - k + 1]
+    return jnp.fft.irfft(found, length)[..., : t - k + 1].astype(kind)
 
 
 def spatiotemporal_bias(temporal_bias: jax.Array, spatial: jax.Array) -> jax.Array:

@@ -49,10 +49,10 @@ def amplitudes(x: jax.Array) -> jax.Array:
 
     Where a coefficient is zero its gradient is zero.
     """
-    spectrum = jnp.fft.rfft(x, norm='forward')
+    spectrum = jnp.fft.rfft(x.astype(jnp.promote_types(x.dtype, jnp.float32)), norm='forward')
     power = spectrum.real**2 + spectrum.imag**2
     positive = power > 0
-    return jnp.where(positive, jnp.sqrt(jnp.where(positive, power, 1)), 0)
+    return jnp.where(positive, jnp.sqrt(jnp.where(positive, power, 1)), 0).astype(x.dtype)
 
 
 def neighbours(x: jax.Array, taps: jax.Array) -> jax.Array:

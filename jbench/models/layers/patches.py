@@ -94,7 +94,8 @@ class GroupNorm(nn.Module):
         bias = self.param('bias', nn.initializers.zeros, (self.features,))
         group = np.arange(self.features) // (self.features // self.groups)
         group = group.repeat(self.length) if self.feature_major else np.tile(group, self.length)
-        member = (group[:, None] == group).astype(x.dtype) * (self.groups / (x.shape[1] * x.shape[2]))
+        share = self.groups / (x.shape[1] * x.shape[2])
+        member = jnp.asarray((group[:, None] == group) * share, x.dtype)
 
         def mean(sums: jax.Array) -> jax.Array:  # of each value's group, [b, 1, values] of sums over rows [b, values]
             return jnp.matmul(sums, member, precision=PRECISION)[:, None]

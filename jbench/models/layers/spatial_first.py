@@ -32,7 +32,7 @@ def lag_sums(x: jax.Array, n_taps: int, pad: tuple[int, int]) -> dict[str, jax.A
     centre = x.mean((1, 2))
     z = x - centre[:, None, None]
     length = fast_length(t + n_taps)  # room for lags < n_taps without wrap-around
-    spectrum = jnp.fft.rfft(z, length)
+    spectrum = jnp.fft.rfft(z.astype(jnp.promote_types(z.dtype, jnp.float32)), length)
     every = jnp.fft.irfft((spectrum.real**2 + spectrum.imag**2).sum(1), length)[:, :n_taps]
     padded = jnp.pad(z, ((0, 0), (0, 0), pad))
     edges = padded[..., : n_taps - 1], padded[..., n_out:]
