@@ -159,7 +159,7 @@ def _main(argv: list[str]) -> int:
         return 0
     if not (args.task or args.cell):
         return _report_all(args)
-    if (args.task or '').lstrip().startswith('alignment') or ',alignment' in (args.task or ''):
+    if 'alignment' in (args.task or '').lower():
         from jbench.cli import alignment
 
         return alignment.run(args)

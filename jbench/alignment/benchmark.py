@@ -8,9 +8,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from jbench.alignment import assembly as assemblies
 from jbench.alignment import ceiled, data, netcdf, procedures, select, store
-from jbench.alignment.assembly import check
-from jbench.alignment.ceiled import Score
+from jbench.alignment.ceiled import Score, Scored
+from jbench.alignment.checks import check
 from jbench.alignment.metrics.measured import Measured
 from jbench.alignment.own import Reader
 from jbench.alignment.procedures import Compared
@@ -18,8 +19,6 @@ from jbench.spec.benchmark import PREFIX, Benchmark
 from jbench.spec.errors import RequestError
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from jbench.alignment.brain_model import BrainModel
     from jbench.alignment.data import Recorded
 
@@ -49,14 +48,15 @@ def recordings(
 
 
 def _load(benchmark: Benchmark, name: str, data_dir: str | Path | None, readers: Mapping[str, Reader]) -> Recorded:
-    folder = Path(data_dir) if data_dir else Path('<data_dir>')
+    folder, place = _places(data_dir)
     if name in readers:
         stimuli, assembly = readers[name](folder)
-        return data.Recorded(stimuli, check(assembly), data.Source('', '', benchmark.licence, benchmark.citation, {}))
+        return data.Recorded(
+            stimuli, assemblies.check(assembly), data.Source('', '', benchmark.licence, benchmark.citation, {})
+        )
     if name in data.SETS:
         return data.load(name, folder)
-    place = os.environ.get('JBENCH_STORE') or folder / PACKAGED
-    if name in (store.names(place) if '://' in str(place) or Path(place).is_dir() else ()):
+    if _packaged(name, place):
         packaged = store.load(name, place)
         if packaged.assembly is None or packaged.stimuli is None:
             raise RequestError(f'{name} in {place}: a set of stimuli alone; package responses to them under this name')
@@ -66,16 +66,34 @@ def _load(benchmark: Benchmark, name: str, data_dir: str | Path | None, readers:
     raise RequestError(f'data missing: {name} is not in {place}: {why}')
 
 
+def state(benchmark: Benchmark, data_dir: str | Path | None, readers: Mapping[str, Reader]) -> str:
+    """Where each recording of a benchmark would come from, or what is missing, in words; nothing is read."""
+    said = []
+    for name in filter(None, (benchmark.data, benchmark.train_data)):
+        _, place = _places(data_dir)
+        if name in readers:
+            said.append('from your file')
+        elif name in data.SETS:
+            said.append(data.state(name, data_dir))
+        elif _packaged(name, place):
+            said.append(f'in {place}')
+        else:
+            said.append(f'data missing: {name} is not in {place}: {benchmark.missing or "no reader has it"}')
+    return '; '.join(dict.fromkeys(said))
+
+
+def _places(data_dir: str | Path | None) -> tuple[Path, str]:
+    """The folder of the data, and the store of packaged recordings."""
+    folder = Path(data_dir) if data_dir else Path('<data_dir>')
+    return folder, os.environ.get('JBENCH_STORE') or str(folder / PACKAGED)
+
+
+def _packaged(name: str, place: str) -> bool:
+    return ('://' in place or Path(place).is_dir()) and name in store.names(place)
+
+
 def _joined(digests: list[str]) -> str:
     return digests[0] if len(digests) == 1 else hashlib.sha256(' '.join(digests).encode()).hexdigest()
-
-
-class Scored(NamedTuple):
-    """A score, what it rests on, and arrays for figures."""
-
-    score: Score
-    features: str  # SHA-256 of what the model answered
-    arrays: dict[str, np.ndarray]
 
 
 def score(
@@ -95,9 +113,15 @@ def score(
 
     Raises: RequestError for an unknown identifier, and for data that are missing, with what to do.
     """
+    readers: Mapping[str, Reader] = {}
     if isinstance(benchmark, str):
-        benchmark = select.select_benchmarks(PREFIX + benchmark.removeprefix(PREFIX)).benchmarks[0]
-    return scored(model, benchmark, recordings(benchmark, data_dir), report).score
+        chosen = select.select_benchmarks(PREFIX + benchmark.removeprefix(PREFIX))
+        if len(chosen.benchmarks) != 1 or not chosen.named:
+            found = ', '.join(b.identifier for b in chosen.benchmarks[:5])
+            raise RequestError(f'score: {benchmark!r} is not one benchmark; name one of: {found}')
+        benchmark, readers = chosen.benchmarks[0], chosen.readers
+    check(benchmark)
+    return scored(model, benchmark, recordings(benchmark, data_dir, readers), report).score
 
 
 def scored(
@@ -115,6 +139,11 @@ def scored(
         import numpy as np
 
         ceiling = Measured(benchmark.constant_ceiling, float('nan'), np.empty(0), ('a published constant',))
-    made = ceiled.beside(compared.measured, ceiling, benchmark.ceiled, chance=benchmark.chance)
+    if compared.groups is not None:
+        made = ceiled.of_groups(compared.measured, ceiling, benchmark.ceiled, compared.groups)
+    else:
+        by_time = benchmark.metric.startswith(procedures.OVER_TIME)
+        splits = benchmark.procedure in ('neural', 'train_test') and not by_time
+        made = ceiled.beside(compared.measured, ceiling, benchmark.ceiled, chance=benchmark.chance, splits=splits)
     tell(f'looking at stimuli, then {benchmark.metric}', 1, 1)
     return Scored(made, compared.features, dict(compared.arrays))

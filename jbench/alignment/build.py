@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import runpy
+import hashlib
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 from jbench.alignment import brain_model
 from jbench.alignment.candidates import CANDIDATES, image_model
 from jbench.alignment.image_model import LOGITS, ImageModel
+from jbench.files import sha256_file
 from jbench.models import user_model
+from jbench.plan import user_files
 from jbench.spec.benchmark import Comparison
 from jbench.spec.errors import RequestError
 
@@ -48,9 +50,12 @@ def build(comparison: Comparison, seed: int, data_dir: Path | None, weights: Pat
         return features.from_file(Path(chosen.target))
     if not path.endswith('.py'):
         return getattr(import_module(path), name)(comparison.benchmark, data_dir)
+    function = user_files.names_in('--model', path)[name]
     with user_model.explained(f'model {chosen.name}', Path(path)):
-        made = runpy.run_path(path)[name](seed)
-    if isinstance(made, ImageModel):
+        made = function(*([seed] if chosen.drawn else []))
+    if isinstance(made, ImageModel):  # the file is part of it: kept activations of another one do not count
+        whole = f'{chosen.name} {sha256_file(path)} {seed} {made.digest}'
+        made = made._replace(digest=hashlib.sha256(whole.encode()).hexdigest())
         last = [layer for layer in made.layers if layer != LOGITS][-1]
         return brain_model.committed(made, dict.fromkeys(brain_model.REGIONS, last), limits=limits)
     if not isinstance(made, brain_model.Model):

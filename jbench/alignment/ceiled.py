@@ -29,6 +29,14 @@ class Score(NamedTuple):
     notes: tuple[str, ...] = ()  # what a reader must know: no ceiling, above one, constant neuroids
 
 
+class Scored(NamedTuple):
+    """A score, what it rests on, and arrays for figures."""
+
+    score: Score
+    features: str  # SHA-256 of what the model answered
+    arrays: dict[str, np.ndarray]
+
+
 class Ratio(NamedTuple):
     """A value and its error."""
 
@@ -71,7 +79,48 @@ CEILED: dict[str, Callable[[float, float, float, float], Ratio]] = {
 NAMES = ('none', 'explained_variance_per_neuroid', 'above_chance', *CEILED)
 
 
-def beside(measured: Measured, ceiling: Measured | None, how: str, *, chance: float | None = None) -> Score:
+def of_groups(measured: Measured, ceiling: Measured | None, how: str, groups: np.ndarray) -> Score:
+    """The mean over groups of neuroids (subjects) of the score that each has by itself: its median over neuroids beside
+    its own ceiling (Papale et al., Gifford et al. in Brain-Score).
+
+    Args:
+        measured, ceiling: values [split, neuroid].
+        groups: whose each neuroid is, [neuroid].
+
+    Raises: RequestError, as `beside`.
+    """
+    each = []
+    for name in np.unique(groups):
+        mine = groups == name
+        each.append(beside(_part(measured, mine), None if ceiling is None else _part(ceiling, mine), how))
+    notes = [*measured.notes, *(f'ceiling: {n}' for n in (ceiling.notes if ceiling else ()))]
+    notes += [n for one in each for n in one.notes]
+    error = float(np.std([one.value for one in each]) / math.sqrt(len(each))) if len(each) > 1 else math.nan
+    tops = [one.ceiling for one in each if one.ceiling is not None]
+    return Score(
+        value=float(np.mean([one.value for one in each])),
+        error=error,
+        raw=float(np.mean([one.raw for one in each])),
+        raw_error=measured.error,
+        ceiling=float(np.mean(tops)) if tops else None,
+        ceiling_error=ceiling.error if ceiling is not None and tops else None,
+        values=measured.values,
+        per_neuroid=_by_neuroid(measured.values),
+        per_split=np.empty(0),
+        notes=(*dict.fromkeys(notes), f'the mean over {len(each)} groups of neuroids, each beside its own ceiling'),
+    )
+
+
+def _part(measured: Measured, mine: np.ndarray) -> Measured:
+    values = measured.values[:, mine]
+    medians = _by_split(values)
+    there = medians[~np.isnan(medians)]
+    return Measured(float(there.mean()) if len(there) else math.nan, measured.error, values)
+
+
+def beside(
+    measured: Measured, ceiling: Measured | None, how: str, *, chance: float | None = None, splits: bool = True
+) -> Score:
     """A measured score beside its ceiling; what lies above one or has a weak ceiling is noted, never clipped.
 
     Args:
@@ -80,13 +129,15 @@ def beside(measured: Measured, ceiling: Measured | None, how: str, *, chance: fl
         how: 'none', a key of CEILED, 'above_chance' ((r - chance) / (c - chance)), or
             'explained_variance_per_neuroid' (the mean over neuroids of sign(r) r^2 / c of each).
         chance: of 'above_chance'.
+        splits: whether the values are [split, neuroid] or [split]; else nothing is said of single ones.
 
     Raises: RequestError for another word.
     """
     if how not in NAMES:
         raise unknown('form of a ceiled score', how, NAMES)
     notes = list(measured.notes)
-    per_neuroid, per_split = _by_neuroid(measured.values), _by_split(measured.values)
+    empty = np.empty(0)
+    per_neuroid, per_split = (_by_neuroid(measured.values), _by_split(measured.values)) if splits else (empty, empty)
     if ceiling is None or how == 'none':
         if how != 'none':
             notes.append('no ceiling: the score is raw')
@@ -123,6 +174,9 @@ def _divided(
         return _neuroids(measured, ceiling, notes)
     if math.isnan(c.value) or c.value == 0:
         return Ratio(math.nan, math.nan)
+    halves = measured.values, ceiling.values
+    if how == 'ratio_root' and halves[0].ndim == 1 and halves[0].shape == halves[1].shape:
+        return _halves(*halves)
     if how == 'above_chance':
         if chance is None or c.value == chance:
             return Ratio(math.nan, math.nan)
@@ -130,6 +184,12 @@ def _divided(
     if c.value < 0 and 'variance' in how:
         return Ratio(math.nan, math.nan)
     return CEILED[how](measured.value, _finite(measured.error), c.value, c.error)
+
+
+def _halves(score: np.ndarray, ceiling: np.ndarray) -> Ratio:
+    """Each half of the trials beside its own ceiling, s / sqrt(c): their mean and standard deviation."""
+    each = np.array([s / math.sqrt(c) if c > 0 else math.nan for s, c in zip(score, ceiling, strict=True)])
+    return Ratio(float(each.mean()), float(each.std()))
 
 
 def _neuroids(measured: Measured, ceiling: Measured, notes: list[str]) -> Ratio:

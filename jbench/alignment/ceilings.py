@@ -213,7 +213,7 @@ def against_subjects(matrix: np.ndarray, matrices: np.ndarray, *, rank: bool = T
         raise RequestError(f'a matrix of shape {matrix.shape} and of subjects {np.shape(matrices)}; the same stimuli')
     own, way = upper(matrix), _way(rank)
     if not np.isfinite(own).all():
-        bad = int((~np.isfinite(matrix)).all(axis=0).sum())
+        bad = int(((~np.isfinite(matrix)).sum(axis=0) >= len(matrix) - 1).sum())
         raise RequestError(f'the model has one response in all units to {bad} of {len(matrix)} stimuli: no RDM')
     return over_splits(np.array([way(own, subject) for subject in pairs]))
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import runpy
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from jbench.alignment.data import SETS
 from jbench.files import sha256_file
 from jbench.models import user_model
+from jbench.plan import user_files
 from jbench.spec.benchmark import Benchmark, Candidate
 from jbench.spec.errors import RequestError
 
@@ -33,15 +34,18 @@ def benchmarks(path: str) -> Own:
     Raises: RequestError for a file that is absent, fails, or holds something else, with the line.
     """
     file, what = Path(path).expanduser(), f'--task=alignment/{path}'
-    if not file.is_file():
-        raise RequestError(f'{what}: no such file; docs/add_a_benchmark.md shows one')
-    with user_model.explained(what, file):
-        found = runpy.run_path(str(file))
+    found = user_files.names_in('--task', str(file))
     made, readers = found.get('BENCHMARKS', ()), found.get('READERS', {})
     if not made or not isinstance(made, tuple | list) or not all(isinstance(b, Benchmark) for b in made):
         raise RequestError(f'{what}: expected BENCHMARKS, a tuple of jbench.spec.benchmark.Benchmark')
     if not isinstance(readers, dict) or not all(callable(r) for r in readers.values()):
         raise RequestError(f'{what}: expected READERS, a dict: name of a recording -> function of the data folder')
+    from jbench.alignment.checks import check
+
+    for benchmark in made:
+        check(benchmark)
+    if taken := sorted({*readers} & {*SETS}):
+        raise RequestError(f'{what}: READERS: {taken[0]}: a recording that jbench has already; choose another name')
     return Own(list(made), {name: _explained(reader, what, file) for name, reader in readers.items()})
 
 
@@ -57,7 +61,8 @@ def _explained(reader: Reader, what: str, file: Path) -> Reader:
 
 def candidate(text: str) -> Candidate:
     """The model that 'path/to/file.py:function' names, or 'path/to/features.npz'; the file is read, not run. Its name
-    holds the digest of the file, so that a result belongs to what the file said.
+    holds the digest of the file, so that a result belongs to what the file said. A function with a parameter gets a
+    seed.
 
     Raises: RequestError for text of another form, a file that is absent or no Python, a function that is not there.
     """
@@ -71,5 +76,5 @@ def candidate(text: str) -> Candidate:
     if not place or not name.isidentifier():
         raise RequestError(f'--model={text}: expected a file and a function in it, as path/to/file.py:function')
     path = Path(place).expanduser().absolute()
-    user_model.function(path, name)
-    return Candidate(name=f'{name}@{sha256_file(path)[:8]}', title=name, target=f'{path}:{name}')
+    drawn = bool(user_model.function(path, name).args.args)
+    return Candidate(name=f'{name}@{sha256_file(path)[:8]}', title=name, target=f'{path}:{name}', drawn=drawn)

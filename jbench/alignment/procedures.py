@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -12,9 +11,9 @@ from jbench.alignment import ceilings, gratings, rows
 from jbench.alignment import over_time as course
 from jbench.alignment import stimuli as sets
 from jbench.alignment.data.geirhos import scored
+from jbench.alignment.matched import averaged, by_stimulus, column, digest, kept, on_screen, recorded, shown
 from jbench.alignment.metrics import choices, consistency, distribution, ost, regression, similarity, spantime
 from jbench.alignment.metrics.measured import Measured
-from jbench.alignment.screen import place_on_screen
 from jbench.spec.benchmark import Benchmark
 from jbench.spec.errors import RequestError
 
@@ -38,67 +37,78 @@ class Compared(NamedTuple):
     ceiling: Measured | None
     features: str  # SHA-256 of what the model answered
     arrays: Mapping[str, np.ndarray] = {}  # more of it, for figures
+    groups: np.ndarray | None = None  # whose each neuroid is, where each has a score of its own (`Benchmark.per`)
 
 
 def neural(model: BrainModel, benchmark: Benchmark, data: Recorded, train: Recorded | None) -> Compared:
     """Responses of neuroids, predicted from the model's: on stimuli left out, in splits."""
-    single = kept(benchmark, data.assembly)
-    target = rows.average_repetitions(single)
+    single = by_stimulus(kept(benchmark, data.assembly))
+    target = averaged(single)
     source = recorded(model, benchmark, data.stimuli, target)
-    labels = target[benchmark.stratify].values if benchmark.stratify else None
+    labels = column(target, benchmark.stratify, benchmark) if benchmark.stratify else None
     x, y = source.values, target.values
     arrays: dict[str, np.ndarray] = {}
     if benchmark.metric.startswith(OVER_TIME):
         each = spantime.spantime_cv(benchmark.metric.removeprefix(OVER_TIME), x, y, labels=labels, dtype=EXACT)
         measured, arrays = _mean_over_time(each), _course(target, each)
     elif benchmark.metric == 'ost':
-        thresholds = (target['i1'].values, target['ost'].values)
-        starts = target['time_bin_start'].values
-        measured = ost.ost_correlation(x, target['object_name'].values, thresholds, starts=starts)
+        i1, times, objects = (column(target, name, benchmark) for name in ('i1', 'ost', 'object_name'))
+        starts = column(target, 'time_bin_start', benchmark)
+        measured = ost.ost_correlation(x, objects, (i1, times), starts=starts)
     elif benchmark.metric in SIMILARITIES:
         measured = SIMILARITIES[benchmark.metric](x, y, labels=labels, dtype=EXACT)
     else:
         measured = regression.regress_cv(benchmark.metric, x, y, labels=labels, dtype=EXACT)
-    return Compared(measured, _ceiling(benchmark, rows.trials, single), digest(x), arrays)
+    return Compared(measured, _ceiling(benchmark, single), digest(x), arrays)
 
 
 def train_test(model: BrainModel, benchmark: Benchmark, data: Recorded, train: Recorded | None) -> Compared:
     """As `neural`, on stimuli that the recording itself divides."""
     if train is None:
         raise RequestError(f'benchmark {benchmark.identifier}: names no train_data')
-    single = kept(benchmark, data.assembly)
-    test, fitted = rows.average_repetitions(single), rows.average_repetitions(kept(benchmark, train.assembly))
+    single = by_stimulus(kept(benchmark, data.assembly))
+    test, fitted = averaged(single), averaged(kept(benchmark, train.assembly))
     x_train = recorded(model, benchmark, train.stimuli, fitted).values
     x_test = recorded(model, benchmark, data.stimuli, test).values
-    groups = test[benchmark.per].values if benchmark.per else None
+    groups = column(test, benchmark.per, benchmark).astype(str) if benchmark.per else None
     measured = regression.regress_split(
         benchmark.metric, x_train, fitted.values, x_test, test.values, groups=groups, dtype=EXACT
     )
-    return Compared(measured, _ceiling(benchmark, rows.trials, single), digest(np.concatenate([x_train, x_test])))
+    features = digest(np.concatenate([x_train, x_test]))
+    return Compared(measured, _ceiling(benchmark, single), features, groups=groups)
 
 
 def rsa(model: BrainModel, benchmark: Benchmark, data: Recorded, train: Recorded | None) -> Compared:
-    """Dissimilarities of stimuli: the correlation with each subject's, averaged; of ranks (`rdm`) or values (`rsm`)."""
+    """How alike stimuli are: Spearman's correlation with each subject's dissimilarities (`rdm`), or Pearson's with each
+    subject's similarities, over the units that respond most (`rsm`, Coggan et al.), averaged."""
     target, theirs = _dissimilarities(benchmark, kept(benchmark, data.assembly))
     source = recorded(model, benchmark, data.stimuli, target)
-    mine = similarity.rdm(source.values, dtype=EXACT)
+    notes: tuple[str, ...] = ()
+    if benchmark.metric == 'rdm':
+        mine = similarity.rdm(source.values, dtype=EXACT)
+    else:
+        mine, n_units = similarity.selected_rsm(source.values)
+        notes = (f'{n_units} of {source.shape[1]} units respond enough to be compared',)
     arrays = {'rdm_model': mine.astype(np.float32), 'rdm_recording': theirs.mean(0).astype(np.float32)}
     measured = ceilings.against_subjects(mine, theirs, rank=benchmark.metric == 'rdm')
+    measured = measured._replace(notes=(*measured.notes, *notes))
     if len(theirs) == 1:
         measured = measured._replace(error=float('nan'), notes=(*measured.notes, 'one subject: no error'))
-    return Compared(measured, _ceiling(benchmark, np.asarray, theirs), digest(source.values), arrays)
+    ceiling = RDM_CEILINGS[benchmark.ceiling](theirs) if benchmark.ceiling else None
+    return Compared(measured, ceiling, digest(source.values), arrays)
 
 
 def labels(model: BrainModel, benchmark: Benchmark, data: Recorded, train: Recorded | None) -> Compared:
     """Answers of a model, which label it gives each image, beside those of people."""
-    trials = scored(data.assembly)
-    right = trials.values.astype(str) == trials['truth'].values.astype(str)
-    people = consistency.answers(right, trials['subject'].values, trials['stimulus_id'].values)
+    trials = kept(benchmark, data.assembly)
+    trials = scored(trials) if benchmark.data.startswith('Geirhos2021.') else trials
+    right = trials.values.astype(str) == column(trials, 'truth', benchmark).astype(str)
+    people = consistency.answers(right, column(trials, 'subject', benchmark), trials['stimulus_id'].values)
     ids = people.images.tolist()
     _, first = np.unique(trials['stimulus_id'].values, return_index=True)
-    truth, condition = (trials[name].values[first].astype(str) for name in ('truth', 'condition'))
+    truth, condition = (column(trials, name, benchmark)[first].astype(str) for name in ('truth', 'condition'))
     model.start_task('label', benchmark.labels)
-    found = rows.in_order(model.look_at(_shown(model, benchmark, data.stimuli, ids)), ids)
+    found = rows.in_order(model.look_at(shown(model, benchmark, data.stimuli, ids)), ids)
     choice = found.values.astype(str)
     arrays = {'choice': choice, 'truth': truth, 'stimulus_id': np.array(ids)}
     if benchmark.metric == 'top1':
@@ -114,15 +124,19 @@ def properties(model: BrainModel, benchmark: Benchmark, data: Recorded, train: R
     """How a property is distributed over units, beside its distribution over neurons."""
     from jbench.alignment import properties as v1
 
-    study, name = v1.BENCHMARKS[benchmark.identifier.partition('_')[2]]
+    study, name = v1.BENCHMARKS.get(benchmark.identifier.partition('_')[2], ('', ''))
+    if not study:
+        raise RequestError(
+            f'benchmark {benchmark.identifier}: properties are those of Marques2020_STUDY-PROPERTY alone'
+        )
     recording = rows.with_value(data.assembly, 'property', name).values[:, 0]
     edges = np.asarray(data.assembly.attrs[f'{name}_bins'])
     model.start_recording(benchmark.region, benchmark.time_bins)
 
     def record(stimuli: str, units: np.ndarray | None) -> Iterator[np.ndarray]:
         for some in _gratings(stimuli):
-            shown = place_on_screen(some, model.visual_degrees())
-            values = rows.in_order(model.look_at(shown, benchmark.number_of_trials), some.ids).values
+            seen = on_screen(model, benchmark, some)
+            values = rows.in_order(averaged(model.look_at(seen, benchmark.number_of_trials)), some.ids).values
             yield values if units is None else values[:, units]
 
     found = v1.model_properties(study, record)
@@ -136,43 +150,47 @@ def choice_patterns(model: BrainModel, benchmark: Benchmark, data: Recorded, tra
     """Which objects a model takes for which, beside people's choices of two."""
     if train is None or train.stimuli is None:
         raise RequestError(f'benchmark {benchmark.identifier}: names no train_data with stimuli')
-    model.start_task('probabilities', _on_screen(model, benchmark, train.stimuli))
-    trials = data.assembly
+    model.start_task('probabilities', on_screen(model, benchmark, train.stimuli))
+    trials = kept(benchmark, data.assembly)
     ids = list(dict.fromkeys(trials['stimulus_id'].values.tolist()))
-    found = rows.in_order(model.look_at(_shown(model, benchmark, data.stimuli, ids)), ids)
+    found = rows.in_order(model.look_at(shown(model, benchmark, data.stimuli, ids)), ids)
     objects = found['choice'].values.astype(str).tolist()
     named = {
         'image': trials['stimulus_id'].values,
         'choice': trials.values,
-        'target': trials['sample_obj'].values,
-        'distractor': trials['dist_obj'].values,
+        'target': column(trials, 'sample_obj', benchmark),
+        'distractor': column(trials, 'dist_obj', benchmark),
     }
-    shown = choices.trials_of_names(named, images=ids, objects=objects)
+    chosen = choices.trials_of_names(named, images=ids, objects=objects)
     truth = np.zeros(len(ids), int)
-    truth[shown.image] = shown.target
-    measured = choices.choice_score(benchmark.metric, found.values, shown, truth)
-    ceiling = choices.choice_ceiling(benchmark.metric, shown, truth=truth, n_objects=len(objects))
+    truth[chosen.image] = chosen.target
+    measured = choices.choice_score(benchmark.metric, found.values, chosen, truth)
+    ceiling = choices.choice_ceiling(benchmark.metric, chosen, truth=truth, n_objects=len(objects))
     return Compared(measured, ceiling, digest(found.values))
 
 
 def odd_one_out(model: BrainModel, benchmark: Benchmark, data: Recorded, train: Recorded | None) -> Compared:
     """Which of three a model finds odd: the share of triplets in which people did."""
-    trials = data.assembly
-    model.start_task('odd_one_out', None)
+    trials = kept(benchmark, data.assembly)
     ids = trials['stimulus_id'].values.tolist()
-    answers = model.look_at(_shown(model, benchmark, data.stimuli, ids)).values.astype(str)
+    if len(ids) % 3:
+        raise RequestError(f'benchmark {benchmark.identifier}: {len(ids)} rows; three for each triplet')
+    model.start_task('odd_one_out', [ids[k : k + 3] for k in range(0, len(ids), 3)])
+    answers = model.look_at(shown(model, benchmark, data.stimuli, ids)).values.astype(str)
     return Compared(consistency.accuracy(answers, trials.values.astype(str)[::3]), None, digest(answers))
 
 
 def over_time(model: BrainModel, benchmark: Benchmark, data: Recorded, train: Recorded | None) -> Compared:
     """Dissimilarities of stimuli in each bin of time, beside the model's; the score is the greatest over bins."""
-    target = rows.average_repetitions(kept(benchmark, data.assembly))
+    target = averaged(kept(benchmark, data.assembly))
     source = recorded(model, benchmark, data.stimuli, target)
     mine = similarity.rdm(source.values, dtype=EXACT)
     measured = course.rsa(mine, target.values)
     bins = np.stack([target['time_bin_start'].values, target['time_bin_end'].values], 1)
-    best = int(np.nanargmax(measured.values))
-    note = f'the best of {len(bins)} bins of time, {bins[best, 0]:g} to {bins[best, 1]:g} ms'
+    note = 'no bin of time has a value'
+    if not np.isnan(measured.values).all():
+        best = int(np.nanargmax(measured.values))
+        note = f'the best of {len(bins)} bins of time, {bins[best, 0]:g} to {bins[best, 1]:g} ms'
     errors = np.full(len(bins), np.nan)
     arrays = {'bins': bins, 'over_time': measured.values, 'over_time_error': errors, 'rdm_model': mine}
     found = measured._replace(values=np.empty(0), notes=(*measured.notes, note))
@@ -206,18 +224,23 @@ def _upper(rdms: np.ndarray) -> Measured:
     return Measured(found.upper, float('nan'), found.uppers, (f'the upper bound; the lower is {found.lower:.4f}',))
 
 
-CEILINGS: dict[str, Callable[[np.ndarray], Measured]] = {
-    'internal_consistency': ceilings.internal_consistency,
-    'internal_consistency_temporal': lambda trials: _mean_over_time(ceilings.internal_consistency_temporal(trials)),
+RDM_CEILINGS: dict[str, Callable[[np.ndarray], Measured]] = {
     'rsa_ceiling': _upper,
     'leave_one_out': lambda rdms: ceilings.leave_one_out(rdms, rank=True),
     'leave_one_out_pearson': lambda rsms: ceilings.leave_one_out(rsms, rank=False),
 }
 
 
-def _ceiling(benchmark: Benchmark, of: Callable[[Any], np.ndarray], recording: Any) -> Measured | None:
-    """The ceiling that a benchmark names, of what `of` makes of the recording; None: it names none."""
-    return CEILINGS[benchmark.ceiling](of(recording)) if benchmark.ceiling else None
+def _ceiling(benchmark: Benchmark, single: DataArray) -> Measured | None:
+    """The ceiling of responses that a benchmark names, from their single presentations; None: it names none."""
+    if benchmark.ceiling == 'cross_subject':
+        mean = averaged(single)
+        subjects = column(mean, 'subject', benchmark).astype(str)
+        responses = {str(name): mean.values[:, subjects == name] for name in np.unique(subjects)}
+        return ceilings.cross_subject(responses, name=benchmark.metric, dtype=EXACT)
+    if benchmark.ceiling == 'internal_consistency_temporal':
+        return _mean_over_time(ceilings.internal_consistency_temporal(rows.trials(single)))
+    return ceilings.internal_consistency(rows.trials(single)) if benchmark.ceiling else None
 
 
 def _dissimilarities(benchmark: Benchmark, target: DataArray) -> tuple[DataArray, np.ndarray]:
@@ -225,19 +248,28 @@ def _dissimilarities(benchmark: Benchmark, target: DataArray) -> tuple[DataArray
     value of `Benchmark.per`."""
     if 'paired' in target.dims:
         return target.isel(paired=0, drop=True), target.values
-    each = []
-    for value in np.unique(target[benchmark.per].values):
-        part = rows.with_value(target, benchmark.per, value).drop_vars(benchmark.per)
-        each.append(rows.average_repetitions(part))
-    return each[0], np.stack([similarity.rdm(one.values, dtype=EXACT) for one in each])
+    if not benchmark.per:
+        raise RequestError(
+            f'benchmark {benchmark.identifier}: responses, no dissimilarities; say per= which coordinate tells '
+            'subjects or repetitions apart'
+        )
+    values = np.unique(column(target, benchmark.per, benchmark)).tolist()
+    each = [averaged(rows.with_value(target, benchmark.per, v).drop_vars(benchmark.per)) for v in values]
+    ids = each[0]['stimulus_id'].values.tolist()
+    if strange := [v for v, one in zip(values, each, strict=True) if {*one['stimulus_id'].values.tolist()} != {*ids}]:
+        raise RequestError(f'benchmark {benchmark.identifier}: {benchmark.per} {strange[0]!r} saw other stimuli')
+    return each[0], np.stack([similarity.rdm(rows.in_order(one, ids).values, dtype=EXACT) for one in each])
 
 
 def _mean_over_time(each: Sequence[Measured]) -> Measured:
     """The mean over bins of time."""
     values = np.array([m.value for m in each])
-    error = float(np.sqrt(np.sum(np.square([m.error for m in each]))) / len(each))
+    there = ~np.isnan(values)
+    n = max(int(there.sum()), 1)
+    error = float(np.sqrt(np.nansum(np.square([m.error for m in each]))) / n)
     notes = tuple(dict.fromkeys(note for m in each for note in m.notes))
-    return Measured(float(values.mean()), error, values, (*notes, f'the mean over {len(each)} bins of time'))
+    mean = float(values[there].mean()) if there.any() else float('nan')
+    return Measured(mean, error, values, (*notes, f'the mean over {n} of {len(each)} bins of time'))
 
 
 def _course(target: DataArray, each: Sequence[Measured]) -> dict[str, np.ndarray]:
@@ -245,38 +277,3 @@ def _course(target: DataArray, each: Sequence[Measured]) -> dict[str, np.ndarray
     bins = np.stack([target['time_bin_start'].values, target['time_bin_end'].values], 1)
     errors = np.array([m.error for m in each])
     return {'bins': bins, 'over_time': np.array([m.value for m in each]), 'over_time_error': errors}
-
-
-def kept(benchmark: Benchmark, assembly: DataArray) -> DataArray:
-    """What a benchmark keeps of a recording. Raises: RequestError where that is nothing."""
-    for coordinate, value in benchmark.where:
-        assembly = rows.with_value(assembly, coordinate, value)
-    return assembly if benchmark.reliability is None else rows.reliable(assembly, benchmark.reliability)
-
-
-def recorded(model: BrainModel, benchmark: Benchmark, stimuli: StimulusSet | None, target: DataArray) -> DataArray:
-    """The model's responses to the stimuli of a recording, row by row as these."""
-    ids = target['stimulus_id'].values.tolist()
-    model.start_recording(benchmark.region, benchmark.time_bins)
-    return rows.in_order(model.look_at(_shown(model, benchmark, stimuli, ids), benchmark.number_of_trials), ids)
-
-
-def _shown(model: BrainModel, benchmark: Benchmark, stimuli: StimulusSet | None, ids: list[str]) -> StimulusSet:
-    """The stimuli of a recording, each once, at the size at which the model sees."""
-    if stimuli is None:
-        raise RequestError(f'benchmark {benchmark.identifier}: its stimuli are not here, only responses to them')
-    once = list(dict.fromkeys(ids))
-    return _on_screen(model, benchmark, sets.choose(stimuli, once, stimuli.identifier))
-
-
-def _on_screen(model: BrainModel, benchmark: Benchmark, stimuli: StimulusSet) -> StimulusSet:
-    if not benchmark.visual_degrees:  # texts
-        return stimuli
-    own = 'degrees' in stimuli.table.columns  # each has its own size
-    return place_on_screen(stimuli, model.visual_degrees(), None if own else benchmark.visual_degrees)
-
-
-def digest(values: np.ndarray) -> str:
-    """SHA-256 of an array: of its shape and bytes."""
-    plain = np.ascontiguousarray(values)
-    return hashlib.sha256(f'{plain.dtype} {plain.shape} '.encode() + plain.tobytes()).hexdigest()

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jbench import files, processes
-from jbench.alignment.ceiled import Score
+from jbench.alignment.ceiled import Scored
 from jbench.results import origin, result_file
 from jbench.results.versions import versions
 from jbench.spec.benchmark import Comparison
@@ -40,21 +40,19 @@ def write(
     workdir: Path,
     comparison: Comparison,
     seed: int,
-    score: Score,
+    made: Scored,
     digests: Digests,
     seconds: Mapping[str, float],
-    arrays: Mapping[str, np.ndarray] = {},
 ) -> dict[str, Any]:
     """Write seed<k>.json, and seed<k>.npz with the values before aggregation; each is whole or absent.
 
     Args:
         seed: of the candidate.
         seconds: 'prepare' (stimuli and recording), 'test' (features and metric), 'total'.
-        arrays: more to keep beside it, for figures.
 
     Raises: RequestError where the disk refuses.
     """
-    benchmark = comparison.benchmark
+    benchmark, score = comparison.benchmark, made.score
     scale = 1 / 1024 if sys.platform != 'darwin' else 1 / 1024**2
     told = {name: getattr(score, name) for name in ('raw', 'raw_error', 'ceiling', 'ceiling_error', 'error')}
     result = {
@@ -75,7 +73,7 @@ def write(
             'differs_from_chance': None,
         },
         'metrics': {name: value for name, value in told.items() if value is not None and not math.isnan(value)},
-        'prepared_hash': _data(digests),
+        'prepared_hash': _rests_on(digests),
         'key': comparison.key,
         'config': {**to_json(comparison), 'digests': digests._asdict()},
         'attachments': {},
@@ -89,16 +87,14 @@ def write(
         'timings': {'prepare': 0.0, 'compile': 0.0, 'fit': 0.0, 'test': 0.0, 'total': 0.0, **seconds},
     }
     own = {name: np.asarray(getattr(score, name)) for name in ('values', 'per_neuroid', 'per_split')}
-    return result_file.write(folder(workdir, comparison), result, {**arrays, **own})
+    return result_file.write(folder(workdir, comparison), result, {**made.arrays, **own})
 
 
-def finished(
-    workdir: Path, comparison: Comparison, seed: int, recording: str, stimuli: str
-) -> tuple[dict[str, Any] | None, str]:
-    """Whether a seed need not run again: its result, or why there is none that counts ('': none is there)."""
-    home = folder(workdir, comparison)
-    return result_file.finished(home, seed, _data(Digests(recording, stimuli, '', '')))
+def finished(workdir: Path, comparison: Comparison, seed: int, rests_on: Digests) -> tuple[dict[str, Any] | None, str]:
+    """Whether a seed need not run again: its result, or why there is none that counts ('': none is there); one of other
+    responses, stimuli or another model does not."""
+    return result_file.finished(folder(workdir, comparison), seed, _rests_on(rests_on))
 
 
-def _data(digests: Digests) -> str:
-    return f'{digests.recording[:16]}-{digests.stimuli[:16]}'
+def _rests_on(digests: Digests) -> str:
+    return f'{digests.recording[:16]}-{digests.stimuli[:16]}-{digests.model[:16]}'

@@ -10,14 +10,17 @@ from typing import Any, NamedTuple
 
 from jbench import files
 from jbench.alignment import benchmark, record
-from jbench.alignment.activations import Limits
+from jbench.alignment.activations import LIMITS, Limits
+from jbench.alignment.benchmark import Recordings, recordings
 from jbench.alignment.build import build
 from jbench.alignment.own import Reader
 from jbench.context import Context
+from jbench.data.prepare.workers import free_memory
 from jbench.progress import Interrupted
-from jbench.spec.benchmark import Comparison
+from jbench.spec.benchmark import Benchmark, Comparison
 from jbench.spec.errors import RequestError
 
+COPIES = 6  # of features that a metric holds at once, in bytes of their own
 MISSING = 'data missing'  # how the error of absent recordings begins
 
 
@@ -50,11 +53,15 @@ def run(
     """
     found: list[dict[str, Any]] = []
     refused = broken = 0
+    files.make_dir(context.workdir / 'results')  # before hours of work
+    there: tuple[Benchmark, Recordings] | None = None  # the last one: comparisons of a benchmark follow each other
     for comparison in comparisons:
         for seed in _seeds(comparison, seeds):
             context.guard()
             try:
-                found.append(_one(comparison, seed, context, readers))
+                if there is None or there[0] != comparison.benchmark:
+                    there = comparison.benchmark, recordings(comparison.benchmark, context.data_dir, readers)
+                found.append(_one(comparison, seed, context, there[1]))
             except RequestError as error:
                 context.progress.say(f'not run: {comparison.title}: {error}')
                 refused += named or not str(error).startswith(MISSING)
@@ -73,7 +80,7 @@ def _seeds(comparison: Comparison, seeds: Iterable[int]) -> list[int]:
     return wanted if comparison.candidate.drawn else wanted[:1]
 
 
-def _one(comparison: Comparison, seed: int, context: Context, readers: Mapping[str, Reader]) -> dict[str, Any]:
+def _one(comparison: Comparison, seed: int, context: Context, data: Recordings) -> dict[str, Any]:
     """The result of a seed: the one that is there, or a new one."""
     began = time.monotonic()
 
@@ -81,10 +88,13 @@ def _one(comparison: Comparison, seed: int, context: Context, readers: Mapping[s
         context.guard()
         context.progress.update(f'{comparison.title}: {what}', done, total)
 
-    data = benchmark.recordings(comparison.benchmark, context.data_dir, readers)
+    memory = min(LIMITS.memory, free_memory() // COPIES)
+    limits = Limits(memory, context.workdir / 'activations', seed=seed, report=report)
+    model = build(comparison, seed, context.data_dir, context.weights.get(comparison.candidate.name), limits)
     prepared = time.monotonic() - began
     if context.if_exists != 'overwrite':
-        there, reason = record.finished(context.workdir, comparison, seed, data.digest, data.stimuli_digest)
+        rests_on = record.Digests(data.digest, data.stimuli_digest, '', model.digest)
+        there, reason = record.finished(context.workdir, comparison, seed, rests_on)
         if there is not None and context.if_exists == 'fail':
             raise RequestError(f'a result is there, and --if_exists=fail: {record.folder(context.workdir, comparison)}')
         if there is not None:
@@ -92,14 +102,11 @@ def _one(comparison: Comparison, seed: int, context: Context, readers: Mapping[s
             return there
         if reason:
             context.progress.say(reason)
-    limits = Limits(folder=context.workdir / 'activations', seed=seed, report=report)
-    weights = context.weights.get(comparison.candidate.name)
-    model = build(comparison, seed, context.data_dir, weights, limits)
     made = benchmark.scored(model, comparison.benchmark, data, report)
     digests = record.Digests(data.digest, data.stimuli_digest, made.features, model.digest)
     seconds = {'prepare': prepared, 'test': time.monotonic() - began - prepared, 'total': time.monotonic() - began}
     context.progress.say(f'{comparison.title} seed {seed}: {made.score.value:.4f} in {seconds["total"]:.1f} s')
-    return record.write(context.workdir, comparison, seed, made.score, digests, seconds, made.arrays)
+    return record.write(context.workdir, comparison, seed, made, digests, seconds)
 
 
 def _failure(error: Exception, comparison: Comparison, workdir: Path) -> str:

@@ -48,7 +48,7 @@ def candidates() -> dict[str, Candidate]:
 def asked(text: str | None) -> bool:
     """Whether --task asks for alignment. Raises: RequestError for alignment and decoding in one request."""
     items = [item.strip() for item in (text or '').split(',') if item.strip()]
-    ours = [item for item in items if item == ALL or item.startswith(PREFIX)]
+    ours = [item for item in items if item.lower() == ALL or item.lower().startswith(PREFIX)]
     if ours and len(ours) < len(items):
         others = ', '.join(item for item in items if item not in ours)
         raise RequestError(
@@ -77,18 +77,25 @@ def select_benchmarks(text: str) -> Chosen:
     by_name = True
     for item in filter(None, (part.strip() for part in text.split(','))):
         if own.named(item):
-            mine = own.benchmarks(item.removeprefix(PREFIX))
+            mine = own.benchmarks(item[len(PREFIX) :])
             if taken := [b.identifier for b in mine.benchmarks if b.identifier in known]:
                 raise RequestError(
                     f'--task={item}: {taken[0]}: a benchmark that jbench has already; choose another name'
                 )
+            names = [b.identifier for b in mine.benchmarks]
+            if twice := [n for n in names if n in chosen or names.count(n) > 1] + [
+                n for n in mine.readers if n in readers
+            ]:
+                raise RequestError(f'--task={item}: {twice[0]} comes twice; give each benchmark and recording a name')
             chosen |= {b.identifier: b for b in mine.benchmarks}
             readers |= mine.readers
             continue
-        name, _, version = item.removeprefix(ALL).removeprefix('/').partition('@')
+        name, _, version = item[len(ALL) :].removeprefix('/').partition('@')
         by_case = {identifier.lower(): b for identifier, b in known.items()}
         if not name:
             group = list(known.values())
+        elif name.lower() in nodes and version:
+            raise RequestError(f'--task={item}: {nodes[name.lower()]} is a node of the tree, which has no version')
         elif name.lower() in nodes:
             group = [b for b in known.values() if nodes[name.lower()] in path(b.parent)]
         elif name.lower() in by_case:

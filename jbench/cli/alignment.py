@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from jbench.alignment import select
+from jbench.alignment.own import Reader
 from jbench.cli.arguments import DEFAULT
 from jbench.cli.environment import environment
 from jbench.progress import Interrupted, Progress, StopSignal
@@ -41,9 +43,11 @@ def run(args: argparse.Namespace) -> int:
         raise RequestError(f'--model is missing: --task={args.task} compares one of {names}, or all')
     chosen = select.select_benchmarks(args.task)
     who, weights = select.with_weights(select.select_candidates(args.model), args.weights)
+    if not chosen.benchmarks or not who:
+        raise RequestError(f'--task={args.task} --model={args.model}: nothing is named; --list shows what there is')
     comparisons = [Comparison(benchmark=b, candidate=c) for b in chosen.benchmarks for c in who]
     if args.dry_run:
-        print(_plan(comparisons, args.data_dir, args.format))
+        print(_plan(comparisons, chosen.readers, args.data_dir, args.format))
         return 0
     return _run(comparisons, chosen, weights, args)
 
@@ -74,16 +78,16 @@ def _run(
     return outcome.status
 
 
-def _plan(comparisons: list[Comparison], data_dir: Path | None, form: str) -> str:
+def _plan(comparisons: list[Comparison], readers: Mapping[str, Reader], data_dir: Path | None, form: str) -> str:
     """What would run: of each comparison its data, and whether they are here."""
-    from jbench.alignment import data
+    from jbench.alignment.benchmark import state
 
     facts = [
         {
             'benchmark': f'{c.benchmark.identifier}@{c.benchmark.version}',
             'model': c.model,
             'key': c.key,
-            'data': data.state(c.benchmark.data, data_dir),
+            'data': state(c.benchmark, data_dir, readers),
         }
         for c in comparisons
     ]

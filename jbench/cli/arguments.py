@@ -32,7 +32,10 @@ def parser() -> argparse.ArgumentParser:
         epilog='example: python -m jbench.run --task=bci --model=eegnet; `jbench cite RESULT...`: BibTeX of results; '
         '`jbench report --help`: tables of many results',
     )
-    p.add_argument('--task', help='task[@version][/dataset], category, suite, comma list, or all')
+    p.add_argument(
+        '--task',
+        help='task[@version][/dataset], category, suite, comma list, or all; alignment/NAME: a model beside a brain',
+    )
     p.add_argument(
         '--model',
         default='eegnet',

@@ -25,7 +25,7 @@ def config_overrides(path: str) -> tuple[Override, ...]:
 
     Raises: RequestError where there is no such file, or it gives no fields.
     """
-    get = _names_in('--config', path).get('get')
+    get = names_in('--config', path).get('get')
     try:
         fields = get() if callable(get) else None
     except Exception as error:  # the user's own code
@@ -38,7 +38,7 @@ def config_overrides(path: str) -> tuple[Override, ...]:
 def user_tasks(path: str) -> tuple[list[Task], list[Dataset]]:
     """What TASKS and DATASETS of a file hold; what a task leaves open of learning, few windows and values of any size
     are learnt by (`in_steps`, `scaled`). Raises: RequestError for a file or a field that is wrong."""
-    found, made = _names_in('--task', path), list[list[Any]]()
+    found, made = names_in('--task', path), list[list[Any]]()
     for name, kind in (('TASKS', Task), ('DATASETS', Dataset)):
         values = found.get(name, ())
         if not isinstance(values, tuple | list) or not all(isinstance(v, kind) for v in values):
@@ -79,7 +79,7 @@ def typed(spec: Spec, what: str) -> Spec:
     return spec
 
 
-def _names_in(flag: str, path: str) -> dict[str, Any]:
+def names_in(flag: str, path: str) -> dict[str, Any]:
     """What a file defines. Raises: RequestError for one that is absent or fails."""
     if not Path(path).is_file():
         raise RequestError(f'{flag}={path}: no such file; see configs/ for examples')

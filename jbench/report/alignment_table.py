@@ -13,7 +13,20 @@ from jbench.spec.benchmark import PREFIX
 
 Row = dict[str, Any]
 TREE = ('model', 'node', 'score', 'scored', 'children')
-PLAIN = ('benchmark', 'version', 'model', 'metric', 'score', 'error', 'raw', 'ceiling', 'ceiling_error', 'key', 'notes')
+PLAIN = (
+    'benchmark',
+    'version',
+    'model',
+    'metric',
+    'score',
+    'error',
+    'raw',
+    'raw_error',
+    'ceiling',
+    'ceiling_error',
+    'key',
+    'notes',
+)
 HEADS = ('benchmark', 'model', 'score', 'raw', 'ceiling', 'seeds', 'notes')
 
 
@@ -24,8 +37,8 @@ def rows(results: Iterable[Mapping[str, Any]]) -> list[Row]:
         results: of kind 'alignment', as `jbench.results.result_file.read` gives them.
 
     Returns: dicts of plain values: `benchmark, version, model, key, metric, scores {seed: score or None}`, their means
-        over seeds `score, raw, error, ceiling, ceiling_error` (None: not defined in one of them; an error is that of
-        one seed), `notes`.
+        over seeds `score, raw, raw_error, error, ceiling, ceiling_error` (None: not defined in one of them; an error is
+        that of one seed), `notes`.
     """
     groups: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
     for result in results:
@@ -44,7 +57,7 @@ def _row(seeds: list[Mapping[str, Any]]) -> Row:
         'scores': {str(r['seed']): r['headline']['value'] for r in seeds},
         'score': _mean([r['headline']['value'] for r in seeds]),
     }
-    for name in ('raw', 'error', 'ceiling', 'ceiling_error'):
+    for name in ('raw', 'raw_error', 'error', 'ceiling', 'ceiling_error'):
         row[name] = _mean([r['metrics'].get(name) for r in seeds])
     return {**row, 'notes': list(dict.fromkeys(w for r in seeds for w in r['warnings']))}
 
@@ -72,7 +85,7 @@ def text(found: Iterable[Row]) -> str:
         )
         for row in lines
     ]
-    legend = 'score: beside the ceiling where there is one, else raw; ±: error over splits; seeds: of the model'
+    legend = 'score: beside the ceiling where there is one, else raw; ±: its error, as the metric has it'
     return '\n'.join([table(HEADS, body), legend, *(f'[{k}] {note}' for k, note in enumerate(notes, 1))])
 
 
@@ -81,11 +94,11 @@ def tree_rows(results: Iterable[Mapping[str, Any]]) -> list[Row]:
     results; what is missing counts 0, as on Brain-Score's board, and how much is there stands beside it.
 
     Args:
-        results: as of `rows`.
+        results: as of `rows`; simulated ones are no part of it.
 
     Returns: `model, node, score (None: nothing below it has one), scored, children`.
     """
-    found = list(results)
+    found = [r for r in results if not r['simulated']]
     parents = {r['task'].removeprefix(PREFIX): r['config']['benchmark']['parent'] for r in found}
     out: list[Row] = []
     lines = rows(found)

@@ -26,8 +26,10 @@ class Work(NamedTuple):
 
 def cite(results: Sequence[Mapping[str, Any]]) -> str:
     """BibTeX of jbench, then of what the results rest on, each once; a line of comment on what has no reference."""
-    aligned = [r['config']['benchmark']['citation'] for r in results if r['kind'] == 'alignment']  # entries as they are
-    decoded = [r for r in results if r['kind'] == 'decoding']
+    aligned = [
+        r['config']['benchmark']['citation'] for r in results if r.get('kind') == 'alignment'
+    ]  # entries as they are
+    decoded = [r for r in results if r.get('kind') != 'alignment']
     works = dict.fromkeys(work for result in decoded for work in (*_datasets(result), _model(result)))
     by_reference: dict[tuple[str, str], list[Work]] = {}
     silent = []

@@ -61,8 +61,9 @@ def problems(path: str | Path, *, predictions: bool = True) -> list[str]:
 def _score(result: Mapping[str, Any], how: str, chance: float | None) -> list[str]:
     """The score against raw score and ceiling; of neuroids each beside its own ceiling it cannot be told."""
     said = dict.fromkeys(('raw', 'raw_error', 'ceiling', 'ceiling_error'), math.nan) | result['metrics']
-    if how == 'explained_variance_per_neuroid' and result['metrics'].get('ceiling') is not None:
-        return []
+    apart = how in ('explained_variance_per_neuroid', 'ratio_root') or bool(result['config']['benchmark']['per'])
+    if apart and result['metrics'].get('ceiling') is not None:
+        return []  # of neuroids, halves or subjects, each beside its own ceiling
     raw = Measured(said['raw'], said['raw_error'], np.empty(0))
     ceiling = None
     if result['metrics'].get('ceiling') is not None:

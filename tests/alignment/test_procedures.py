@@ -7,8 +7,10 @@ import dataclasses
 import numpy as np
 import pytest
 
-from jbench.alignment import assembly, benchmark, data, procedures, stimuli, store
+from jbench.alignment import assembly, benchmark, brain_model, data, matched, stimuli, store
 from jbench.alignment.candidates.features import recorded_features
+from jbench.alignment.extra import need
+from jbench.alignment.units import Units
 from jbench.spec.benchmark import Benchmark
 from jbench.spec.errors import RequestError
 
@@ -133,7 +135,7 @@ def test_choices_beside_those_of_people():
 
 
 def test_the_odd_one_of_three():
-    triplets = np.array([[0, 4, 1], [8, 12, 2], [16, 20, 3]])
+    triplets = np.array([[0, 4, 1], [8, 4, 2], [16, 0, 3]])  # 0 and 4 come twice
     ids = [IDS[k] for k in triplets.ravel()]
     odd = np.repeat([IDS[t[2]] for t in triplets], 3)
     people = assembly.behaviour(odd, presentation={'stimulus_id': ids, 'triplet': np.repeat(np.arange(3), 3)})
@@ -153,6 +155,67 @@ def test_the_odd_one_of_three():
     assert any('above its ceiling' in note for note in found.notes)
 
 
+def test_what_varies_from_trial_to_trial_does_not_let_a_stimulus_stand_in_training_and_test():
+    noise = np.random.default_rng(4).normal(size=(N, UNITS))
+    recording = trials(noise, IDS, 6)
+    told = recording.assign_coords(trial=('presentation', np.arange(N * 6)))
+    line = dataclasses.replace(LINE, metric='ridge')
+    plain, more = (scored(line, {'Made': (shown(), r)}, OTHER).score for r in (recording, told))
+    assert abs(more.raw) < 0.25 and more.raw == pytest.approx(plain.raw, abs=1e-6)
+    assert more.ceiling == pytest.approx(plain.ceiling, abs=0.02)
+
+
+def test_subjects_who_saw_the_stimuli_in_other_orders_are_aligned():
+    parts = []
+    for k, order in enumerate((np.arange(N), np.random.default_rng(1).permutation(N))):
+        rows = {'run': np.arange(N), 'stimulus_id': [IDS[i] for i in order], 'subject': [f's{k}'] * N}
+        rows['repetition'] = [k] * N
+        units = {'neuroid_id': [f'n{j}' for j in range(30)]}
+        parts.append(assembly.neuroids(X[order], presentation=rows, neuroid=units, stimulus_set='made'))
+    both = need('xarray', 'a test').concat(parts, 'presentation')
+    line = dataclasses.replace(
+        LINE, procedure='rsa', metric='rdm', per='subject', ceiling='rsa_ceiling', ceiled='ratio', time_bins=()
+    )
+    found = scored(line, {'Made': (shown(), both.assign_attrs(stimulus_set='made'))}).score
+    assert found.raw == pytest.approx(1) and found.ceiling == pytest.approx(1)
+
+
+def test_a_stochastic_model_answers_with_its_mean():
+    draws = np.random.default_rng(7)
+
+    def respond(stimuli_, what, n_trials):
+        index = [IDS.index(i) for i in stimuli_.ids]
+        return Units(
+            X[index][:, None] + draws.normal(size=(len(index), n_trials, 30)), {'neuroid_id': np.arange(30).astype(str)}
+        )
+
+    noisy = brain_model.Model('noisy', 8.0, 'noisy', {}, respond, places=False)
+    made = {'Made': (shown(), trials(X @ weights(), IDS))}
+    one, many = (scored(dataclasses.replace(LINE, number_of_trials=n), made, noisy).score.raw for n in (1, 50))
+    assert one < many and many > 0.8
+
+
+def test_subjects_each_beside_their_own_ceiling():
+    """Two subjects, one of which hardly repeats: the mean of their scores, not the score of all neuroids together."""
+    y = X @ weights()
+    noise = np.repeat([0.2, 3.0], [9, 3])
+    draws = np.random.default_rng(0)
+    values = np.concatenate([y + draws.normal(size=y.shape) * noise for _ in range(6)])
+    rows = {'stimulus_id': IDS * 6, 'repetition': np.repeat(np.arange(6), N)}
+    neuroid = {'neuroid_id': [f'n{k}' for k in range(UNITS)], 'subject': ['a'] * 9 + ['b'] * 3}
+    whole = assembly.neuroids(values, presentation=rows, neuroid=neuroid, stimulus_set='made')
+
+    def part(ids):
+        return whole.isel(presentation=np.flatnonzero(np.isin(whole['stimulus_id'].values, ids)))
+
+    line = dataclasses.replace(LINE, procedure='train_test', metric='ridge', train_data='Train', per='subject')
+    made = {'Made': (shown(IDS[40:]), part(IDS[40:])), 'Train': (shown(IDS[:40]), part(IDS[:40]))}
+    found = scored(line, made).score
+    each = [scored(dataclasses.replace(line, per='', where=(('subject', s),)), made).score for s in 'ab']
+    assert found.value == pytest.approx(np.mean([one.value for one in each]), rel=0.02)
+    assert found.raw == pytest.approx(np.mean([one.raw for one in each]), rel=0.02)
+
+
 def test_a_recording_without_repetitions_has_no_ceiling_by_halves():
     with pytest.raises(RequestError, match='two repetitions'):
         scored(LINE, {'Made': (shown(), trials(X @ weights(), IDS, 1))})
@@ -166,9 +229,9 @@ def test_a_stimulus_without_features_is_named():
 
 def test_what_is_kept_of_a_recording():
     recording = trials(X @ weights(), IDS, region=['V4'] * 6 + ['IT'] * 6)
-    assert procedures.kept(dataclasses.replace(LINE, where=(('region', 'V4'),)), recording).shape[1] == 6
+    assert matched.kept(dataclasses.replace(LINE, where=(('region', 'V4'),)), recording).shape[1] == 6
     with pytest.raises(RequestError, match="no region 'V1'; there: IT, V4"):
-        procedures.kept(dataclasses.replace(LINE, where=(('region', 'V1'),)), recording)
+        matched.kept(dataclasses.replace(LINE, where=(('region', 'V1'),)), recording)
 
 
 def test_the_same_recording_has_the_same_digest_and_another_has_not():

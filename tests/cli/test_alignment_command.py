@@ -75,6 +75,10 @@ def test_the_same_numbers_come_again(ask, tmp_path):
         ((SENTENCES, '--model=pixel'), "unknown candidate 'pixel'; did you mean 'pixels'?"),
         (('--task=alignment/V4,p3', '--model=pixels'), 'ask for one kind'),
         ((SENTENCES, '--model=pixels', '--set=recipe.lr=1'), '--set: decoding alone uses it'),
+        ((SENTENCES, '--model=,'), 'nothing is named'),
+        (('--task=alignment/V2-texture', '--model=pixels'), 'unknown benchmark'),
+        (('--task=alignment/V4@7', '--model=pixels'), 'a node of the tree, which has no version'),
+        (('--task=Alignment/Cowley2023.V4-pls', '--model=pixels'), 'data missing: Cowley2023'),
         ((SENTENCES, '--model=pixels', '--debug'), '--debug: decoding alone uses it'),
         ((SENTENCES, '--model=pixels', '--stage=download'), '--stage=download: alignment has no stages'),
         ((SENTENCES, '--model=pixels', '--weights=nowhere'), 'no such file or folder'),
@@ -113,14 +117,18 @@ def test_lists_and_facts(ask):
 def test_a_file_of_ones_own_runs_as_the_page_shows(ask, tmp_path):
     (tmp_path / 'my_v4.py').write_text(EXAMPLE)
     status, out, _ = ask(f'--task=alignment/{tmp_path}/my_v4.py', '--model=pixels')
-    assert status == 0 and re.search(r'Made2026.V4-ridge@1 +pixels +0\.', out)
+    assert status == 0
+    score, raw, ceiling = re.search(r'Made2026.V4-ridge@1 +pixels +(\S+) ± \S+ +(\S+) +(\S+)', out).groups()
+    assert float(ceiling) > 0.9 and 0.3 < float(raw) < 1 and float(score) < 1.2
 
 
 @pytest.mark.parametrize(
     ('text', 'reason'),
     [
         ('BENCHMARKS = 3', 'expected BENCHMARKS, a tuple'),
-        ('1 / 0', 'ZeroDivisionError: division by zero .* line 1'),
+        (EXAMPLE.replace("'neural'", "'neurl'"), 'neurl'),
+        (EXAMPLE.replace("'Made2026'", "'KarITneuron'"), 'KarITneuron: a recording that jbench has already'),
+        ('1 / 0', 'line 1: ZeroDivisionError: division by zero'),
         (EXAMPLE.replace('np.random.default_rng(0)', 'nothing'), "NameError: name 'nothing' .* line"),
         (EXAMPLE.replace("'repetition': ", "'stimulus_id': "), 'stimulus_id'),
         (EXAMPLE.replace("'Made2026.V4-ridge'", "'Kar2019-ost'"), 'a benchmark that jbench has already'),
@@ -146,4 +154,10 @@ def test_features_of_a_file_and_a_model_of_ones_own(ask, tmp_path):
         "    return ImageModel('mine', ('mean',), Preprocess(16), apply, hashlib.sha256(b'mine').hexdigest())\n"
     )
     status, out, _ = ask(f'--task=alignment/{tmp_path}/my_v4.py', f'--model={tmp_path}/my_model.py:mine')
-    assert status == 0 and float(re.search(r'mine@\w+ +(\S+)', out)[1]) > 0.8
+    raw = re.search(r'mine@\w+ +\S+ ± \S+ +(\S+)', out)[1]
+    assert status == 0 and float(raw) > 0.9  # the mean colour is what the made neurons see
+    (tmp_path / 'my_model.py').write_text(
+        (tmp_path / 'my_model.py').read_text().replace('x.mean((1, 2))', 'x[:, 0, 0]')
+    )
+    changed = ask(f'--task=alignment/{tmp_path}/my_v4.py', f'--model={tmp_path}/my_model.py:mine')[1]
+    assert re.search(r'mine@\w+ +\S+ ± \S+ +(\S+)', changed)[1] != raw  # kept activations of another file do not count

@@ -545,6 +545,8 @@ def test_the_list_as_json(ask):
         'datasets': ['name', 'access', 'licence', 'tasks', 'on_disk'],
         'models': ['name', 'family', 'n_parameters'],
         'suites': ['name', 'tasks', 'missing'],
+        'benchmarks': ['identifier', 'parent', 'title'],
+        'candidates': ['name', 'title'],
     }
     assert {kind: list(rows[0]) for kind, rows in found.items()} == fields
     p3 = next(t for t in found['tasks'] if t['name'] == 'p3')

@@ -41,5 +41,6 @@ def store(
     top = None if ceiling is None else Measured(ceiling, 0.01, np.full((10, 20), ceiling))
     score = ceiled.beside(measured, top, 'explained_variance')
     comparison, digests = Comparison(benchmark=benchmark, candidate=candidate), record.Digests('a' * 64, '', 'b', 'c')
-    record.write(work, comparison, seed, score, digests, {'total': 1.0}, arrays or {})
+    made = ceiled.Scored(score, 'b' * 64, arrays or {})
+    record.write(work, comparison, seed, made, digests, {'total': 1.0})
     return record.folder(work, comparison) / f'seed{seed}.json'

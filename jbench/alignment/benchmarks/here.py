@@ -104,6 +104,7 @@ KRIEGESKORTE = (
         parent='',
         title='monkey IT (cells, one mean of two monkeys), 92 objects: dissimilarities; no ceiling',
         data='Kriegeskorte92.monkey',
+        ceiled='none',
         citation=citations.KRIEGESKORTE,
         **_RDM,
     ),
@@ -183,7 +184,8 @@ GEIRHOS2021 = tuple(
         constant_ceiling=1.0 if metric == 'top1' else None,
         ceiled='ratio',
         labels=SIXTEEN,
-        licence='of the images: docs/alignment.md',
+        licence='of the trials: MIT (code); of the images: CC-BY-4.0 (cue-conflict, edge, silhouette), MIT (sketch), '
+        'terms of ImageNet (the others)',
         citation=citations.GEIRHOS,
     )
     for metric, name in itertools.product(('error_consistency', 'top1'), GEIRHOS)

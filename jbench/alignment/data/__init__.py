@@ -110,8 +110,6 @@ def load(name: str, data_dir: str | Path) -> Recorded:
 
 def state(name: str, data_dir: str | Path | None) -> str:
     """Whether a recorded set can be here, in words: by the folder of its collection alone, nothing is read."""
-    if name not in SETS:
-        return 'data missing: no reader'
     source = SOURCES[SETS[name].source]
     folder = Path(data_dir or '<data_dir>', source.folder)
     if not source.sha256:

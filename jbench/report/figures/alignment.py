@@ -22,23 +22,24 @@ def scores(table: Table, *, title: str) -> Figure:
     """A bar a model: the raw score with its error, and the ceiling as a line over all bars.
 
     Args:
-        table: rows {model, raw, error, ceiling (None: none), score}.
+        table: rows {model, raw, raw_error, ceiling (None: none), score}.
     """
     figure = style.blank(style.WIDTH, 1.5 + style.LINE * max(len(table), 3))
     ax = figure.subplots()
     for k, row in enumerate(table):
         ax.barh(k, row['raw'], 0.7, color=style.look(row['model']).colour, alpha=0.55)
-        if row['error'] is not None:
-            ax.plot([row['raw'] - row['error'], row['raw'] + row['error']], [k, k], color='k', linewidth=1.4)
+        if row['raw_error'] is not None:
+            ends = [row['raw'] - row['raw_error'], row['raw'] + row['raw_error']]
+            ax.plot(ends, [k, k], color='k', linewidth=1.4)
         if row['ceiling'] is not None:
             ax.plot([row['ceiling']] * 2, [k - 0.5, k + 0.5], color=style.GREY, linewidth=1.6)
-        ax.text(max(row['raw'] + (row['error'] or 0), 0), k, f' {row["score"]:.3f}', va='center', fontsize=7)
+        ax.text(max(row['raw'] + (row['raw_error'] or 0), 0), k, f' {row["score"]:.3f}', va='center', fontsize=7)
     ax.set_yticks(range(len(table)), [style.name(row['model']) for row in table])
     ax.set_ylim(len(table) - 0.4, -0.6)
     ax.set_xlabel('raw score')
     ceiled = any(row['ceiling'] is not None for row in table)
     line = 'Line across: ceiling. ' if ceiled else 'No ceiling. '
-    style.note(figure, f'{line}Black: error over splits. Number: score{" beside the ceiling" if ceiled else ""}.')
+    style.note(figure, f'{line}Black: error of the raw score. Number: score{" beside the ceiling" if ceiled else ""}.')
     style.title(figure, title)
     return figure
 

@@ -90,7 +90,7 @@ def _layers(results: Sequence[Result], title: str) -> tuple[Figure, Table]:
 def _scores(results: Sequence[Result], title: str) -> tuple[Figure, Table]:
     lines = [line for line in alignment_table.rows(results) if line['raw'] is not None and line['score'] is not None]
     lines = sorted(lines, key=lambda line: -line['raw'])
-    table = [{k: line[k] for k in ('model', 'raw', 'error', 'ceiling', 'score')} for line in lines]
+    table = [{k: line[k] for k in ('model', 'raw', 'raw_error', 'ceiling', 'score')} for line in lines]
     return alignment.scores(there(table, 1, 'no score is defined'), title=title), table
 
 

@@ -3,36 +3,43 @@
 from __future__ import annotations
 
 import collections
+import dataclasses
 
 import pytest
 
-from jbench.alignment import ceiled, data, procedures, select, tree
-from jbench.alignment.metrics import choices
-from jbench.alignment.metrics.regression import REGRESSIONS
+from jbench.alignment import checks, data, procedures, select
 from jbench.alignment.properties import BENCHMARKS as PROPERTIES
 from jbench.spec.benchmark import Comparison
 from jbench.spec.errors import RequestError
 from jbench.spec.identity import from_json, to_json
 
-METRICS = {
-    *REGRESSIONS,
-    *procedures.SIMILARITIES,
-    *(procedures.OVER_TIME + name for name in REGRESSIONS),
-    *choices.FORMS,
-    *('ost', 'rsm', 'error_consistency', 'top1', 'ks_similarity', 'accuracy'),
-}
 ALL = select.benchmarks()
 
 
 @pytest.mark.parametrize('benchmark', ALL.values(), ids=lambda b: b.identifier)
 def test_what_a_line_names_is_there(benchmark):
-    assert benchmark.procedure in procedures.PROCEDURES and benchmark.metric in METRICS
-    assert benchmark.ceiling in ('', 'error_consistency', 'ks_similarity', 'i2n', *procedures.CEILINGS)
-    assert benchmark.ceiled in ceiled.NAMES and benchmark.parent in ('', *tree.PARENTS)
+    assert checks.check(benchmark) is benchmark and benchmark.procedure in procedures.PROCEDURES
     assert (benchmark.data in data.SETS) != bool(benchmark.missing)
     assert benchmark.citation.startswith('@') and benchmark.title and benchmark.visual_degrees >= 0
     if benchmark.procedure == 'properties':
         assert benchmark.identifier.partition('_')[2] in PROPERTIES
+
+
+@pytest.mark.parametrize(
+    ('changes', 'reason'),
+    [
+        ({'procedure': 'neurl'}, 'procedure'),
+        ({'metric': 'spearmann'}, "unknown metric of benchmark .* 'spearmann'"),
+        ({'ceiling': 'split_half'}, 'unknown ceiling'),
+        ({'ceiled': 'ratoi'}, 'unknown ceiled'),
+        ({'parent': 'V44'}, "unknown parent .* did you mean 'V4'"),
+        ({'version': '2'}, "found '2', expected int"),
+        ({'procedure': 'rsa', 'metric': 'rdm', 'ceiling': ''}, "say 'ratio'"),
+    ],
+)
+def test_what_means_nothing_is_refused_before_anything_runs(changes, reason):
+    with pytest.raises(RequestError, match=reason):
+        checks.check(dataclasses.replace(ALL['Cowley2023.V4-pls'], **changes))
 
 
 def test_the_identifiers_of_the_tutorials_are_declared():
@@ -51,8 +58,6 @@ def test_a_comparison_travels_as_json():
 
 
 def test_words_about_a_benchmark_are_no_part_of_its_key():
-    import dataclasses
-
     one = Comparison(benchmark=ALL['Cowley2023.V4-pls'], candidate=select.candidates()['pixels'])
     told = dataclasses.replace(one, benchmark=dataclasses.replace(one.benchmark, title='other', parent='IT'))
     asked = dataclasses.replace(one, benchmark=dataclasses.replace(one.benchmark, metric='ridge'))

@@ -1,0 +1,58 @@
+"""Whether a line of the table of benchmarks means something, before anything runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from jbench.alignment import ceiled, procedures, tree
+from jbench.alignment.metrics import choices, regression
+from jbench.spec.benchmark import Benchmark
+from jbench.spec.errors import RequestError, unknown
+from jbench.spec.identity import from_json, to_json
+
+HALVES = ('internal_consistency', 'cross_subject')
+SUBJECTS = ('rsa_ceiling', 'leave_one_out', 'leave_one_out_pearson')
+# of each procedure: its metrics, its ceilings
+MEANT: dict[str, tuple[Iterable[str], Iterable[str]]] = {
+    'neural': (
+        (
+            *regression.REGRESSIONS,
+            *procedures.SIMILARITIES,
+            *(procedures.OVER_TIME + name for name in regression.REGRESSIONS),
+            'ost',
+        ),
+        (*HALVES, 'internal_consistency_temporal'),
+    ),
+    'train_test': (tuple(regression.REGRESSIONS), HALVES),
+    'rsa': (('rdm', 'rsm'), SUBJECTS),
+    'over_time': (('rdm',), ()),
+    'labels': (('error_consistency', 'top1'), ('error_consistency',)),
+    'choices': (tuple(choices.FORMS), tuple(choices.FORMS)),
+    'odd_one_out': (('accuracy',), ()),
+    'properties': (('ks_similarity',), ('ks_similarity',)),
+}
+NEURAL = ('neural', 'train_test')  # of which explained variance can be said
+
+
+def check(benchmark: Benchmark) -> Benchmark:
+    """The same benchmark. Raises: RequestError for a field of another type, a word that is none, and words that mean
+    nothing together."""
+    what = f'benchmark {benchmark.identifier}'
+    if benchmark.procedure not in MEANT:
+        raise unknown(f'procedure of {what}', str(benchmark.procedure), MEANT)
+    if benchmark.ceiled not in ceiled.NAMES:
+        raise unknown(f'ceiled of {what}', str(benchmark.ceiled), ceiled.NAMES)
+    from_json(Benchmark, to_json(benchmark), what)
+    metrics, limits = MEANT[benchmark.procedure]
+    if benchmark.metric not in metrics:
+        raise unknown(f'metric of {what} ({benchmark.procedure})', benchmark.metric, metrics)
+    if benchmark.ceiling and benchmark.ceiling not in limits:
+        raise unknown(f'ceiling of {what} ({benchmark.procedure})', benchmark.ceiling, limits)
+    if benchmark.parent and benchmark.parent not in tree.PARENTS:
+        raise unknown(f'parent of {what}', benchmark.parent, tree.PARENTS)
+    if benchmark.ceiled.startswith('explained') and benchmark.procedure not in NEURAL:
+        raise RequestError(f'{what}: ceiled={benchmark.ceiled!r} is of predicted responses; for {benchmark.procedure} '
+                           "say 'ratio', or 'none'")  # fmt: skip
+    if benchmark.ceiled == 'above_chance' and benchmark.chance is None:
+        raise RequestError(f"{what}: ceiled='above_chance' needs chance")
+    return benchmark
