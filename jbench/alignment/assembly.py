@@ -1,7 +1,7 @@
 """Assemblies: recorded or computed values with their coordinates, as checked `xarray.DataArray`s.
 
 A coordinate lies on one dimension (or on none) and is no index, except `choice`. The kind of an assembly follows from
-its dimensions:
+its dimensions::
 
   neuroids    presentation, neuroid[, time_bin]     responses of units, sensors, voxels
   behaviour   presentation                          one answer a trial

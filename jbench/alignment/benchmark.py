@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from jbench.alignment import assembly as assemblies
 from jbench.alignment import ceiled, data, netcdf, procedures, select, store
-from jbench.alignment.ceiled import Score, Scored
+from jbench.alignment.ceiled import CeiledScore, Scored
 from jbench.alignment.checks import check
 from jbench.alignment.metrics.measured import Measured
 from jbench.alignment.own import Reader
@@ -52,7 +52,7 @@ def _load(benchmark: Benchmark, name: str, data_dir: str | Path | None, readers:
     if name in readers:
         stimuli, assembly = readers[name](folder)
         return data.Recorded(
-            stimuli, assemblies.check(assembly), data.Source('', '', benchmark.licence, benchmark.citation, {})
+            stimuli, assemblies.check(assembly), data.Collection('', '', benchmark.licence, benchmark.citation, {})
         )
     if name in data.SETS:
         return data.load(name, folder)
@@ -60,7 +60,7 @@ def _load(benchmark: Benchmark, name: str, data_dir: str | Path | None, readers:
         packaged = store.load(name, place)
         if packaged.assembly is None or packaged.stimuli is None:
             raise RequestError(f'{name} in {place}: a set of stimuli alone; package responses to them under this name')
-        facts = data.Source('', str(place), benchmark.licence, benchmark.citation, {})
+        facts = data.Collection('', str(place), benchmark.licence, benchmark.citation, {})
         return data.Recorded(packaged.stimuli, packaged.assembly.load(), facts)
     why = benchmark.missing or 'no reader has it, and it is not packaged'
     raise RequestError(f'data missing: {name} is not in {place}: {why}')
@@ -102,7 +102,7 @@ def score(
     *,
     data_dir: str | Path | None = None,
     report: Callable[[str, int, int], object] | None = None,
-) -> Score:
+) -> CeiledScore:
     """How brain-like a model is.
 
     Args:

@@ -53,7 +53,7 @@ class _Doing(NamedTuple):
 
 
 @dataclass
-class Model:
+class CommittedModel:
     """A `BrainModel` around a function that gives units: made by `committed`, `candidate` and `recorded_features`."""
 
     identifier: str
@@ -203,7 +203,7 @@ def committed(
     readout: str | Sequence[str] = '',
     limits: Limits = LIMITS,
     microsaccades: bool = False,
-) -> Model:
+) -> CommittedModel:
     """A brain model of an image model whose layers stand for regions.
 
     Args:
@@ -234,10 +234,10 @@ def committed(
     whole = [model.digest, *model.preprocess, limits.seed if model.stochastic else 0, visual_degrees, microsaccades]
     whole += [sorted(chosen.items()), read]
     digest = hashlib.sha256(repr(whole).encode()).hexdigest()
-    return Model(model.identifier, visual_degrees, digest, chosen, respond)
+    return CommittedModel(model.identifier, visual_degrees, digest, chosen, respond)
 
 
-def candidate(name: str, seed: int = 0, weights: Path | None = None, *, limits: Limits = LIMITS) -> Model:
+def candidate(name: str, seed: int = 0, weights: Path | None = None, *, limits: Limits = LIMITS) -> CommittedModel:
     """A candidate of the table, with the layers that the table gives to regions. Raises: RequestError; see
     `candidates.image_model`."""
     model = candidates.image_model(name, seed, weights)

@@ -13,14 +13,14 @@ from jbench.alignment.image_model import LOGITS, ImageModel
 from jbench.files import sha256_file
 from jbench.models import user_model
 from jbench.plan import user_files
-from jbench.spec.benchmark import Comparison
+from jbench.spec.benchmark import AlignmentCell
 from jbench.spec.errors import RequestError
 
 if TYPE_CHECKING:
     from jbench.alignment.activations import Limits
 
 
-def build(comparison: Comparison, seed: int, data_dir: Path | None, weights: Path | None, limits: Limits) -> Any:
+def build(comparison: AlignmentCell, seed: int, data_dir: Path | None, weights: Path | None, limits: Limits) -> Any:
     """A `BrainModel` with a digest.
 
     A function of one's own gives an `ImageModel`, whose last layer stands for every region, or a model that `committed`
@@ -58,7 +58,7 @@ def build(comparison: Comparison, seed: int, data_dir: Path | None, weights: Pat
         made = made._replace(digest=hashlib.sha256(whole.encode()).hexdigest())
         last = [layer for layer in made.layers if layer != LOGITS][-1]
         return brain_model.committed(made, dict.fromkeys(brain_model.REGIONS, last), limits=limits)
-    if not isinstance(made, brain_model.Model):
+    if not isinstance(made, brain_model.CommittedModel):
         found = type(made).__name__
         raise RequestError(f'model {chosen.name}: expected an ImageModel or what committed() gives, got {found}')
     return made

@@ -14,7 +14,7 @@ from jbench.spec.errors import unknown
 WEAK = 0.1  # a ceiling below it: little of the recording repeats, and what is divided by it says little
 
 
-class Score(NamedTuple):
+class CeiledScore(NamedTuple):
     """How brain-like a model is on one benchmark. nan: not defined, and a note says why."""
 
     value: float  # beside the ceiling; without one the raw score
@@ -32,7 +32,7 @@ class Score(NamedTuple):
 class Scored(NamedTuple):
     """A score, what it rests on, and arrays for figures."""
 
-    score: Score
+    score: CeiledScore
     features: str  # SHA-256 of what the model answered
     arrays: dict[str, np.ndarray]
 
@@ -79,7 +79,7 @@ CEILED: dict[str, Callable[[float, float, float, float], Ratio]] = {
 NAMES = ('none', 'explained_variance_per_neuroid', 'above_chance', *CEILED)
 
 
-def of_groups(measured: Measured, ceiling: Measured | None, how: str, groups: np.ndarray) -> Score:
+def of_groups(measured: Measured, ceiling: Measured | None, how: str, groups: np.ndarray) -> CeiledScore:
     """The mean over groups of neuroids (subjects) of the score that each has by itself: its median over neuroids beside
     its own ceiling (Papale et al., Gifford et al. in Brain-Score).
 
@@ -97,7 +97,7 @@ def of_groups(measured: Measured, ceiling: Measured | None, how: str, groups: np
     notes += [n for one in each for n in one.notes]
     error = float(np.std([one.value for one in each]) / math.sqrt(len(each))) if len(each) > 1 else math.nan
     tops = [one.ceiling for one in each if one.ceiling is not None]
-    return Score(
+    return CeiledScore(
         value=float(np.mean([one.value for one in each])),
         error=error,
         raw=float(np.mean([one.raw for one in each])),
@@ -120,7 +120,7 @@ def _part(measured: Measured, mine: np.ndarray) -> Measured:
 
 def beside(
     measured: Measured, ceiling: Measured | None, how: str, *, chance: float | None = None, splits: bool = True
-) -> Score:
+) -> CeiledScore:
     """A measured score beside its ceiling; what lies above one or has a weak ceiling is noted, never clipped.
 
     Args:
@@ -153,7 +153,7 @@ def beside(
     if found.value > 1 and c is not None:
         notes.append(f'above its ceiling: {found.value:.4g}; the ceiling is an estimate, too')
     ends = (None, None) if c is None else (c.value, ceiling.error if ceiling is not None else None)
-    return Score(
+    return CeiledScore(
         value=found.value,
         error=found.error,
         raw=measured.value,

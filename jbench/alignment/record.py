@@ -15,7 +15,7 @@ from jbench import files, processes
 from jbench.alignment.ceiled import Scored
 from jbench.results import origin, result_file
 from jbench.results.versions import versions
-from jbench.spec.benchmark import Comparison
+from jbench.spec.benchmark import AlignmentCell
 from jbench.spec.identity import to_json
 
 SIMULATED = 'simulated: the recording was generated, not measured'
@@ -30,7 +30,7 @@ class Digests(NamedTuple):
     model: str  # of its weights and of what it does to a stimulus
 
 
-def folder(workdir: Path, comparison: Comparison) -> Path:
+def folder(workdir: Path, comparison: AlignmentCell) -> Path:
     """Where its seeds lie: <workdir>/results/<task>@<version>/<data>/<model>/<key>."""
     names = (f'{comparison.task}@{comparison.benchmark.version}', comparison.benchmark.data, comparison.model)
     return Path(workdir, 'results', *map(files.slug, names), comparison.key)
@@ -38,7 +38,7 @@ def folder(workdir: Path, comparison: Comparison) -> Path:
 
 def write(
     workdir: Path,
-    comparison: Comparison,
+    comparison: AlignmentCell,
     seed: int,
     made: Scored,
     digests: Digests,
@@ -90,7 +90,9 @@ def write(
     return result_file.write(folder(workdir, comparison), result, {**made.arrays, **own})
 
 
-def finished(workdir: Path, comparison: Comparison, seed: int, rests_on: Digests) -> tuple[dict[str, Any] | None, str]:
+def finished(
+    workdir: Path, comparison: AlignmentCell, seed: int, rests_on: Digests
+) -> tuple[dict[str, Any] | None, str]:
     """Whether a seed need not run again: its result, or why there is none that counts ('': none is there); one of other
     responses, stimuli or another model does not."""
     return result_file.finished(folder(workdir, comparison), seed, _rests_on(rests_on))

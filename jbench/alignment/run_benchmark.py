@@ -17,7 +17,7 @@ from jbench.alignment.own import Reader
 from jbench.context import Context
 from jbench.data.prepare.workers import free_memory
 from jbench.progress import Interrupted
-from jbench.spec.benchmark import Benchmark, Comparison
+from jbench.spec.benchmark import AlignmentCell, Benchmark
 from jbench.spec.errors import RequestError
 
 COPIES = 6  # of features that a metric holds at once, in bytes of their own
@@ -32,7 +32,7 @@ class Outcome(NamedTuple):
 
 
 def run(
-    comparisons: Sequence[Comparison],
+    comparisons: Sequence[AlignmentCell],
     seeds: Sequence[int],
     context: Context,
     *,
@@ -75,12 +75,12 @@ def run(
     return Outcome(2 if not (found or broken) else int(bool(refused or broken)), found)
 
 
-def _seeds(comparison: Comparison, seeds: Iterable[int]) -> list[int]:
+def _seeds(comparison: AlignmentCell, seeds: Iterable[int]) -> list[int]:
     wanted = list(seeds)
     return wanted if comparison.candidate.drawn else wanted[:1]
 
 
-def _one(comparison: Comparison, seed: int, context: Context, data: Recordings) -> dict[str, Any]:
+def _one(comparison: AlignmentCell, seed: int, context: Context, data: Recordings) -> dict[str, Any]:
     """The result of a seed: the one that is there, or a new one."""
     began = time.monotonic()
 
@@ -109,7 +109,7 @@ def _one(comparison: Comparison, seed: int, context: Context, data: Recordings) 
     return record.write(context.workdir, comparison, seed, made, digests, seconds)
 
 
-def _failure(error: Exception, comparison: Comparison, workdir: Path) -> str:
+def _failure(error: Exception, comparison: AlignmentCell, workdir: Path) -> str:
     """One line on a comparison that broke, its traceback in a file."""
     log = files.write_atomic(workdir / 'errors' / f'{comparison.key}.log', traceback.format_exc().encode())
     reason = 'memory ran out' if isinstance(error, MemoryError) else f'{type(error).__name__}: {error}'

@@ -13,7 +13,7 @@ from jbench.cli.arguments import DEFAULT
 from jbench.cli.environment import environment
 from jbench.progress import Interrupted, Progress, StopSignal
 from jbench.report.text import as_json, table
-from jbench.spec.benchmark import Comparison
+from jbench.spec.benchmark import AlignmentCell
 from jbench.spec.errors import RequestError
 
 UNUSED: dict[str, Any] = {  # flags of decoding, and when they are as they come
@@ -45,7 +45,7 @@ def run(args: argparse.Namespace) -> int:
     who, weights = select.with_weights(select.select_candidates(args.model), args.weights)
     if not chosen.benchmarks or not who:
         raise RequestError(f'--task={args.task} --model={args.model}: nothing is named; --list shows what there is')
-    comparisons = [Comparison(benchmark=b, candidate=c) for b in chosen.benchmarks for c in who]
+    comparisons = [AlignmentCell(benchmark=b, candidate=c) for b in chosen.benchmarks for c in who]
     if args.dry_run:
         print(_plan(comparisons, chosen.readers, args.data_dir, args.format))
         return 0
@@ -53,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _run(
-    comparisons: list[Comparison], chosen: select.Chosen, weights: dict[str, Path], args: argparse.Namespace
+    comparisons: list[AlignmentCell], chosen: select.Chosen, weights: dict[str, Path], args: argparse.Namespace
 ) -> int:
     environment(args.workdir, args.device, False)
     from jbench.alignment import run_benchmark
@@ -78,7 +78,7 @@ def _run(
     return outcome.status
 
 
-def _plan(comparisons: list[Comparison], readers: Mapping[str, Reader], data_dir: Path | None, form: str) -> str:
+def _plan(comparisons: list[AlignmentCell], readers: Mapping[str, Reader], data_dir: Path | None, form: str) -> str:
     """What would run: of each comparison its data, and whether they are here."""
     from jbench.alignment.benchmark import state
 

@@ -13,7 +13,7 @@ from jbench import files
 from jbench.alignment import ceiled, select
 from jbench.alignment.metrics.measured import Measured
 from jbench.results import checked, result_file
-from jbench.spec.benchmark import WORDS, Comparison
+from jbench.spec.benchmark import WORDS, AlignmentCell
 from jbench.spec.errors import RequestError
 from jbench.spec.identity import from_json, to_json
 
@@ -32,7 +32,7 @@ def problems(path: str | Path, *, predictions: bool = True) -> list[str]:
     try:
         result = result_file.read(path) if predictions else checked.read(path)
         config = {k: v for k, v in result['config'].items() if k != 'digests'}
-        comparison = from_json(Comparison, config, 'config')
+        comparison = from_json(AlignmentCell, config, 'config')
     except (FileNotFoundError, RequestError) as error:
         return [str(error)]
     benchmark = comparison.benchmark

@@ -70,7 +70,7 @@ class Candidate:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Comparison:
+class AlignmentCell:
     """A benchmark with a candidate: what a result file of alignment is of."""
 
     benchmark: Benchmark

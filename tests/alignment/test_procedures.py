@@ -189,7 +189,7 @@ def test_a_stochastic_model_answers_with_its_mean():
             X[index][:, None] + draws.normal(size=(len(index), n_trials, 30)), {'neuroid_id': np.arange(30).astype(str)}
         )
 
-    noisy = brain_model.Model('noisy', 8.0, 'noisy', {}, respond, places=False)
+    noisy = brain_model.CommittedModel('noisy', 8.0, 'noisy', {}, respond, places=False)
     made = {'Made': (shown(), trials(X @ weights(), IDS))}
     one, many = (scored(dataclasses.replace(LINE, number_of_trials=n), made, noisy).score.raw for n in (1, 50))
     assert one < many and many > 0.8

@@ -13,7 +13,7 @@ from jbench.alignment import benchmark, build, data, over_time, rows, select
 from jbench.alignment.activations import Limits
 from jbench.alignment.data import zhang
 from jbench.alignment.metrics import similarity
-from jbench.spec.benchmark import Comparison
+from jbench.spec.benchmark import AlignmentCell
 
 pytestmark = pytest.mark.slow
 GEIRHOS = json.loads((FIXTURES / 'alignment' / 'geirhos2021.json').read_text())
@@ -22,7 +22,7 @@ GEIRHOS = json.loads((FIXTURES / 'alignment' / 'geirhos2021.json').read_text())
 def score(identifier, model, alignment_dir):
     """One score, as the command gives it."""
     chosen = select.benchmarks()[identifier]
-    comparison = Comparison(benchmark=chosen, candidate=select.candidates()[model])
+    comparison = AlignmentCell(benchmark=chosen, candidate=select.candidates()[model])
     made = build.build(comparison, 33, alignment_dir, None, Limits())
     return benchmark.score(made, chosen, data_dir=alignment_dir)
 
@@ -78,7 +78,7 @@ def test_objects_are_decoded_from_it_over_time(alignment_dir):
 
 def test_it_tells_objects_apart_after_it_saw_them(alignment_dir):
     chosen = select.benchmarks()['ZhangDesimone2011.IT-rdm_over_time']
-    comparison = Comparison(benchmark=chosen, candidate=select.candidates()['category'])
+    comparison = AlignmentCell(benchmark=chosen, candidate=select.candidates()['category'])
     made = build.build(comparison, 33, alignment_dir, None, Limits())
     found = benchmark.scored(made, chosen, benchmark.recordings(chosen, alignment_dir))
     course = dict(zip(found.arrays['bins'][:, 0].tolist(), found.arrays['over_time'].tolist(), strict=True))

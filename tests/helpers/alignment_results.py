@@ -9,7 +9,7 @@ import numpy as np
 
 from jbench.alignment import ceiled, record
 from jbench.alignment.metrics.measured import Measured
-from jbench.spec.benchmark import Benchmark, Candidate, Comparison
+from jbench.spec.benchmark import AlignmentCell, Benchmark, Candidate
 
 FIELDS: dict[str, Any] = {
     'title': 'made',
@@ -40,7 +40,8 @@ def store(
     measured = Measured(float(medians.mean()), float(medians.std() / np.sqrt(10)), values, ('neuroid 3 is constant',))
     top = None if ceiling is None else Measured(ceiling, 0.01, np.full((10, 20), ceiling))
     score = ceiled.beside(measured, top, 'explained_variance')
-    comparison, digests = Comparison(benchmark=benchmark, candidate=candidate), record.Digests('a' * 64, '', 'b', 'c')
+    comparison = AlignmentCell(benchmark=benchmark, candidate=candidate)
+    digests = record.Digests('a' * 64, '', 'b', 'c')
     made = ceiled.Scored(score, 'b' * 64, arrays or {})
     record.write(work, comparison, seed, made, digests, {'total': 1.0})
     return record.folder(work, comparison) / f'seed{seed}.json'

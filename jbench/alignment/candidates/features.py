@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from jbench import files
-from jbench.alignment.brain_model import Model
+from jbench.alignment.brain_model import CommittedModel
 from jbench.alignment.stimuli import StimulusSet
 from jbench.alignment.units import Units
 from jbench.spec.errors import RequestError
@@ -19,7 +19,9 @@ from jbench.spec.errors import RequestError
 Vectors = Mapping[str, Any]  # stimulus_id -> numbers, as many for each
 
 
-def recorded_features(identifier: str, features: Vectors | Mapping[str, Vectors], visual_degrees: float = 8) -> Model:
+def recorded_features(
+    identifier: str, features: Vectors | Mapping[str, Vectors], visual_degrees: float = 8
+) -> CommittedModel:
     """A brain model that answers with these vectors, whatever region is asked for.
 
     Args:
@@ -52,10 +54,10 @@ def recorded_features(identifier: str, features: Vectors | Mapping[str, Vectors]
         columns = {'neuroid_id': np.array([f'{identifier}.{k}' for k in numbers]), 'neuroid_num': numbers}
         return Units(found[:, None], columns)
 
-    return Model(identifier, visual_degrees, _digest(tables), {}, respond, places=False)
+    return CommittedModel(identifier, visual_degrees, _digest(tables), {}, respond, places=False)
 
 
-def from_file(path: Path, visual_degrees: float = 8) -> Model:
+def from_file(path: Path, visual_degrees: float = 8) -> CommittedModel:
     """The features of an NPZ file with the arrays `stimulus_id` [stimulus] and `features` [stimulus, feature].
 
     Raises: RequestError for a file that is absent, damaged, or holds other arrays; as `recorded_features`.

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jbench.alignment import assembly, data
-from jbench.alignment.brain_model import Model
+from jbench.alignment.brain_model import CommittedModel
 from jbench.alignment.stimuli import StimulusSet
 from jbench.alignment.units import Units
 from jbench.spec.benchmark import Benchmark
@@ -25,21 +25,21 @@ if TYPE_CHECKING:
 WORD = re.compile(r"[a-z']+")
 
 
-def category(benchmark: Benchmark, data_dir: Path | None) -> Model:
+def category(benchmark: Benchmark, data_dir: Path | None) -> CommittedModel:
     """A unit for each category of the stimuli: their `image_label`, or each stimulus by itself where they have none."""
     return _of_table(
         'category', lambda stimuli: stimuli.table.get('image_label', stimuli.table['stimulus_id']).tolist()
     )
 
 
-def word_counts(benchmark: Benchmark, data_dir: Path | None) -> Model:
+def word_counts(benchmark: Benchmark, data_dir: Path | None) -> CommittedModel:
     """A unit for each word: how often it comes in a text."""
     return _of_table(
         'word_counts', lambda stimuli: [' '.join(WORD.findall(stimuli.text(i).lower())) for i in stimuli.ids]
     )
 
 
-def _of_table(name: str, texts: Callable[[StimulusSet], list[Any]]) -> Model:
+def _of_table(name: str, texts: Callable[[StimulusSet], list[Any]]) -> CommittedModel:
     """Counts of the words of one text a stimulus."""
 
     def respond(stimuli: StimulusSet, what: str, n_trials: int) -> Units:
@@ -51,7 +51,7 @@ def _of_table(name: str, texts: Callable[[StimulusSet], list[Any]]) -> Model:
                 values[row, 0, known[word]] += 1
         return Units(values, {'neuroid_id': np.array(list(known)), 'neuroid_num': np.arange(len(known))})
 
-    return Model(name, 8.0, hashlib.sha256(name.encode()).hexdigest(), {}, respond, places=False)
+    return CommittedModel(name, 8.0, hashlib.sha256(name.encode()).hexdigest(), {}, respond, places=False)
 
 
 @dataclass

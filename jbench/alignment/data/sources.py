@@ -12,7 +12,7 @@ from jbench.files import sha256_file
 from jbench.spec.errors import RequestError
 
 
-class Source(NamedTuple):
+class Collection(NamedTuple):
     """One published collection."""
 
     folder: str  # under the data folder
@@ -22,8 +22,8 @@ class Source(NamedTuple):
     sha256: dict[str, str]  # file -> hash
 
 
-SOURCES: dict[str, Source] = {
-    'Cowley2023': Source(
+SOURCES: dict[str, Collection] = {
+    'Cowley2023': Collection(
         folder='CowleyV4',
         origin='github.com/cowleygroup/V4_compact_models, data_V4_responses/',
         licence='GPL-3.0 (the repository; none for the data alone)',
@@ -40,7 +40,7 @@ SOURCES: dict[str, Source] = {
             'responses_raw_210325.npz': 'bb8c1c3259568d9baae389b41f0df802dfbafbc02240c177320f2ffcc030b09b',
         },
     ),
-    'Kriegeskorte92': Source(
+    'Kriegeskorte92': Collection(
         folder='Kriegeskorte92',
         origin='github.com/rsagroup/rsatoolbox, demos/92imageData/*.mat, gathered in one npz',
         licence='MIT (the repository; none for the data and images alone)',
@@ -48,7 +48,7 @@ SOURCES: dict[str, Source] = {
         'man and monkey, Neuron; behaviour: Mur et al. 2013, Frontiers in Psychology',
         sha256={'kriegeskorte92.npz': 'd947e8ee3ab09719cd7e118891f45f768f214843e41322153ac4da95969efda6'},
     ),
-    'Geirhos2021': Source(
+    'Geirhos2021': Collection(
         folder='Geirhos2021',
         origin='github.com/bethgelab/model-vs-human, raw-data/*/*.csv, gathered in two parquet files',
         licence='code MIT; cue-conflict, edge, silhouette CC-BY-4.0; sketch MIT; the others as ImageNet',
@@ -58,7 +58,7 @@ SOURCES: dict[str, Source] = {
             'model_trials.parquet': 'a8b57e08f280cc6d061937242e049bb8b766db2cf71be09f692f93d6ce0b9adb',
         },
     ),
-    'Marques2020': Source(
+    'Marques2020': Collection(
         folder='Marques2020',
         origin='github.com/brain-score/vision, brainscore_vision/data/marques2020/data_packaging/*.py, numbers alone',
         licence='MIT (the repository)',
@@ -72,7 +72,7 @@ SOURCES: dict[str, Source] = {
             ),
         },
     ),
-    'ZhangDesimone7': Source(
+    'ZhangDesimone7': Collection(
         folder='ZhangDesimone7',
         origin='github.com/emeyers/NeuroDecodeR, inst/extdata/Zhang_Desimone_7object_raster_data_rda/*.rda, in two npz',
         licence='GPL-3 (the package; none for the data alone)',
@@ -82,14 +82,14 @@ SOURCES: dict[str, Source] = {
             'raster_1ms_packed.npz': '5aee474e2d4f39b74955d7616ab01c7b87ef47e1c3de92d8c2ecfedd17341127',
         },
     ),
-    'Haxby2001': Source(
+    'Haxby2001': Collection(
         folder='Haxby2001',
         origin='github.com/PyMVPA/PyMVPA, mvpa2/data/{bold,mask}.nii.gz and attributes_literal.txt, in one npz',
         licence='CC BY-SA 3.0 (as PyMVPA states)',
         citation='Haxby et al. 2001, Distributed and overlapping representations of faces and objects, Science',
         sha256={'sub001_slice_vt_mask530.npz': '67fff45b61fc6c1e0de72345b29cafb6c61b6704f0122d4f3d72008639eba0b0'},
     ),
-    'Bonner81': Source(
+    'Bonner81': Collection(
         folder='Bonner81',
         origin='github.com/QuantumMatter/cracking-the-code-dw1, in one npz',
         licence='none stated: for tests alone',
@@ -97,7 +97,7 @@ SOURCES: dict[str, Source] = {
         'statistics of vision and language, Nature Communications',
         sha256={'bonner81_roi.npz': '6c9d87fbc145dddbd48ca369cc087a1e40d1e211d9ca39c4eb4598fe93e5dae2'},
     ),
-    'THINGS': Source(
+    'THINGS': Collection(
         folder='THINGS',
         origin='github.com/ViCCo-Group/semantic_features_gpt_3, data/things/, in one npz',
         licence='none stated in that repository',
@@ -105,14 +105,14 @@ SOURCES: dict[str, Source] = {
         'Human Behaviour; Hebart et al. 2023, THINGS-data, eLife',
         sha256={'spose_embeddings.npz': 'e4df4fa7f509a6313d83f3fa5ed46331e2df3afabd460e1d48a086a6dc35ad67'},
     ),
-    'KarITneuron': Source(
+    'KarITneuron': Collection(
         folder='KarITneuron',
         origin='github.com/kohitij-kar/prediction_demo, data/sample_neuron.h5, in one npz',
         licence='none stated',
         citation='Kar, prediction_demo (github.com/kohitij-kar/prediction_demo)',
         sha256={'sample_it_neuron.npz': '2c9bf4e985e24ca45ff309c9e52e85e63a684f7182f68a085a00dfc21fab4a1b'},
     ),
-    'BrainScoreTestAssemblies': Source(
+    'BrainScoreTestAssemblies': Collection(
         folder='BrainScoreTestAssemblies',
         origin='github.com/brain-score/vision, brainscore_vision/benchmarks/rajalingham2018/test_resources/ and '
         'tests/test_model_helpers/activations/',
@@ -127,7 +127,7 @@ SOURCES: dict[str, Source] = {
             'alexnet-rgb-1000.nc': 'd859c0e4679f50eb7c7d9fb16260dc6131c3a7dacb0c00e590e4006e2bad7cb4',
         },
     ),
-    'GeneratedSentences': Source(
+    'GeneratedSentences': Collection(
         folder='',
         origin='generated from a seed (jbench/alignment/data/sentences.py)',
         licence='Apache-2.0',

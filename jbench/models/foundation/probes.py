@@ -4,8 +4,8 @@ A head is a network of its own, over windows of d features (channels) and one sa
 other; `attached` puts it behind its encoder. `linear` is W x + b; the others have hidden layers (`SIZES`):
 
     mlp            256, ELU, dropout .5: that of OpenEEGBench 0.6.0 (braindecode)
-    mlp_512        512, ReLU: that of NeuralBench's variants `*_mlp_freeze`
-    mlp_800_200    800 and 200, ELU, dropout .1, of the answers too: that of its `flatten_mlp_finetune`
+    mlp_512        512, ReLU: that of NeuralBench's variants *_mlp_freeze
+    mlp_800_200    800 and 200, ELU, dropout .1, of the answers too: that of its flatten_mlp_finetune
 
 What a head reads is called `penultimate`, flattened. It is what the encoder's own head reads, or another feature of it,
 whose tokens are put together (`tapped`). The encoder of a probe answers in evaluation: no dropout, its batch statistics

@@ -9,7 +9,7 @@ import pytest
 
 from jbench.alignment import checks, data, procedures, select
 from jbench.alignment.properties import BENCHMARKS as PROPERTIES
-from jbench.spec.benchmark import Comparison
+from jbench.spec.benchmark import AlignmentCell
 from jbench.spec.errors import RequestError
 from jbench.spec.identity import from_json, to_json
 
@@ -53,12 +53,12 @@ def test_the_identifiers_of_the_tutorials_are_declared():
 def test_a_comparison_travels_as_json():
     known = select.candidates()['pixels']
     for benchmark in ALL.values():
-        one = Comparison(benchmark=benchmark, candidate=known)
-        assert from_json(Comparison, to_json(one)) == one and len(one.key) == 16
+        one = AlignmentCell(benchmark=benchmark, candidate=known)
+        assert from_json(AlignmentCell, to_json(one)) == one and len(one.key) == 16
 
 
 def test_words_about_a_benchmark_are_no_part_of_its_key():
-    one = Comparison(benchmark=ALL['Cowley2023.V4-pls'], candidate=select.candidates()['pixels'])
+    one = AlignmentCell(benchmark=ALL['Cowley2023.V4-pls'], candidate=select.candidates()['pixels'])
     told = dataclasses.replace(one, benchmark=dataclasses.replace(one.benchmark, title='other', parent='IT'))
     asked = dataclasses.replace(one, benchmark=dataclasses.replace(one.benchmark, metric='ridge'))
     assert told.key == one.key != asked.key
@@ -96,7 +96,7 @@ def test_a_layer_stands_for_every_region():
     assert one.layer == 'layer3'
     every = select.select_candidates('hmax:layer=all')
     assert [c.layer for c in every] == ['s1', 'c1', 's2', 'c2']
-    keys = {Comparison(benchmark=ALL['Cowley2023.V4-pls'], candidate=c).key for c in every}
+    keys = {AlignmentCell(benchmark=ALL['Cowley2023.V4-pls'], candidate=c).key for c in every}
     assert len(keys) == 4
 
 
