@@ -1,4 +1,4 @@
-"""Assemblies: recorded or computed values with their coordinates, as checked `xarray.DataArray`s.
+"""Assemblies: recorded or computed values with their coordinates, each a checked `xarray.DataArray`.
 
 A coordinate lies on one dimension (or on none) and is no index, except `choice`. The kind of an assembly follows from
 its dimensions::
