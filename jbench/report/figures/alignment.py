@@ -143,9 +143,10 @@ def rdms(matrices: Sequence[tuple[str, np.ndarray]], *, title: str) -> Figure:
     axes = np.atleast_1d(figure.subplots(1, len(matrices)))
     for ax, (name, matrix) in zip(axes, matrices, strict=True):
         upper = np.triu_indices(len(matrix), 1)
-        order = np.argsort(np.argsort(matrix[upper], kind='stable'), kind='stable')
+        _, place, counts = np.unique(matrix[upper], return_inverse=True, return_counts=True)
+        ranks = (np.cumsum(counts) - (counts + 1) / 2)[place]  # equal ones share a rank
         shown = np.zeros(matrix.shape)
-        shown[upper] = order / max(len(order) - 1, 1)
+        shown[upper] = ranks / max(len(ranks) - 1, 1)
         ax.imshow(shown + shown.T, cmap=style.MAP, vmin=0, vmax=1)
         ax.set_title(style.name(name))
         ax.set_xlabel('stimulus')

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from jbench.report.figures.style import Table
 
 Result = Mapping[str, Any]
+PARTS = re.compile(r'(\d+)')  # of the name of a layer: 'features.9' stands before 'features.10'
 CONFLICT = re.compile(r'([a-z]+)\d+-([a-z]+)\d+')  # of an image of Geirhos et al. (2019): its shape, its texture
 
 
@@ -83,7 +84,7 @@ def _layers(results: Sequence[Result], title: str) -> tuple[Figure, Table]:
         }
         for line in alignment_table.rows(results)
     ]
-    table.sort(key=lambda row: str(row['column']))
+    table.sort(key=lambda row: (str(row['column']), [int(n) if n.isdigit() else n for n in PARTS.split(row['row'])]))
     return alignment.grid(there(table, 1, 'no layer has a score'), title=title, rows='layer', columns='region'), table
 
 
