@@ -150,15 +150,16 @@ def check_gradients(name: str, exported: Mapping[str, np.ndarray], expected: np.
         close(found, wanted, rtol, f'gradient of {key}', floor=whole / 100)
 
 
-@pytest.mark.parametrize(
-    'name', [pytest.param(n, marks=() if n in ('eegnet', 'eegconformer') else pytest.mark.slow) for n in NETWORKS]
-)
+@pytest.mark.parametrize('name', [pytest.param(n, marks=() if n == 'eegnet' else pytest.mark.slow) for n in NETWORKS])
 def test_ten_steps_equal_braindecode_x64(name: str) -> None:
     with jax.enable_x64(True):
         check_steps(name, SMALL, x64=True, rtol=1e-9)
 
 
-@each_network
+@pytest.mark.parametrize(
+    'name',
+    [pytest.param(n, marks=() if n in ('eegnet', 'eegconformer', 'bdtcn') else pytest.mark.slow) for n in NETWORKS],
+)
 def test_masked_rows_count_nowhere(name: str) -> None:
     """Whatever is in them: value, gradient and statistics stay; without a valid row the statistics stay as they are."""
     with jax.enable_x64(True):

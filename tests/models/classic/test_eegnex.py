@@ -51,7 +51,7 @@ def test_joined_filters_equal_both_convolutions(t: int) -> None:
         close(found, wanted)
 
 
-@pytest.mark.parametrize('t', [40, 64, 160])
+@pytest.mark.parametrize('t', [40, 64, pytest.param(160, marks=pytest.mark.slow)])
 def test_moments_equal_those_of_the_literal_output(t: int) -> None:
     """And their gradients; data with offsets, a row of padding."""
     with jax.enable_x64(True):

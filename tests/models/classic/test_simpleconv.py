@@ -72,7 +72,7 @@ def test_state_dict_and_counts() -> None:
 
 
 @pytest.mark.parametrize('shape', record.EVALUATED)
-@pytest.mark.parametrize('x64', [False, True])
+@pytest.mark.parametrize('x64', [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_evaluation_equals_neuraltrain(shape: Shape, x64: bool) -> None:
     with jax.enable_x64(x64):
         model = build(shape)
@@ -102,6 +102,7 @@ def compiled_step() -> tuple[Model, Callable[..., Any]]:
     return model, compiled(step)
 
 
+@pytest.mark.slow
 def test_ten_steps_equal_neuraltrain() -> None:
     """On a batch whose padding holds garbage: values, gradients, buffers."""
     expected = {k: RECORDED[f'steps/{k}'] for k in ('loss', 'grad_norm', 'logits', 'gradients', 'buffers')}
