@@ -6,13 +6,9 @@ import itertools
 from typing import Any
 
 from jbench.alignment.benchmarks import citations
+from jbench.alignment.data import EXPERIMENTS
 from jbench.spec.benchmark import Benchmark
 
-GEIRHOS = (
-    *('colour', 'contrast', 'cue-conflict', 'edge', 'eidolonI', 'eidolonII', 'eidolonIII', 'false-colour'),
-    *('high-pass', 'low-pass', 'phase-scrambling', 'power-equalisation', 'rotation', 'silhouette', 'sketch'),
-    *('stylized', 'uniform-noise'),
-)
 SIXTEEN = tuple(
     'airplane bear bicycle bird boat bottle car cat chair clock dog elephant keyboard knife oven truck'.split()
 )
@@ -188,7 +184,7 @@ GEIRHOS2021 = tuple(
         'terms of ImageNet (the others)',
         citation=citations.GEIRHOS,
     )
-    for metric, name in itertools.product(('error_consistency', 'top1'), GEIRHOS)
+    for metric, name in itertools.product(('error_consistency', 'top1'), EXPERIMENTS)
 )
 MARQUES2020 = tuple(
     Benchmark(
