@@ -3,6 +3,7 @@
     python benchmarks/prepare.py kalunga DATA_DIR       # DATA_DIR/Kalunga2016Online/..., a few seconds
     python benchmarks/prepare.py zyma DATA_DIR          # DATA_DIR/Zyma2019Electroencephalograms/..., 72 EDF files
     python benchmarks/prepare.py generated 1,2,4,8      # hours of 64 channels at 512 Hz, in minutes; 1.9 GB of disk
+    python benchmarks/prepare.py long 24x8,1x256        # one recording of hours x channels at 512 Hz; see below
 
 A row is one whole process with its workers, from the start of Python to its end. Memory is sampled ten times a
 second over all of them: `peak_rss_mb` is the largest sum of their proportional set sizes, `peak_bound_mb` the sum of
@@ -10,6 +11,9 @@ what each one ever held, shared pages counted several times. A machine that is b
 `seconds` is well above `cpu_seconds` over the cores. `raw_mb` are the bytes of the files as they lie, and
 `float32_bytes` what the windows alone would take as plain arrays. Generated recordings are noise in EDF files of one
 hour each, read by the reader of Zyma2019Electroencephalograms; nothing about brains follows from them. Linux only.
+
+A long recording of H x C takes 3.7 MB of disk an hour and channel as a file, 14.7 MB while it is prepared (at most
+16 GB of that), and 3 MB afterwards: 24x256 needs 23 + 16 + 18 GB, and an hour or two of one core.
 """
 
 from __future__ import annotations
@@ -18,11 +22,12 @@ import dataclasses
 import json
 import os
 import resource
+import shutil
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -97,7 +102,9 @@ def measure(name: str, data_dir: Path) -> dict[str, Any]:
         'peak_rss_mb': round(peak / 1e6),
         'peak_bound_mb': round(bound / 1e6),
         'stored_bytes': sum(f['bytes'] for f in manifest['files'].values()),
-        'float32_bytes': sum(4 * r['n_windows'] * len(r['ch_names']) * n_times for r in recordings),
+        'float32_bytes': sum(
+            4 * r['n_windows'] * len(r['ch_names'] or manifest['ch_names']) * n_times for r in recordings
+        ),
         'cores': len(os.sched_getaffinity(0)),
         'load_before': round(load, 2),
     }
@@ -143,21 +150,32 @@ def kilobytes(path: Path, field: str) -> int:
     return int(lines[field].split()[0])
 
 
-def write_edf(path: Path, seed: int) -> None:
-    """One hour of noise, 20 microvolts in size, as EDF with a record each second."""
+def write_edf(path: Path, seed: int, hours: int = 1, n_chans: int = N_CHANS) -> None:
+    """Noise, 20 microvolts in size, as EDF with a record each second; written a minute at a time."""
     signals = [
-        [f'EEG E{k + 1}' for k in range(N_CHANS)],
-        *([value] * N_CHANS for value in ('', 'uV', -500, 500, -32768, 32767, '', SFREQ, '')),
+        [f'EEG E{k + 1}' for k in range(n_chans)],
+        *([value] * n_chans for value in ('', 'uV', -500, 500, -32768, 32767, '', SFREQ, '')),
     ]
     widths = (16, 80, 8, 8, 8, 8, 8, 80, 8, 32)
     head = [('0', 8), ('X X X X', 80), ('Startdate 01-JAN-2020 X X X', 80), ('01.01.20', 8), ('00.00.00', 8)]
-    head += [(256 * (N_CHANS + 1), 8), ('generated', 44), (3600, 8), (1, 8), (N_CHANS, 4)]
+    head += [(256 * (n_chans + 1), 8), ('generated', 44), (3600 * hours, 8), (1, 8), (n_chans, 4)]
     head += [(value, width) for values, width in zip(signals, widths, strict=True) for value in values]
     rng = np.random.default_rng(seed)
     with open(path, 'wb') as file:
         file.write(''.join(str(value).ljust(width) for value, width in head).encode())
-        for _ in range(60):
-            file.write(rng.normal(0, 1300, (60, N_CHANS, SFREQ)).astype('<i2').tobytes())
+        for _ in range(60 * hours):
+            file.write(rng.normal(0, 1300, (60, n_chans, SFREQ)).astype('<i2').tobytes())
+
+
+def generate_long(root: Path, sizes: Sequence[str]) -> Iterator[Path]:
+    """For each `hours x channels` a data folder with one recording, removed when the next is asked for."""
+    for size in sizes:
+        hours, _, n_chans = size.partition('x')
+        folder = root / size / GENERATED.name
+        folder.mkdir(parents=True)
+        write_edf(folder / 'Subject00_1.edf', 0, int(hours), int(n_chans))
+        yield folder.parent
+        shutil.rmtree(folder)
 
 
 def generate(root: Path, hours: Sequence[int]) -> Iterator[Path]:
@@ -180,14 +198,18 @@ def main(argv: Sequence[str]) -> int:
     if argv[:1] == ['--child']:
         prepare(argv[1], Path(argv[2]), Path(argv[3]))
         return 0
-    if len(argv) != 2 or argv[0] not in SETS:
+    if len(argv) != 2 or argv[0] not in (*SETS, 'long'):
         print(__doc__, file=sys.stderr)
         return 2
     rows = []
     with tempfile.TemporaryDirectory(prefix='generated-') as root:
-        hours = [int(h) for h in argv[1].split(',')] if argv[0] == 'generated' else []
-        for data_dir in generate(Path(root), hours) if hours else [Path(argv[1])]:
-            rows.append(measure(argv[0], data_dir))
+        folders: Iterable[Path] = [Path(argv[1])]
+        if argv[0] == 'generated':
+            folders = generate(Path(root), [int(h) for h in argv[1].split(',')])
+        if argv[0] == 'long':
+            folders = generate_long(Path(root), argv[1].split(','))
+        for data_dir in folders:
+            rows.append(measure('generated' if argv[0] == 'long' else argv[0], data_dir))
             print('  '.join(f'{k} {v}' for k, v in rows[-1].items()), flush=True)
     print(json.dumps(rows))
     return 0

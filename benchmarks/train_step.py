@@ -11,9 +11,9 @@ jbench computes once a window (the moments of EEGNet's data) is stated apart. Ou
 forward, backward, clipping, AdamW with its schedule. Theirs: forward, backward, torch's AdamW. A call is four steps,
 its time divided by four: ours are one program, which in a run loops over up to 16. Blocks of calls of the two sides
 take turns (A B A B ...), in one process, the threads of the waiting side asleep; the first call of a block does not
-count. SimpleConvTimeAgg takes one step a call, of seconds. Both start from the same weights, and the largest
-difference between what they compute is in the table: logits in evaluation; loss, gradient and running statistics in
-training, without dropout.
+count. Freed memory stays with the process, as in a run, for both sides. SimpleConvTimeAgg takes one step a call, of
+seconds. Both start from the same weights, and the largest difference between what they compute is in the table: logits
+in evaluation; loss, gradient and running statistics in training, without dropout.
 
 Pretrained encoders (`encoders.py`) come at their own rate, on electrodes of the 10-10 system: batches of 16 and 64, 19
 and 64 channels, windows of 4 and 10 s; with --cells=small 16, 19 and 4 s alone, with large 16, 64 and 10 s. A call is
@@ -60,7 +60,7 @@ from jbench.models.model import Model
 from jbench.spec.errors import RequestError, unknown
 from jbench.spec.model import Signal
 from jbench.spec.task import Recipe
-from jbench.train import losses, optim, parallel
+from jbench.train import kept_memory, losses, optim, parallel
 from jbench.train.programs import build
 
 THREADS = 2  # as above
@@ -363,6 +363,7 @@ def main(argv: list[str]) -> int:
     p.add_argument('--peers', default='braindecode', choices=('braindecode',))
     args = p.parse_args(argv)
     names = [n for word in args.models.split(',') for n in GROUPS.get(word, (word,))]
+    kept_memory.keep()
     try:
         for n in names:
             if n not in MODELS or n not in (*PEERS, *GROUPS['foundation']):

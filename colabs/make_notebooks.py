@@ -1,6 +1,7 @@
 """Write each notebook of this folder from its source (`*.py`, percent format), run, with what it showed.
 
-What all of them need to open in Colab is added here: a badge, a cell that installs jbench where it is not there, a GPU.
+What all of them need to open in Colab is added here: a badge, a cell that installs jbench where it is not there (with
+jax's own build for a GPU or a TPU, where there is one), a GPU.
 The address comes from `Repository` in pyproject.toml.
 
 Command: python colabs/make_notebooks.py [NAME ...]
@@ -8,8 +9,10 @@ Command: python colabs/make_notebooks.py [NAME ...]
 
 from __future__ import annotations
 
+import resource
 import sys
 import tempfile
+import time
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -25,13 +28,15 @@ BADGE = (
 )
 INSTALL = f"""\
 import importlib.util
+import os
 import shutil
 import subprocess
 import sys
 
 if importlib.util.find_spec('jbench') is None:  # a fresh Colab, say
-    wanted = ['jbench[report] @ git+{REPOSITORY}']
-    wanted += ['jax[cuda12]'] if shutil.which('nvidia-smi') else []
+    wanted = ['jbench[alignment,report] @ git+{REPOSITORY}']
+    wanted += ['jax[cuda12]'] if shutil.which('nvidia-smi') else []  # where there is a GPU
+    wanted += ['jax[tpu]'] if 'TPU_ACCELERATOR_TYPE' in os.environ or os.path.exists('/dev/accel0') else []
     subprocess.run([sys.executable, '-m', 'pip', 'install', '--quiet', *wanted], check=True)
     importlib.invalidate_caches()"""
 METADATA = {
@@ -89,8 +94,12 @@ def main(names: list[str]) -> None:
 
     for source in SOURCES:
         if not names or source.stem in names:
+            began, before = time.monotonic(), resource.getrusage(resource.RUSAGE_CHILDREN)
             with tempfile.TemporaryDirectory() as folder:
                 made = run(notebook(source), Path(folder))
+            used = resource.getrusage(resource.RUSAGE_CHILDREN)
+            cores = used.ru_utime + used.ru_stime - before.ru_utime - before.ru_stime
+            print(f'{source.stem}: {time.monotonic() - began:.0f} s, {cores:.0f} s of the cores', flush=True)
             source.with_suffix('.ipynb').write_text(nbformat.writes(made) + '\n', encoding='utf-8')
 
 

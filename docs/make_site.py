@@ -27,6 +27,7 @@ FACES = {  # modules that a user imports from, and what for
     'jbench.api': 'Tasks and their data; `jbench.task` and `jbench.load`',
     'jbench.trained': 'Trained networks; `jbench.load_model`',
     'jbench.cli.features': 'Features before training; `jbench.features`',
+    'jbench.cli.evaluate': 'A function of yours, scored; `jbench.evaluate`',
     'jbench.report.identity': 'Whose the variance of features is',
     'jbench.results': 'Result files',
     'jbench.report': 'Tables of many results; `jbench.report.frame`',

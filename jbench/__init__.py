@@ -9,16 +9,18 @@ from jbench.version import __version__
 
 if TYPE_CHECKING:
     from jbench.api import load, task
+    from jbench.cli.evaluate import evaluate
     from jbench.cli.features import features
     from jbench.run import results as run
     from jbench.trained import load_model
 
-__all__ = ['__version__', 'features', 'load', 'load_model', 'run', 'task']
+__all__ = ['__version__', 'evaluate', 'features', 'load', 'load_model', 'run', 'task']
 MODULES = {  # of the Python interface
     'load': 'jbench.api',
     'task': 'jbench.api',
     'load_model': 'jbench.trained',
     'features': 'jbench.cli.features',
+    'evaluate': 'jbench.cli.evaluate',
 }
 
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 _ANEW = 'remove it and run the same command again'
-_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS)
 _NO_LINK = (errno.EXDEV, errno.EPERM, errno.EMLINK, errno.ENOTSUP, errno.EACCES, errno.ENOSYS)
 LONGEST = 120  # characters of a folder's name
@@ -237,7 +237,7 @@ def explained(path: str | os.PathLike[str], n_bytes: int) -> Iterator[None]:
     except OSError as error:
         raise _write_error(Path(path), n_bytes, error) from error
     except (RuntimeError, ValueError) as error:
-        number = next((e for e in (*_FULL, *_FORBIDDEN) if os.strerror(e) in str(error)), None)
+        number = next((e for e in (*FULL, *_FORBIDDEN) if os.strerror(e) in str(error)), None)
         if number is None:
             raise
         raise _write_error(Path(path), n_bytes, OSError(number, os.strerror(number))) from error
@@ -270,7 +270,7 @@ def sync_dir(path: str | os.PathLike[str]) -> None:
 def _write_error(path: Path, n_bytes: int, error: OSError) -> RequestError:
     """The one message of a failed write: what, where, how much, what to do."""
     reason, needed = error.strerror or str(error), ''
-    if error.errno in _FULL:
+    if error.errno in FULL:
         remedy, needed = 'free space there, or choose another folder', f' ({n_bytes} bytes needed)'
     elif error.errno in _FORBIDDEN:
         remedy = 'give this user the right to write there, or choose another folder'

@@ -144,8 +144,10 @@ class StopSignal:
         return self.asked
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
-        if self.asked and number == signal.SIGINT:
-            os._exit(130)
+        if self.asked:
+            if number == signal.SIGINT:
+                os._exit(130)
+            return  # a parent that is killed may say so more than once
         self.asked = True
         with contextlib.suppress(OSError):  # as in `say`
             os.write(2, b'\nstopping (Ctrl-C again: at once, without a save) ...\n')

@@ -21,8 +21,8 @@ from collections.abc import Mapping, Sequence
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from jbench.cli import download
-from jbench.cli.arguments import parse, parse_cite
+from jbench.cli import download, tables
+from jbench.cli.arguments import FINDERS, parse, parse_cite
 from jbench.cli.environment import environment
 from jbench.plan import cell_file, request, select, weights
 from jbench.plan.request import Plan
@@ -157,12 +157,16 @@ def _main(argv: list[str]) -> int:
         where = (args.format, args.data_dir)
         print(catalogue.info(args.info, *where) if args.info else catalogue.listing(*where))
         return 0
-    if not (args.task or args.cell):
-        return _report_all(args)
+    if not (args.task or args.cell or args.status):
+        return tables.report_all(args.workdir, args.format)
     if 'alignment' in (args.task or '').lower():
         from jbench.cli import alignment
 
         return alignment.run(args)
+    if args.status:
+        from jbench.cli import grid
+
+        return grid.show_status(args, _plan(args) if args.task or args.cell else None)
     return _run(args)
 
 
@@ -178,17 +182,15 @@ def _run(args: argparse.Namespace) -> int:
         fetched, lost = download.fetch(*where, models=models, alone=alone, dry_run=args.dry_run)
     if alone or (lost and fetched == 2) or ('download' in args.stages and args.dry_run):  # what would run, files tell
         return fetched
-    if 'check' in args.stages:
+    if drawn := [s for s in args.stages if s in ('check', *FINDERS)]:
         from jbench.report.dataset import facts as dataset_facts
 
-        dataset_facts.require()
+        dataset_facts.require(f'--stage={drawn[0]}')
     plan = download.without(lost, _plan(args))
     if not plan.cells:
         return fetched
-    if plan.simulated:
-        say(plan.simulated)
-    for reason in plan.absent:
-        say(f'not run: {reason}')
+    for reason in filter(None, (plan.simulated, *(f'not run: {a}' for a in plan.absent))):
+        say(reason)
     if args.dry_run:
         from jbench.cli import dry_run
 
@@ -197,25 +199,15 @@ def _run(args: argparse.Namespace) -> int:
         files = weights.published([n for c in plan.cells for n in weights.of_cell(c.model)], args.data_dir)
         print(dry_run.show(plans, args.stages, args.workdir, args.format, verbose=args.verbose, checkpoints=files))
         return 0
-    outcome = _stages(args, plan)
-    if outcome is None:
-        return 75
+    if args.plan or args.jobs or args.cluster:
+        from jbench.cli import grid
+
+        status = grid.run(args, plan)
+    else:
+        outcome = _stages(args, plan)
+        status = 75 if outcome is None else outcome.status
     missing = plan.absent and 'all' not in (args.task or '').split(',')  # which means: all that can run here
-    return max(outcome.status, 1) if missing or fetched else outcome.status
-
-
-def _report_all(args: argparse.Namespace) -> int:
-    """Every result of the work folder; a damaged one is told, and gives status 1. Raises: RequestError for none."""
-    from jbench.results import result_file
-
-    damaged: list[str] = []
-    found = result_file.load_all(args.workdir, damaged.append)
-    for text in damaged:
-        say(f'jbench: {text}')
-    if not found:
-        raise RequestError(f'no results under {args.workdir}/results; --workdir=DIR names another folder')
-    _report(found, args.format)
-    return int(bool(damaged))
+    return max(status, 1) if (missing or fetched) and not args.plan else status
 
 
 def _plan(args: argparse.Namespace, typed: Mapping[str, Any] = {}) -> Plan:
@@ -247,7 +239,8 @@ def _stages(args: argparse.Namespace, plan: Plan) -> stages.Outcome | None:
         from jbench.train.programs import Compiler
 
         compiler = Compiler(seal)
-        context = Context(args.workdir, args.data_dir, progress, stop, args.if_exists, args.keep_weights, plan.weights)
+        flags = (args.if_exists, args.keep_weights, plan.weights, args.delete_raw_after == 'prepared')
+        context = Context(args.workdir, args.data_dir, progress, stop, *flags)
         try:
             asked = (plan.cells, args.stages, args.seeds)
             outcome = stages.run(*asked, context=context, compiler=compiler, distributed=args.distributed)
@@ -261,36 +254,13 @@ def _stages(args: argparse.Namespace, plan: Plan) -> stages.Outcome | None:
             raise
         compiler.close()
         processes.leave()
-    if 'check' in args.stages:
-        _show_facts(outcome.facts, args.format)
+    if {'check', *FINDERS} & {*args.stages}:
+        from jbench.cli import found
+
+        print(found.text(outcome.facts, args.format))
     if 'report' in args.stages and (outcome.results or args.format == 'json') and not who:
-        _report(outcome.results, args.format)
+        tables.report(outcome.results, args.format)
     return outcome
-
-
-def _show_facts(facts: list[dict[str, Any]], form: str) -> None:
-    """What the data of each task hold, on stdout; the pages are written."""
-    from jbench.report import text
-    from jbench.report.dataset import facts as dataset_facts
-
-    print(text.as_json(facts) if form == 'json' else '\n'.join(map(dataset_facts.text, facts)))
-
-
-def _report(found: list[dict[str, Any]], form: str) -> None:
-    """The table, on stdout."""
-    from jbench.report import alignment_table, table, text
-
-    decoding = [r for r in found if r['kind'] == 'decoding']
-    aligned = alignment_table.rows(r for r in found if r['kind'] == 'alignment')
-    if form == 'json':
-        print(text.as_json([*table.rows(decoding), *aligned]) if aligned else table.as_json(table.rows(decoding)))
-        return
-    from jbench.cli.console import Output
-
-    if decoding or not aligned:
-        table.show(table.rows(decoding), Output())
-    if aligned:
-        print(alignment_table.text(aligned))
 
 
 if __name__ == '__main__':

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 import traceback
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -12,17 +13,23 @@ from typing import Any, NamedTuple, TypeVar
 from jbench import files
 from jbench.context import Context
 from jbench.data.load import prepared_set
+from jbench.data.prepare import delete_raw
 from jbench.data.source import vectors_of
 from jbench.data.stimuli import embed
 from jbench.progress import Interrupted
 from jbench.results import result_file
 from jbench.spec.cell import Cell
+from jbench.spec.dataset import Dataset
 from jbench.spec.errors import RequestError
-from jbench.train import channels
+from jbench.spec.task import Task
+from jbench.stores import mirror, recordings, results, sets
+from jbench.train import batch_finder, channels, kept_memory, lr_finder
 from jbench.train.programs import Compiler
+from jbench.train.seeds import few_windows
 from jbench.training import train
 
 Value = TypeVar('Value')
+FINDERS = {'find_lr': (lr_finder.find, 'recipe.lr'), 'find_batch': (batch_finder.find, 'recipe.batch_size')}
 
 
 class Outcome(NamedTuple):
@@ -30,7 +37,7 @@ class Outcome(NamedTuple):
 
     status: int  # 0: all done; 1: some cells failed; 2: none could run, the request or its data are wrong
     results: list[dict[str, Any]]
-    facts: list[dict[str, Any]]  # about the data, of stage check
+    facts: list[dict[str, Any]]  # about the data, of stage check; what finders found
 
 
 def run(
@@ -46,20 +53,25 @@ def run(
 
     Args:
         cells: in the order in which they run.
-        wanted: stages, of 'prepare', 'train', 'report' (results that are there, where nothing is trained), 'check'.
-        seeds: of the models.
+        wanted: stages, of 'prepare', 'train', 'report' (results that are there, where nothing is trained), 'check',
+            'find_lr', 'find_batch'.
+        seeds: of the models; finders take the first.
         context: folders, progress, signals, and what becomes of results that are there.
         compiler: of the networks; the caller closes it.
         distributed: whether this process is one of several, which do all things together.
 
     Raises: RequestError where no result can be reported, or another process would wait; Interrupted.
     """
-    n_cells = len(cells)
+    n_cells, asked = len(cells), cells
     prepared: dict[str, tuple[Path, float] | None] = {}
     refused: list[Cell] = []
+    reasons: dict[str, str] = {}  # by source, of what was refused
     broken: list[Cell] = []
     found: list[dict[str, Any]] = []
+    homes = [result_file.result_dir(context.workdir, c) for c in cells]
+    results.bring(context.workdir, homes, lambda done: context.guard())
     if 'train' in wanted:
+        kept_memory.keep()
         compiler.foresee([c for c in cells if needs_training(c, seeds, context)])
 
     def attempt(cell: Cell, work: Callable[[], Value]) -> Value | None:
@@ -70,6 +82,9 @@ def run(
                 raise
             context.progress.say(f'jbench: {error}')
             refused.append(cell)
+            reasons.setdefault(cell.source, str(error))
+            if 'train' in wanted:
+                _keep(f'{error}\n', cell, context)
         except Interrupted:
             raise
         except Exception as error:  # ours, or a library's: the other cells still run
@@ -79,21 +94,38 @@ def run(
                 raise RequestError('stopped: the other processes may not have met this') from error
         return None
 
-    if {'prepare', 'train'} & {*wanted}:
-        cells = [c for c in cells if attempt(c, partial(_placed, c, context))]
+    if context.delete_raw:
+        delete_raw.check((c.dataset for c in cells), context.data_dir)
+    finders = [name for name in FINDERS if name in wanted]
+    if {'prepare', 'train', *finders} & {*wanted}:
+        cells = [c for c in cells if attempt(c, partial(_placed, c, context, finders))]
     for c in cells if {*wanted} != {'report'} else ():
         if c.source not in prepared:
-            prepared[c.source] = attempt(c, partial(prepare, c, context, embedded={*wanted} != {'check'}))
+            others = [o.task for o in cells if o.dataset == c.dataset and o.source not in (c.source, *prepared)]
+            embedded = {*wanted} != {'check'}
+            prepared[c.source] = attempt(c, partial(prepare, c, context, embedded=embedded, others=others))
+            if context.delete_raw:
+                attempt(c, partial(_delete_raw, c.dataset, asked, cells, prepared, context))
         elif prepared[c.source] is None:
             refused.append(c)
+            if 'train' in wanted:
+                _keep(
+                    f'not run, because its data failed: {reasons.get(c.source, "see the first cell of them")}\n',
+                    c,
+                    context,
+                )
     ready = [(c, at) for c in cells if (at := prepared.get(c.source)) is not None]
     facts = [attempt(c, partial(_facts, c, at[0], context)) for c, at in ready] if 'check' in wanted else []
     for (c, _), seen in zip(ready, facts, strict=False):
         if seen and seen['refused']:
             context.progress.say(f'jbench: {seen["refused"]}')
             refused.append(c)
+    for c, at in ready if finders else ():
+        facts += attempt(c, partial(_found, finders, c, at[0], seeds[0], context)) or []
     if 'train' in wanted:
         for c, at in ready:
+            with contextlib.suppress(OSError):
+                _note(c, context).unlink()  # of an earlier attempt
             found += attempt(c, partial(train, c, at, seeds, compiler, context)) or []
     elif 'report' in wanted:
         for c in cells:
@@ -109,8 +141,10 @@ def run(
     return Outcome(status, found, [f for f in facts if f is not None])
 
 
-def _placed(cell: Cell, context: Context) -> bool:
-    """True, once nothing speaks against the channels of a cell. Raises: RequestError."""
+def _placed(cell: Cell, context: Context, finders: Sequence[str]) -> bool:
+    """True, once nothing speaks against the channels of a cell, and it has steps for finders. Raises: RequestError."""
+    for name in finders:
+        lr_finder.require(cell, name)
     channels.check(cell, context.data_dir, context.workdir)
     return True
 
@@ -119,25 +153,66 @@ def _facts(cell: Cell, folder: Path, context: Context) -> dict[str, Any]:
     """What the data of a cell hold; a page of it is written. Raises: RequestError."""
     from jbench.report.dataset import facts
 
-    return facts.look(cell, folder, context.data_dir, context.workdir)
+    recordings.fill(context.data_dir, cell.dataset.name, context.report)
+    with sets.here(context.workdir, folder, context.report):
+        return facts.look(cell, folder, context.data_dir, context.workdir)
 
 
-def prepare(cell: Cell, context: Context, *, embedded: bool = True) -> tuple[Path, float]:
+def _found(names: Sequence[str], cell: Cell, folder: Path, seed: int, context: Context) -> list[dict[str, Any]]:
+    """What finders found, one after the other."""
+    return [_found_by(name, cell, folder, seed, context) for name in names]
+
+
+def _found_by(name: str, cell: Cell, folder: Path, seed: int, context: Context) -> dict[str, Any]:
+    """What a finder found on the prepared set of a cell; its curve lies as PNG, SVG and CSV in the work folder. Nothing
+    of a recipe is changed by it. Raises: RequestError, Interrupted."""
+    from jbench.report.figures import finders
+
+    look, field = FINDERS[name]
+    with sets.here(context.workdir, folder, context.report):
+        data = prepared_set.open_set(folder, cell.task)
+        found = look(cell, few_windows(data) if cell.debug else data, seed, context)
+    home = context.workdir / 'finders' / result_file.result_dir('', cell).relative_to('results')
+    what = f'{name}: {cell.title}' + ' (simulated)' * cell.dataset.simulated
+    files = finders.write(name, found.curve, home, model=cell.model.full_name, title=what, value=found.value)
+    told = {'cell': cell.title, 'simulated': cell.dataset.simulated, 'debug': cell.debug, 'stage': name}
+    now = getattr(cell.task.recipe, field.partition('.')[2])
+    told |= {'field': field, 'value': found.value, 'now': now, 'rule': found.rule}
+    return {**told, 'said': found.told, 'files': [str(path) for path in files]}
+
+
+def _delete_raw(
+    dataset: Dataset, asked: Sequence[Cell], left: Sequence[Cell], prepared: Mapping[str, object], context: Context
+) -> None:
+    """Delete the recordings of a dataset once the last of its sets is there; where one cannot be made, say so.
+
+    Args:
+        asked, left: all cells, and those that can run.
+        prepared: by source, what is there; None for what failed.
+    """
+    if any(c.source not in prepared for c in left if c.dataset == dataset):
+        return
+    mine = [c for c in asked if c.dataset == dataset]
+    if lacking := [c.task.full_name for c in mine if prepared.get(c.source) is None]:
+        context.progress.say(f'{dataset.name}: no recording is deleted: task {lacking[0]} still needs them')
+        return
+    tasks = [*{c.source: c.task for c in mine}.values()]
+    delete_raw.after_prepared(dataset, tasks, context.data_dir, context.workdir, context.progress.say)
+
+
+def prepare(cell: Cell, context: Context, *, embedded: bool = True, others: Sequence[Task] = ()) -> tuple[Path, float]:
     """The folder of the prepared set of a cell, made if it is not there, and the seconds that took. Where its stimuli
-    need not be `embedded` (to look at recordings), only a source that needs no encoder gives their vectors.
+    need not be `embedded` (to look at recordings), only a source that needs no encoder gives their vectors. Tasks of
+    `others`, whose sets are made later, share what is read where they can.
 
     Raises: RequestError for bad data; Interrupted.
     """
     began = time.monotonic()
-
-    def report(what: str, done: int, total: int) -> None:
-        context.guard()
-        context.progress.update(what, done, total)
-
-    where = (context.data_dir, context.workdir)
-    folder = prepared_set.ready(cell.task, cell.dataset, *where, report, context.progress.say)
+    where, report = (context.data_dir, context.workdir), context.report
+    folder = prepared_set.ready(cell.task, cell.dataset, *where, report, context.progress.say, others)
     if embedded or vectors_of(cell.dataset):
         embed.provide(cell.task, cell.dataset, folder, *where, report)
+    sets.take(context.workdir, folder, report)
     return folder, time.monotonic() - began
 
 
@@ -148,12 +223,22 @@ def failure(error: Exception, cell: Cell, context: Context) -> str:
     if isinstance(error, MemoryError) or 'RESOURCE_EXHAUSTED' in reason:
         size = cell.task.recipe.batch_size
         reason = f'memory ran out; a smaller batch needs less: --set recipe.batch_size=N, below {size}'
+    return f'failed: {cell.title}: {reason}; {_keep(traceback.format_exc(), cell, context)}'
+
+
+def _note(cell: Cell, context: Context) -> Path:
+    """Where the error of a cell is kept; --status counts such a cell as failed."""
+    return context.workdir / 'errors' / f'{cell.key}.log'
+
+
+def _keep(text: str, cell: Cell, context: Context) -> str:
+    """Keep the error of a cell; where that is, or why it could not be written."""
     try:
-        log = files.write_atomic(context.workdir / 'errors' / f'{cell.key}.log', traceback.format_exc().encode())
-        where = f'the details are in {log}'
+        log = files.write_atomic(_note(cell, context), text.encode())
+        mirror.take(context.workdir, [log])
     except RequestError as full:
-        where = str(full)
-    return f'failed: {cell.title}: {reason}; {where}'
+        return str(full)
+    return f'the details are in {log}'
 
 
 def needs_training(cell: Cell, seeds: list[int], context: Context) -> bool:

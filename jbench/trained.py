@@ -31,7 +31,7 @@ from jbench.spec.errors import RequestError, unknown
 from jbench.spec.identity import from_json
 from jbench.spec.model import ModelSpec, Signal
 from jbench.spec.task import Recipe
-from jbench.train import parallel, programs
+from jbench.train import parallel, programs, stream
 from jbench.train.features import LAYER, Encoder, Features, of_set, of_windows
 from jbench.train.seeds import few_windows
 from jbench.version import __version__
@@ -137,7 +137,8 @@ class TrainedModel:
         """What programs are compiled for."""
         task = self.cell.task
         length = getattr(task.target, 'length', 0)
-        return task.recipe, programs.asked_signal(self.spec, self.signal), self.result['n_out'], length
+        recipe = stream.alone(task.recipe) if task.stream else task.recipe
+        return recipe, programs.asked_signal(self.spec, self.signal), self.result['n_out'], length
 
     @property
     def _program(self) -> Callable[..., Any]:
@@ -169,7 +170,7 @@ class TrainedModel:
         loader = Loader(
             few_windows(data) if self.cell.debug else data,
             ('test',),
-            self.cell.task.recipe.batch_size,
+            self._shape[0].batch_size,
             channel_mask=masked,
         )
         if not np.array_equal(data.ids[loader.rows], result_file.load_predictions(self.path)['id']):

@@ -20,12 +20,15 @@ from jbench.spec.cell import Cell
 from jbench.spec.errors import RequestError
 from jbench.spec.recipe import PROBES
 from jbench.spec.task import ByGroup
+from jbench.stores import checkpoints, mirror, results, sets
 from jbench.train import checkpoint
 from jbench.train.probe import train_probe
 from jbench.train.programs import Compiler
 from jbench.train.seeds import checkpoint_folder, few_windows, fit_estimator, train_network
 
+AFRESH = ('skip', 'overwrite')  # of --if_exists: no seed goes on from a checkpoint
 Results = dict[int, dict[str, Any]]  # by seed
+Refused = list[RequestError]  # what a store said
 
 
 def train(
@@ -39,12 +42,18 @@ def train(
     Raises: RequestError, Interrupted.
     """
     home = result_file.result_dir(context.workdir, cell)
+    refused: Refused = []  # by the store; the other seeds are trained first
     with processes.locked(home / '.lock', context.guard_all):
+        results.bring(context.workdir, [home])
         done, todo = _to_do(cell, home, prepared[0], seeds, context)
-        if todo and isinstance(cell.task.split, ByGroup) and cell.task.split.folds:
-            done |= _over_folds(cell, home, prepared, todo, compiler, context)
-        elif todo:
-            done |= _seeds(cell, home, prepared, todo, compiler, context)
+        if todo:
+            work = _over_folds if isinstance(cell.task.split, ByGroup) and cell.task.split.folds else _seeds
+            with sets.here(context.workdir, prepared[0], context.report):
+                done |= work(cell, home, prepared, todo, compiler, context, refused)
+        _to_store(home, seeds, context, refused)
+        results.told(refused)
+        if processes.first() and mirror.of(context.workdir) is not None:  # that of another machine may have come first
+            done = {s: result_file.read(home / f'seed{s}.json') for s in done}
         return [done[s] for s in seeds if s in done]
 
 
@@ -56,7 +65,7 @@ def _to_do(cell: Cell, home: Path, folder: Path, seeds: list[int], context: Cont
             done = _finished(home, seeds, prepared_set.digest(folder), context)
         except RequestError as error:
             refused = str(error)
-        for seed in seeds if context.if_exists in ('skip', 'overwrite') else ():
+        for seed in seeds if context.if_exists in AFRESH else ():
             checkpoint.remove(checkpoint_folder(cell, seed, context))
     if processes.anywhere(bool(refused)):
         raise RequestError(refused or 'the first process refuses, and says why')
@@ -67,7 +76,13 @@ def _to_do(cell: Cell, home: Path, folder: Path, seeds: list[int], context: Cont
 
 
 def _seeds(
-    cell: Cell, home: Path, prepared: tuple[Path, float], seeds: list[int], compiler: Compiler, context: Context
+    cell: Cell,
+    home: Path,
+    prepared: tuple[Path, float],
+    seeds: list[int],
+    compiler: Compiler,
+    context: Context,
+    refused: Refused,
 ) -> Results:
     """Train seeds, and write their results to `home`."""
     folder, prepare_seconds = prepared
@@ -80,18 +95,36 @@ def _seeds(
     else:
         outcomes = fit_estimator(cell, data, seeds, context) if processes.first() else iter(())
     done = {}
-    for seed, outcome in _together(outcomes, context):
-        result = record.describe(cell, data, seed, prepared_set.digest(folder), outcome)
-        result['timings']['prepare'] = prepare_seconds
-        done[seed] = result
-        if processes.first():
-            done[seed] = result_file.write(home, result, outcome.get('predictions'), _weights(outcome, context))
-            checkpoint.remove(checkpoint_folder(cell, seed, context))
+    with checkpoints.shared(context.workdir, cell.key, fresh=context.if_exists in AFRESH):
+        for seed, outcome in _together(outcomes, context):
+            result = record.describe(cell, data, seed, prepared_set.digest(folder), outcome)
+            result['timings']['prepare'] = prepare_seconds
+            done[seed] = result
+            if processes.first():
+                done[seed] = result_file.write(home, result, outcome.get('predictions'), _weights(outcome, context))
+                _to_store(home, [seed], context, refused)
+                checkpoint.remove(checkpoint_folder(cell, seed, context))
     return done
 
 
+def _to_store(home: Path, seeds: list[int], context: Context, refused: Refused) -> None:
+    """Put results where the work folder is the copy of a store; its errors, as where another one is there, are added to
+    `refused`."""
+    if processes.first():
+        try:
+            results.take(context.workdir, home, seeds, again=context.if_exists == 'overwrite')
+        except RequestError as error:
+            refused.append(error)
+
+
 def _over_folds(
-    cell: Cell, home: Path, prepared: tuple[Path, float], seeds: list[int], compiler: Compiler, context: Context
+    cell: Cell,
+    home: Path,
+    prepared: tuple[Path, float],
+    seeds: list[int],
+    compiler: Compiler,
+    context: Context,
+    refused: Refused,
 ) -> Results:
     """Train every fold, and make one result of them for each seed: every group is tested once."""
     folder, split = prepared[0], cell.task.split
@@ -104,7 +137,7 @@ def _over_folds(
         places.append(home / 'folds' / name.replace('/', '_of_').replace(':', '_'))
         _, todo = _to_do(fold, places[-1], folder, seeds, context)
         if todo:
-            _seeds(fold, places[-1], prepared, todo, compiler, context)
+            _seeds(fold, places[-1], prepared, todo, compiler, context, refused)
         data = prepared_set.open_set(folder, fold.task)
         parts.append(few_windows(data) if cell.debug else data)
     return {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -9,12 +10,17 @@ import runpy
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
+from unittest import mock
 
 import fresh
 import numpy as np
 import pytest
+import wheels
+from filelock import FileLock
+from once import TOGETHER
 
 from jbench.spec.dataset import Download
 
@@ -145,6 +151,8 @@ COLABS = sorted(p.stem for p in (ROOT / 'colabs').glob('*.py') if p.stem != 'mak
 MAKE = runpy.run_path(str(ROOT / 'colabs' / 'make_notebooks.py'))
 REPOSITORY = MAKE['REPOSITORY']
 LARGEST = 1_000_000  # bytes of a notebook
+KERNEL = 'newcomer'  # of an environment without jbench
+INSTALLED = 'venv/lib/python*/site-packages/jbench/__init__.py'
 
 
 def stored(name: str) -> dict:
@@ -177,7 +185,7 @@ def test_a_notebook_opens_in_colab_as_it_stands(name):
     assert re.fullmatch(r'https://github\.com/[\w-]+/[\w-]+', REPOSITORY)
     place = REPOSITORY.removeprefix('https://github.com/')
     assert f'https://colab.research.google.com/github/{place}/blob/main/colabs/{name}.ipynb' in badge
-    assert f'jbench[report] @ git+{REPOSITORY}' in install and "find_spec('jbench') is None" in install
+    assert f'jbench[alignment,report] @ git+{REPOSITORY}' in install and "find_spec('jbench') is None" in install
     assert book['metadata']['accelerator'] == 'GPU'
 
 
@@ -204,35 +212,93 @@ def test_a_notebook_writes_the_file_of_its_page(page, path):
     assert f'%%writefile {path}\n{text}'.strip() in [''.join(c['source']) for c in stored(page)['cells']]
 
 
-@pytest.fixture
-def newcomer(tmp_path, monkeypatch) -> str:
-    """The kernel of an environment without jbench, which can reach a repository at its address: a copy of this one."""
-    python, spec = fresh.environment(tmp_path / 'venv'), tmp_path / 'jupyter' / 'kernels' / 'newcomer'
-    argv = [str(python), '-m', 'ipykernel_launcher', '-f', '{connection_file}']
-    spec.mkdir(parents=True)
-    (spec / 'kernel.json').write_text(json.dumps({'argv': argv, 'display_name': 'newcomer', 'language': 'python'}))
-    served = fresh.copy(tmp_path / 'served')
+def git_served(at: Path) -> dict[str, str]:
+    """A copy of the repository as git serves it, and what lets its address lead there."""
+    served = fresh.copy(at)
     git = ['git', '-C', str(served), '-c', 'user.name=tests', '-c', 'user.email=tests@localhost']
     for command in (['init', '--quiet'], ['add', '--all'], ['commit', '--quiet', '--message=all']):
         subprocess.run([*git, *command], check=True, capture_output=True)
     settings = {'GIT_CONFIG_COUNT': '1', 'GIT_CONFIG_KEY_0': f'url.file://{served}.insteadOf'}
-    settings |= {'GIT_CONFIG_VALUE_0': REPOSITORY, 'JUPYTER_PATH': str(tmp_path / 'jupyter'), 'JBENCH_SMOKE': '1'}
-    settings['PIP_NO_BUILD_ISOLATION'] = '0'  # pip's word for: no isolation, which would need a network
-    variables = fresh.variables(**settings)
-    for name in set(os.environ) - set(variables):
-        monkeypatch.delenv(name)
-    for name, value in variables.items():
-        monkeypatch.setenv(name, value)
-    return 'newcomer'
+    return settings | {'GIT_CONFIG_VALUE_0': REPOSITORY}
+
+
+def newcomers(home: Path) -> None:
+    """An environment with a kernel and pip alone, in which the first cell of a notebook has then run.
+
+    pip finds wheels of the packages that are installed here in the place of an index, and a copy of this repository in
+    the place of its address.
+    """
+    project = MAKE['PROJECT']
+    extras = project['optional-dependencies']
+    asked = [*project['dependencies'], *extras['alignment'], *extras['report'], 'ipykernel']
+    house = wheels.pack([*asked, 'setuptools'], home / 'wheels')  # which builds it
+    python, spec = home / 'venv' / 'bin' / 'python', home / 'jupyter' / 'kernels' / KERNEL
+    pip = {'PIP_NO_INDEX': '1', 'PIP_FIND_LINKS': str(house), 'PIP_NO_COMPILE': '1', 'PIP_CONFIG_FILE': os.devnull}
+    env = fresh.variables(JUPYTER_PATH=str(home / 'jupyter'), **pip, **git_served(home / 'served'))
+    for command in (['-m', 'venv', home / 'venv'], ['-m', 'pip', 'install', '--quiet', 'ipykernel']):
+        subprocess.run([python if 'pip' in command else sys.executable, *command], env=env, check=True, timeout=300)
+    spec.mkdir(parents=True)
+    argv = [str(python), '-m', 'ipykernel_launcher', '-f', '{connection_file}']
+    (spec / 'kernel.json').write_text(json.dumps({'argv': argv, 'display_name': KERNEL, 'language': 'python'}))
+    book = MAKE['notebook'](ROOT / 'colabs' / f'{COLABS[0]}.py')
+    book.cells = book.cells[2:3]
+    with variables(env):
+        assert not list(home.glob(INSTALLED))
+        MAKE['run'](book, home, KERNEL)
+        assert list(home.glob(INSTALLED)) and not list(home.glob('venv/lib/python*/site-packages/pytest'))
+    shutil.rmtree(home / 'wheels')
+
+
+@contextlib.contextmanager
+def variables(env: dict[str, str]) -> Iterator[None]:
+    """These variables of the environment, and no others: kernels inherit them."""
+    with mock.patch.dict(os.environ, env, clear=True):
+        yield
+
+
+@pytest.fixture(scope='module')
+def newcomer() -> Iterator[dict[str, str]]:
+    """The variables with which a notebook runs in the environment of `newcomers`, made once for all of them."""
+    home = Path(os.environ[TOGETHER]) / 'newcomers'
+    with FileLock(home.with_suffix('.lock')):
+        if not list(home.glob(INSTALLED)):
+            shutil.rmtree(home, ignore_errors=True)
+            newcomers(home)
+    yield fresh.variables(JUPYTER_PATH=str(home / 'jupyter'), JBENCH_SMOKE='1', PIP_NO_INDEX='1')
+
+
+def test_all_notebooks_install_the_same():
+    assert len({''.join(stored(name)['cells'][2]['source']) for name in COLABS}) == 1
+
+
+@pytest.mark.parametrize(
+    ('has', 'wanted'),
+    [((), []), (('nvidia-smi',), ['jax[cuda12]']), (('TPU_ACCELERATOR_TYPE',), ['jax[tpu]'])],
+    ids=['processor', 'GPU', 'TPU'],
+)
+def test_the_first_cell_brings_the_build_of_jax_for_what_is_there(has, wanted, tmp_path):
+    """The cell runs in a Python without packages, and pip is a script that says what it was asked for."""
+    for name, text in (('pip', 'printf "%s\\n" "$@"'), ('nvidia-smi', 'true')):
+        (tmp_path / name).write_text(f'#!/bin/sh\n{text}\n')
+        (tmp_path / name).chmod(0o755)
+    found = tmp_path / 'path'
+    found.mkdir()
+    if 'nvidia-smi' in has:
+        (found / 'nvidia-smi').symlink_to(tmp_path / 'nvidia-smi')
+    env = {'PATH': str(found)} | {name: 'v5e-1' for name in has if name.isupper()}
+    cell = f'import sys\nsys.executable = {str(tmp_path / "pip")!r}\n' + MAKE['INSTALL']
+    done = subprocess.run([sys.executable, '-I', '-S', '-c', cell], env=env, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    first = ['-m', 'pip', 'install', '--quiet', f'jbench[alignment,report] @ git+{REPOSITORY}']
+    assert done.stdout.splitlines() == first + wanted
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize('name', COLABS)
-def test_a_notebook_runs_in_an_empty_folder_without_jbench(name, newcomer, tmp_path):
+def test_a_notebook_runs_in_an_empty_folder_with_what_its_first_cell_installs(name, newcomer, tmp_path):
     (tmp_path / 'empty').mkdir()
-    book = MAKE['run'](MAKE['notebook'](ROOT / 'colabs' / f'{name}.py'), tmp_path / 'empty', newcomer)
+    with variables(newcomer):
+        book = MAKE['run'](MAKE['notebook'](ROOT / 'colabs' / f'{name}.py'), tmp_path / 'empty', KERNEL)
     assert pictures(book) == figures(book)
-    said = 'MyRest2026' if name == 'add_a_dataset' else '(simulated)'
+    said = {'add_a_dataset': 'MyRest2026', 'alignment': 'simulated: the recording'}.get(name, '(simulated)')
     assert any(said in out.get('text', '') for cell in book.cells for out in cell.get('outputs', ()))
-    (found,) = (tmp_path / 'venv').glob('lib/python*/site-packages/jbench/__init__.py')  # by its own install cell
-    assert found.exists()

@@ -400,6 +400,7 @@ def test_nothing_here_unpickles_or_runs_what_it_reads():
     run = {('user_files.py', 'run_path'), ('user_model.py', 'exec')}
     torch = {('torch_encoders.py', 'torch'), ('torch_encoders.py', 'eval')}  # a method that stops dropout
     torch |= {('pretrained.py', 'torch')}  # with weights_only=True: tests/models/test_pretrained.py has a payload
+    torch |= {('tensors.py', 'torch'), ('tensors.py', 'eval')}  # of a module that the caller has
     assert found == run | torch | {('things_eeg2.py', 'pickle')}
 
 

@@ -57,7 +57,8 @@ def luck(cell: Cell, predictions: dict[str, np.ndarray]) -> float:
             about = {**predictions, 'group': predictions['group'][order]}
             each = per_subject(kind, cell.task.metric, outputs, y[order], subjects, about)
             return float(np.mean(list(each.values())))
-        return sign * (evaluate(kind, outputs, y[order])[cell.task.metric] or 0.0)
+        about = {'cell': predictions['cell']} if 'cell' in predictions else {}
+        return sign * (evaluate(kind, outputs, y[order], about)[cell.task.metric] or 0.0)
 
     rng, true = np.random.default_rng(1), score(np.arange(len(y)))
     return float(np.mean([score(rng.permutation(len(y))) >= true for _ in range(SHUFFLES)]))

@@ -21,6 +21,7 @@ from jbench.plan import cells, select
 from jbench.progress import Interrupted, Progress, StopSignal
 from jbench.results import record, result_file
 from jbench.spec.cell import Cell
+from jbench.spec.errors import RequestError
 from jbench.train import fit
 
 BASE = ['--task=p3', '--debug', '--seeds=33']
@@ -69,6 +70,21 @@ def test_a_task_without_data_does_not_keep_others_from_running(few, tmp_path, ca
     assert run.main(['--task=zyma_arithmetic,p3', '--debug', '--model=dummy', f'--workdir={tmp_path}']) == 1
     assert "not run: task 'zyma_arithmetic'" in capsys.readouterr().err
     assert {r['task'] for r in stored(tmp_path)} == {'p3'}
+
+
+def test_the_error_of_a_refused_cell_is_kept_until_it_trains(few, tmp_path, monkeypatch):
+    def refused(*args, **more):
+        raise RequestError('data are wrong, for the test')
+
+    argv = [*BASE, '--model=dummy,cov_ts_lr', f'--workdir={tmp_path}']
+    with monkeypatch.context() as change:
+        change.setattr('jbench.stages.prepare', refused)
+        assert run.main(argv) == 2
+    kept = {path.stem: path.read_text() for path in tmp_path.glob('errors/*.log')}
+    assert len(kept) == 2 and all('data are wrong, for the test' in text for text in kept.values())
+    assert run.main(argv) == 0
+    assert {r['cell']['key'] if 'cell' in r else r['key'] for r in stored(tmp_path)} == {*kept}
+    assert [*tmp_path.glob('errors/*')] == []
 
 
 def test_all_leaves_out_what_cannot_run_here_and_says_so(few, tmp_path, monkeypatch, capsys):

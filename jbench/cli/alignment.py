@@ -15,6 +15,7 @@ from jbench.progress import Interrupted, Progress, StopSignal
 from jbench.report.text import as_json, table
 from jbench.spec.benchmark import AlignmentCell
 from jbench.spec.errors import RequestError
+from jbench.stores import mirror
 
 UNUSED: dict[str, Any] = {  # flags of decoding, and when they are as they come
     'set': [],
@@ -23,11 +24,17 @@ UNUSED: dict[str, Any] = {  # flags of decoding, and when they are as they come
     'debug': False,
     'exclude_bad': False,
     'distributed': False,
+    'plan': False,
+    'status': False,
+    'jobs': None,
+    'cluster': None,
 }
 
 
 def run(args: argparse.Namespace) -> int:
     """Compare, and show the table; the exit status. Raises: RequestError."""
+    for folder in (args.workdir, args.data_dir):
+        mirror.refuse(folder, 'alignment')
     if not select.asked(args.task):
         raise RequestError(f'--task={args.task}: expected alignment, or alignment/NAME; --list shows the names')
     for name, plain in UNUSED.items():

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
 from pathlib import Path
 from typing import NoReturn
 
 from jbench.spec.errors import RequestError, unknown
+from jbench.stores import address, mirror
 from jbench.version import __version__
 
-STAGES = ('download', 'prepare', 'train', 'report', 'check')
+FINDERS = ('find_lr', 'find_batch')
+STAGES = ('download', 'prepare', 'train', 'report', 'check', *FINDERS)
 DEFAULT = STAGES[1:4]  # each does what is missing
 ASKED = ('--task', '--model', '--set', '--config', '--debug', '--simulated', '--exclude_bad')  # what a cell says
 IF_EXISTS = ('skip', 'resume', 'overwrite', 'fail')
@@ -50,8 +53,8 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument('--seeds', default='33,34,35', help='model seeds [33,34,35]; data and split seeds stay 33')
     p.add_argument(
         '--stage',
-        help=f'only these of {",".join(STAGES)}; check: a page of what the data hold; report alone needs no --task '
-        '[what is missing]',
+        help=f'only these of {",".join(STAGES)}; check: a page of what the data hold; find_lr, find_batch: '
+        'a learning rate, a batch size, with its curve; report alone needs no --task [what is missing]',
     )
     p.add_argument(
         '--download', action='store_true', help='fetch what is missing first; --stage=download does that alone'
@@ -60,13 +63,13 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument(
         '--data_dir',
         default=os.environ.get('JBENCH_DATA'),
-        help='recordings: DIR/<dataset>/..., read, and written by --download alone [$JBENCH_DATA, else WORKDIR/data '
-        'where that is, or is made by --download]',
+        help='recordings: DIR/<dataset>/..., read, and written by --download alone; or s3://..., gs://..., az://... '
+        '[$JBENCH_DATA, else WORKDIR/data where that is, or is made by --download]',
     )
     p.add_argument(
         '--workdir',
         default=os.environ.get('JBENCH_WORKDIR', './jbench-work'),
-        help='everything that jbench writes [./jbench-work]',
+        help='everything that jbench writes; or s3://..., gs://..., az://... (docs/stores.md) [./jbench-work]',
     )
     p.add_argument(
         '--simulated', default='auto', choices=('auto', 'yes', 'no'), help='stand-in for absent Core datasets [auto]'
@@ -86,6 +89,12 @@ def parser() -> argparse.ArgumentParser:
         help='of tested networks, beside their results [yes]',
     )
     p.add_argument(
+        '--delete_raw_after',
+        choices=('prepared',),
+        help='deletes the recordings of published datasets under DATA_DIR once their prepared sets are verified; asks '
+        'nothing [never]',
+    )
+    p.add_argument(
         '--exclude_bad',
         action='store_true',
         help="leave out recordings of one's own data that are refused, and say so in the results",
@@ -93,13 +102,31 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument('--list', action='store_true', help='tasks, datasets, models, suites')
     p.add_argument('--info', metavar='NAME', help='everything about one task, dataset or model')
     p.add_argument('--dry_run', action='store_true', help='show the plan and stop')
-    p.add_argument('--verbose', action='store_true', help='with --dry_run: every cell, however many there are')
+    p.add_argument(
+        '--verbose', action='store_true', help='with --dry_run, --plan, --status: every cell, however many there are'
+    )
     p.add_argument('--debug', action='store_true', help='two epochs on few windows, marked debug')
     p.add_argument('--device', choices=('cpu', 'gpu', 'tpu'), help='where to compute [what jax finds]')
     p.add_argument(
         '--distributed',
         action='store_true',
         help='one of several processes that share the work folder (TPU pod, Slurm, ...)',
+    )
+    p.add_argument(
+        '--jobs',
+        metavar='N|auto',
+        help='so many cells at once, each a process; auto: one an accelerator, else one for every two cores',
+    )
+    p.add_argument(
+        '--cluster',
+        metavar='ADDRESS|local:N|FILE.py',
+        help='cells on a Dask cluster: that of a scheduler, N processes here, or what get() of a file gives',
+    )
+    p.add_argument(
+        '--plan', action='store_true', help='write the cells as commands, with what they will take, and stop'
+    )
+    p.add_argument(
+        '--status', action='store_true', help='what is done, running, failed, missing; without --task: of all plans'
     )
     p.add_argument('--version', action='version', version=f'jbench {__version__}', help='show it and stop')
     p.add_argument('--format', default='table', choices=('table', 'json'), help='last output on stdout [table]')
@@ -128,13 +155,15 @@ def parse(argv: list[str]) -> argparse.Namespace:
     given = [flag for flag in ASKED if flag in (a.partition('=')[0] for a in argv)]
     if args.cell and given:
         raise RequestError(f'--cell={args.cell} and {given[0]}: the cell says that already; leave one out')
-    if args.verbose and not args.dry_run:
-        raise RequestError('--verbose: unused without --dry_run, whose plan it lists cell by cell')
-    everything = args.stage == 'report' and not (args.task or args.cell)  # whatever lies in the work folder
+    if args.verbose and not (args.dry_run or args.plan or args.status):
+        raise RequestError('--verbose: unused without --dry_run, --plan or --status, which it has list every cell')
+    # whatever lies in the work folder
+    everything = (args.stage == 'report' or args.status) and not (args.task or args.cell)
     if everything and (
         chosen := [f for f in (*ASKED, '--weights', '--seeds') if f in (a.partition('=')[0] for a in argv)]
     ):
-        raise RequestError(f'--stage=report without --task shows every result; {chosen[0]} needs --task')
+        what = '--status without --task shows every plan' if args.status else '--stage=report without --task shows'
+        raise RequestError(f'{what}{"" if args.status else " every result"}; {chosen[0]} needs --task')
     if not (args.task or args.cell or args.list or args.info or everything):
         raise RequestError('--task is missing, e.g. --task=bci; --list shows the tasks')
     args.set += ['exclude_bad=yes'] * args.exclude_bad
@@ -147,18 +176,50 @@ def parse(argv: list[str]) -> argparse.Namespace:
             raise unknown('stage', s, STAGES)
     if 'check' in stages and {'train', 'report'} & {*stages}:
         raise RequestError(f'--stage={args.stage}: check shows the data alone; train in another run')
+    if (found := [s for s in stages if s in FINDERS]) and (more := {*stages} - {*FINDERS, 'download', 'prepare'}):
+        raise RequestError(
+            f'--stage={args.stage}: {found[0]} shows a curve and changes nothing; ask for {min(more)} in another run'
+        )
+    if found and args.distributed:
+        raise RequestError(f'--stage={args.stage}: {found[0]} runs in one process; leave --distributed out')
     if 'check' in stages:
         args.model = 'dummy'  # one that fits every target: the data are the same for all
+    apart = [f'--{name}' for name in ('distributed', 'plan', 'jobs', 'cluster') if getattr(args, name)]
+    if args.delete_raw_after and (apart or 'prepare' not in stages or 'check' in stages):
+        other = apart[0] if apart else f'--stage={",".join(stages)}'
+        raise RequestError(f'--delete_raw_after=prepared and {other}: use it where one process prepares and checks not')
+    _places(args, stages)
     args.stages, args.keep_weights = stages, args.keep_weights == 'yes'
+    args.request = shlex.join(['python', '-m', 'jbench.run', *argv])
     try:
         args.seeds = [int(s) for s in args.seeds.split(',')]
     except ValueError:
         raise RequestError(f'--seeds={args.seeds}: expected integers, e.g. --seeds=33,34,35') from None
     if len(set(args.seeds)) < len(args.seeds) or not 0 <= min(args.seeds) <= max(args.seeds) < 2**32:
         raise RequestError(f'--seeds: expected different integers from 0 to 2^32 - 1, got {args.seeds}')
-    args.workdir = Path(args.workdir)
+    args.workdir = mirror.local(args.workdir, '--workdir')
     args.data_dir = _data_dir(args.data_dir, args.workdir, fetched='download' in stages and not args.dry_run)
     return args
+
+
+def _places(args: argparse.Namespace, stages: list[str]) -> None:
+    """Check where cells are to run. Raises: RequestError for flags that exclude each other."""
+    names = ('dry_run', 'plan', 'status', 'jobs', 'cluster', 'distributed')
+    given = [f'--{name}' for name in names if getattr(args, name) not in (None, False)]
+    if len(given) > 1 and given != ['--dry_run', '--distributed']:
+        raise RequestError(f'{given[0]} and {given[1]} ask for different things: use one')
+    if args.jobs is not None and args.jobs != 'auto' and not (args.jobs.isdecimal() and int(args.jobs)):
+        raise RequestError(f'--jobs={args.jobs}: expected a number of processes, from 1, or auto')
+    if args.cluster == '':
+        raise RequestError('--cluster=: expected the address of a scheduler, local:N or FILE.py')
+    if args.status and (args.stage or args.download or args.prepare):
+        raise RequestError('--status looks at what is there, and runs no stage; leave the stage out')
+    if (args.plan or args.jobs or args.cluster) and (
+        {'check', *FINDERS} & {*stages} or not {'prepare', 'train'} & {*stages}
+    ):
+        raise RequestError(
+            f'{given[0]}: prepares and trains; --stage={",".join(stages)} needs no process for each cell'
+        )
 
 
 def _data_dir(given: str | None, workdir: Path, *, fetched: bool) -> Path | None:
@@ -166,7 +227,9 @@ def _data_dir(given: str | None, workdir: Path, *, fetched: bool) -> Path | None
     if not given:
         own = workdir / 'data'
         return own if fetched or own.is_dir() else None
-    folder = Path(given)
+    folder = mirror.local(given, '--data_dir')
+    if fetched and address.is_address(given):
+        raise RequestError(f'--data_dir={given}: files are fetched into a folder; name one, then copy it there')
     if not folder.is_dir() and not (fetched and not folder.exists()):
         raise RequestError(f'--data_dir={given}: no such folder')
     return folder

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from jbench.data.prepare import raw_files
 from jbench.plan import cell_file, select, weights
 from jbench.plan.request import Plan
 from jbench.progress import say
+from jbench.spec.dataset import Dataset
 
 Lost = tuple[str, str]  # a task and the dataset of it that could not be fetched, by their names
 
@@ -39,7 +41,7 @@ def fetch(
     cell = cell_file.read(cell_path) if cell_path else None
     asked = [(cell.task, cell.dataset)] if cell else select.select_tasks(task or '')
     chosen = [(t, named or select.datasets()[t.datasets[0]]) for t, named in asked]
-    wanted = list(dict.fromkeys(dataset for _, dataset in chosen))
+    wanted = [d for d in dict.fromkeys(dataset for _, dataset in chosen) if not _was_deleted(d, data_dir)]
     needs = {c: embed.lacking(*c, data_dir) if data_dir else '' for c in chosen}
     wanted_encoders = [name for name in dict.fromkeys(needs.values()) if name]
     shared = weights.published(models, data_dir)
@@ -55,6 +57,15 @@ def fetch(
     for name, need in () if alone else ((name, need) for name, need in failed.items() if need):
         say(f'not run, since {name} did not come: {", ".join(dict.fromkeys(t.full_name for t, _ in need))}')
     return outcome.status, {(t.full_name, d.name) for need in failed.values() for t, d in need}
+
+
+def _was_deleted(dataset: Dataset, data_dir: Path | None) -> bool:
+    """Whether --delete_raw_after removed recordings of a dataset, which are not fetched again; it is told."""
+    place = data_dir and data_dir / dataset.name / raw_files.NOTE
+    if not place or not place.exists():
+        return False
+    say(f'{dataset.name}: not fetched, since --delete_raw_after removed its recordings; to have them again: rm {place}')
+    return True
 
 
 def without(lost: set[Lost], plan: Plan) -> Plan:

@@ -104,6 +104,7 @@ def plan_cell(
     from jbench.data.load import prepared_set
     from jbench.data.prepare import build_set
     from jbench.results import result_file
+    from jbench.stores import results, sets
 
     folder, refs = build_set.locate(cell.task, cell.dataset, data_dir, workdir)
     split = {k: v for k, v in to_json(cell.task.split).items() if v is not None}
@@ -124,7 +125,7 @@ def plan_cell(
         'key': cell.key,
         'config': to_json(cell),
     }
-    ready = folder is not None and build_set.is_ready(folder)
+    ready = folder is not None and (build_set.is_ready(folder) or sets.stored(workdir, folder))
     network = _network(cell, folder if ready else None)
     facts['channels'] = network.channels if network else None
     one = _weights_bytes(cell, network) if keep_weights else 0
@@ -135,6 +136,7 @@ def plan_cell(
     facts |= {'recordings': len(manifest['recordings']), 'windows': manifest['n_windows']}
     facts['bytes'] = sum(f['bytes'] for f in manifest['files'].values())
     digest, home = prepared_set.digest(folder), result_file.result_dir(workdir, cell)
+    results.bring(workdir, [home])
     done = {s: r for s in seeds if (r := result_file.finished(home, s, digest)[0]) is not None}
     if done:
         facts['finished'] = [] if again else list(done)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from jbench.cli import arguments
 from jbench.plan import request
 from jbench.spec.errors import RequestError
+from jbench.stores import mirror
 
 if TYPE_CHECKING:
     from jbench.train.features import Features
@@ -80,6 +81,7 @@ def of_plan(
     plan: request.Plan, data_dir: Path | None, workdir: Path, seed: int, *, layer: str, pooled: bool
 ) -> Iterator[Features]:
     """Features of each cell of a plan, at the weights that training starts from. Raises: RequestError."""
+    mirror.refuse(workdir, 'features')
     os.environ.setdefault('NPROC', str(os.cpu_count() or 1))  # as the command does: bits depend on it
     from jbench.context import Context
     from jbench.progress import Progress, StopSignal

@@ -10,6 +10,7 @@ from jbench.data.recording import RecordingRef, forbidden, is_hidden
 from jbench.data.source import source_of
 from jbench.spec.dataset import Dataset
 from jbench.spec.errors import RequestError
+from jbench.stores import recordings
 
 
 def find_recordings(dataset: Dataset, data_dir: Path | None) -> list[RecordingRef]:
@@ -22,6 +23,8 @@ def find_recordings(dataset: Dataset, data_dir: Path | None) -> list[RecordingRe
     """
     root = (data_dir / dataset.name) if data_dir else Path('absent')
     source = source_of(dataset)
+    if not dataset.simulated:
+        recordings.look(data_dir, dataset.name)
     try:
         if not dataset.simulated and not root.is_dir():
             return []

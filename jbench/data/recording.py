@@ -148,22 +148,33 @@ def event_table(recording: Recording, ref: RecordingRef, dataset: Dataset) -> di
 
 
 def crop(raw: mne.io.BaseRaw, events: dict[str, np.ndarray], spec: Crop) -> dict[str, np.ndarray]:
-    """Cut a recording to the part that is kept (in place), and return its events as they lie in that part.
-
-    Onsets count from the start of the part, and what lasts only outside of it is dropped; an event that begins before
-    it and lasts into it keeps its true, negative onset. The event that covers the recording covers the part.
+    """Cut a recording to the part that is kept (in place), and return its events as `cropped` does.
 
     Raises: RequestError where nothing is left.
     """
-    import numpy as np
-
     sfreq = float(raw.info['sfreq'])
     seconds = raw.n_times / sfreq
-    kept = min(seconds - spec.skip, seconds - spec.start, spec.longest)
-    first, n = round(spec.start * sfreq), round(kept * sfreq)
+    first, n = round(spec.start * sfreq), round(_kept(seconds, spec) * sfreq)
     if n < 1:
         raise RequestError(f'nothing is left of its {seconds:.1f} s after signal.crop ({spec})')
     raw.crop(first / sfreq, (min(first + n, raw.n_times) - 1) / sfreq)
+    return cropped(events, seconds, spec)
+
+
+def _kept(seconds: float, spec: Crop) -> float:
+    """How much of a recording of so many s is kept."""
+    return min(seconds - spec.skip, seconds - spec.start, spec.longest)
+
+
+def cropped(events: dict[str, np.ndarray], seconds: float, spec: Crop) -> dict[str, np.ndarray]:
+    """The events of a recording of so many s as they lie in the part that is kept.
+
+    Onsets count from the start of the part, and what lasts only outside of it is dropped; an event that begins before
+    it and lasts into it keeps its true, negative onset. The event that covers the recording covers the part.
+    """
+    import numpy as np
+
+    kept = _kept(seconds, spec)
     onset, duration = events['onset'] - spec.start, events['duration']
     whole = np.isin(events['type'], list(EVENT_TYPE.values()))
     inside = (onset < kept) & ((onset + duration > 0) | (onset >= 0)) | whole

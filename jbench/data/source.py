@@ -24,8 +24,9 @@ class Source(Protocol):
     """A module of `jbench.data.sources`.
 
     It may also have `VERSION`, raised when it reads other events than before (1, where none is said), so that sets are
-    prepared anew; `DATASETS`, the facts; `fetch`, where its package brings the files (`Fetch`); and `vectors`, where
-    its stimuli need no encoder (`Vectors`).
+    prepared anew; `DATASETS`, the facts; `fetch`, where its package brings the files (`Fetch`); `vectors`, where its
+    stimuli need no encoder (`Vectors`); and `WHOLE = True`, where the `files` of each reference are all that its signal
+    consists of (of BrainVision the .eeg and .vmrk too, of EEGLAB the .fdt): they may then be deleted once prepared.
     """
 
     __file__: str  # beside it lies the list of sums that `Download.registered` names
@@ -64,6 +65,11 @@ def source_of(dataset: Dataset) -> Source:
 def is_own(dataset: Dataset) -> bool:
     """Whether a dataset is a user's own: no module of jbench states its facts."""
     return dataset.name not in {d.name for d in getattr(source_of(dataset), 'DATASETS', ())}
+
+
+def is_whole(dataset: Dataset) -> bool:
+    """Whether the `files` of a recording are all that its signal consists of, as its source says."""
+    return getattr(source_of(dataset), 'WHOLE', False) is True
 
 
 def fetch_of(dataset: Dataset) -> Fetch | None:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import math
+import random
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from jbench import targets
 from jbench.events import SHIFT, Table, as_text, column, present
 from jbench.spec.errors import RequestError
-from jbench.spec.task import Target, Trim, Where, Window
+from jbench.spec.task import Jitter, Target, Trim, Where, Window
+
+if TYPE_CHECKING:
+    from jbench.data.prepare.rows import Rows
 
 
 def fitting(events: Table, where: Where) -> np.ndarray:
@@ -92,19 +96,28 @@ def starts(onset: float, duration: float, window: Window) -> list[float]:
 
     Raises RequestError where windows are strided and the event is shorter than one of them.
     """
-    stop = onset + duration
+    stop, jitter = onset + duration, window.jitter
     if window.last is not None:
         onset = max(onset, stop - window.last)
     first = onset + window.start
     if window.stride is None:
-        return [first]
+        return _moved([first], jitter)
+    needed = window.duration + (jitter.span if jitter else 0.0)
     if window.keep_incomplete:
         n = math.ceil((stop - first) / window.stride - 1e-9)
     else:
-        n = math.floor((stop - window.duration - first) / window.stride + 1e-9) + 1
+        n = math.floor((stop - needed - first) / window.stride + 1e-9) + 1
     if n < 1:
-        raise RequestError(f'an event of {stop - onset:.2f} s, shorter than one window of {window.duration:g} s')
-    return [first + k * window.stride for k in range(n)]
+        raise RequestError(f'an event of {stop - onset:.2f} s, shorter than one window of {needed:g} s')
+    return _moved([first + k * window.stride for k in range(n)], jitter)
+
+
+def _moved(onsets: list[float], jitter: Jitter | None) -> list[float]:
+    """The same, each moved by what is drawn for it."""
+    if jitter is None:
+        return onsets
+    drawn, steps = random.Random(jitter.seed), round(jitter.span / jitter.step)
+    return [t + drawn.randint(0, steps) * jitter.step for t in onsets]
 
 
 def n_samples(duration: float, sfreq: float) -> int:
@@ -112,7 +125,7 @@ def n_samples(duration: float, sfreq: float) -> int:
     return max(1, round(duration * sfreq))
 
 
-def cut(data: np.ndarray, sfreq: float, start: float, duration: float) -> np.ndarray:
+def cut(data: np.ndarray | Rows, sfreq: float, start: float, duration: float) -> np.ndarray:
     """One window of a signal.
 
     Args:
@@ -142,7 +155,7 @@ def _shared(t: int, sfreq: float, start: float, duration: float) -> tuple[slice,
 
 
 def windows(
-    data: np.ndarray, sfreq: float, onsets: list[float], window: Window, baseline: tuple[float, float] | None
+    data: np.ndarray | Rows, sfreq: float, onsets: list[float], window: Window, baseline: tuple[float, float] | None
 ) -> Iterator[np.ndarray]:
     """Each window [C, T] of a signal in turn, minus the mean over `baseline` (s from a window's start).
 

@@ -113,6 +113,20 @@ def hits(right: np.ndarray, owner: np.ndarray, n: int, metric: str) -> Weighted:
     return lambda w: _ratio(w @ found, w @ asked)
 
 
+def cells(scores: np.ndarray, owner: np.ndarray, n: int) -> Weighted:
+    """The mean over cells: score f64 [M] and subject int [M], in 0..n-1, of each."""
+    total, count = np.bincount(owner, scores, n).astype(np.float64), np.bincount(owner, minlength=n).astype(np.float64)
+    return lambda w: _ratio(w @ total, w @ count)
+
+
+def angles(outputs: np.ndarray, y: np.ndarray, owner: np.ndarray) -> Weighted:
+    """`challenges.angular_mae` of targets that are known: outputs, y [N, K] in radians."""
+    n = owner.max() + 1
+    total = np.bincount(owner, np.degrees(np.abs(outputs - y)).mean(1), n)
+    count = np.bincount(owner, minlength=n).astype(np.float64)
+    return lambda w: _ratio(w @ total, w @ count)
+
+
 def _sums(owner: np.ndarray, rows: np.ndarray, n: int) -> np.ndarray:
     """Sums of rows [N, K] over the windows of each subject: f64 [S, K]."""
     return np.stack([np.bincount(owner, column, minlength=n) for column in rows.T.astype(np.float64)], 1)

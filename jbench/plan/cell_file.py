@@ -24,6 +24,7 @@ from jbench.spec.identity import from_json, to_json
 from jbench.spec.model import SCRATCH, ModelSpec
 from jbench.spec.overrides import Override, paths
 from jbench.spec.task import Task
+from jbench.stores import mirror
 
 HOW = 'expected a cell, as --dry_run --format=json gives it ("config" of each), or a result file'
 
@@ -52,7 +53,7 @@ def read(path: str) -> Cell:
     """
     what = f'--cell={path}'
     try:
-        found = files.read_json(path)
+        found = files.read_json(mirror.file(path, '--cell'))
     except FileNotFoundError:
         raise RequestError(f'{what}: no such file; {HOW}') from None
     except RequestError as error:

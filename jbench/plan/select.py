@@ -70,8 +70,8 @@ def find_dataset(name: str, known: Mapping[str, Dataset] | None = None) -> Datas
 
 
 def select_tasks(text: str) -> list[tuple[Task, Dataset | None]]:
-    """The grammar of --task: comma lists of names, name@version, name/dataset, device/name, categories, suites,
-    suite/name, suite/name/dataset, `all`, and path/to/file.py[:name] of one's own tasks."""
+    """The grammar of --task: comma lists of names, name@version, name/dataset, device/name, challenge/name, categories,
+    suites, suite/name, suite/name/dataset, `all`, and path/to/file.py[:name] of one's own tasks."""
     chosen: list[tuple[Task, Dataset | None]] = []
     for item in filter(None, (p.strip() for p in text.split(','))):
         chosen += _select(item)
@@ -103,7 +103,8 @@ def _find(
 ) -> list[tuple[Task, Dataset | None]]:
     """One task of the `known`: name[@version][/dataset]; `others` could have been meant too."""
     head, _, rest = item.partition('/')
-    if head in {t.device for v in known.values() for t in v} and rest:
+    heads = {n.partition('/')[0] for n in known if '/' in n} | {t.device for v in known.values() for t in v}
+    if head in heads and rest:
         name, _, rest = rest.partition('/')
         head = f'{head}/{name}'
     name, at, number = head.partition('@')

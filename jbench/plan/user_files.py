@@ -59,7 +59,7 @@ def typed(spec: Spec, what: str) -> Spec:
         for field in paths(spec):
             if field not in ('overrides', 'recipe'):  # pairs of which the second may be anything
                 spec = override(spec, field, attrgetter(field)(spec))
-        if not re.fullmatch(r'\w[\w.-]*', spec.name):  # folders are called so
+        if not re.fullmatch(r'(challenge\d{4}/)?\w[\w.-]*', spec.name):  # folders are called so
             raise RequestError("name: expected letters, digits, '_', '-' and '.' alone")
         if spec.device not in EVENT_TYPE:
             raise unknown('device', spec.device, EVENT_TYPE)

@@ -15,6 +15,7 @@ from jbench.spec.dataset import Download
 from jbench.spec.errors import RequestError
 from jbench.spec.model import SCRATCH, ModelSpec
 from jbench.spec.pretraining import history
+from jbench.stores import recordings
 
 
 class Published(NamedTuple):
@@ -147,6 +148,8 @@ def _file(model: ModelSpec, wanted: str | None, n_takers: int, data_dir: Path | 
     the folder that was named."""
     if not wanted:
         path = place_of(model.name, data_dir) if data_dir else None
+        if path is not None and data_dir is not None:
+            recordings.fill(data_dir, path.parent.relative_to(data_dir).as_posix())
         return path if path is not None and path.is_file() else None
     path, checkpoint = Path(wanted), CHECKPOINTS[model.name]
     if path.is_dir():

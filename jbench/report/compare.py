@@ -8,9 +8,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jbench.report import compare_headlines
+from jbench.report import compare_folds, compare_headlines
 from jbench.report.aggregate import Score, customised
 from jbench.report.statistics import datasets, many, paired
+from jbench.report.statistics.folds import Resampled
 from jbench.spec.errors import RequestError
 
 ALPHA = paired.ALPHA
@@ -47,6 +48,7 @@ class Pair(NamedTuple):
     g: float | None = None  # standardised mean difference
     rank_biserial: float | None = None
     detectable: float | None = None  # least difference found with a power of 0.8, of this task alone
+    folds: Resampled | None = None  # of a cross-validation, fold by fold; it decides nothing
     verdict: str = ''
 
 
@@ -118,7 +120,7 @@ def plain(comparison: Comparison) -> dict[str, Any]:
     return {
         **comparison._asdict(),
         'alpha': ALPHA,
-        'pairs': [pair._asdict() for pair in comparison.pairs],
+        'pairs': [{**pair._asdict(), 'folds': pair.folds and pair.folds._asdict()} for pair in comparison.pairs],
         'over': over
         and {
             **over._asdict(),
@@ -150,6 +152,7 @@ def _pair(a: Score, b: Score) -> tuple[Pair, float | None] | None:
         only=(len(a.per_subject) - len(common), len(b.per_subject) - len(common)),
         difference=(a.mean - b.mean) * (1 if a.better == 'higher' else -1),
         each=float(d.mean()) if len(d) else None,
+        folds=compare_folds.by_folds(a, b),
     )
     if isinstance(found, str):
         return _by_subjects(

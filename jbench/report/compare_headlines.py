@@ -20,7 +20,7 @@ from jbench.spec.errors import RequestError
 from jbench.spec.metrics import METRICS
 from jbench.targets import score
 
-SAME = ('id', 'y', 'subject', 'group', 'vectors')  # what two results were asked
+SAME = ('id', 'y', 'subject', 'group', 'vectors', 'cell')  # what two results were asked
 HITS = ('top5_acc', 'window_top5_acc', 'subject_top5_acc')
 # what is (but for a root) a sum over windows, so that subjects' own scores make it up
 SUMS = ('acc', 'hamming', 'exact_match', 'mae', 'rmse', 'cer', *HITS, *(f'{name}_250' for name in HITS))
@@ -148,6 +148,8 @@ def _weighted(seeds: Sequence[_Seed], metric: str) -> Weighted | None:
     owner = np.concatenate([owner + k * (owner.max() + 1) for k, owner in enumerate(owners)])
     about: dict[str, Any] = {k: np.concatenate([arrays[k]] * len(seeds)) for k in ('group', 'subject') if k in arrays}
     about |= {'vectors': arrays['vectors']} if 'vectors' in arrays else {}
+    if 'cell' in arrays:  # those of each result are its own
+        about['cell'] = np.concatenate([np.char.add(f'{k} ', arrays['cell']) for k in range(len(seeds))])
     return known.by_weights(outputs, y, owner, about, metric)
 
 

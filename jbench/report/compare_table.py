@@ -55,6 +55,7 @@ def _told(comparison: Comparison) -> list[str]:
         if any(pair.only)
     ]
     others = [f'{_place(pair)}: {text}' for pair in comparison.pairs if (text := _basis(pair))]
+    folded = [f'{_place(pair)}: {text}' for pair in comparison.pairs if (text := _folds(pair))]
     left = [f'left out: {place}: {reason}' for place, reason in comparison.left_out]
     over = _over(comparison.over) if comparison.over else []
     legend = (
@@ -63,12 +64,24 @@ def _told(comparison: Comparison) -> list[str]:
         'p of its signed ranks, g: standardised, ranks: rank-biserial correlation (- where a subject lacks classes); '
         f'detect.: least difference that is found with a power of {paired.POWER:g}'
     )
-    return [legend, *lonely, *others, *left, *said, *over, comparison.verdict]
+    return [legend, *lonely, *others, *folded, *left, *said, *over, comparison.verdict]
 
 
 def _basis(pair: Pair) -> str:
     """What is to be said of a test that is not of the headlines."""
     return 'no predictions (.npz): diff. and p are of the mean over subjects' if pair.basis == 'subjects' else ''
+
+
+def _folds(pair: Pair) -> str:
+    """What the folds of a cross-validation say."""
+    found = pair.folds
+    if found is None:
+        return ''
+    if found.p is None or found.t is None or found.mean is None:
+        return f'{found.n} folds: they differ by the same in each, so that their spread says nothing'
+    mean, ends = format_score(found.mean, pair.metric), found.interval
+    between = f' [{", ".join(format_score(v, pair.metric) for v in ends)}]' if ends else ''
+    return f'{found.n} folds: {mean}{between}, corrected resampled t = {found.t:.2f}, {_equals(found.p)}'
 
 
 def _over(over: Over) -> list[str]:

@@ -11,6 +11,7 @@ from typing import Any
 from jbench.results.learnt import ENDED_EARLY
 
 FAR = 0.25  # of the way from chance to a perfect score
+PLAIN = ('dummy', 'constant')  # estimators that look at no signal
 Result = Mapping[str, Any]
 
 
@@ -36,7 +37,8 @@ def far_below(rows: Sequence[Mapping[str, Any]], results: Sequence[Result]) -> l
     models = [r['config'].get('model', {}) for r in results]  # which results of schema 1 do not say
     best: dict[tuple[Any, ...], tuple[float, str]] = {}
     for row, key, model in zip(rows, asked, models, strict=True):
-        if model.get('kind') == 'estimator' and row['normalised'] is not None:
+        fitted = model.get('kind') == 'estimator' and row['model'].partition(':')[0] not in PLAIN
+        if fitted and row['normalised'] is not None:
             best[key] = max(best.get(key, (0.0, '')), (row['normalised'], row['model']))
     notes: list[list[str]] = []
     for row, key, model in zip(rows, asked, models, strict=True):

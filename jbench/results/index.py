@@ -19,6 +19,8 @@ from jbench.spec.identity import from_json
 from jbench.spec.metrics import METRICS
 from jbench.spec.model import ModelSpec
 from jbench.spec.task import full_name
+from jbench.stores import address, mirror
+from jbench.stores import results as stored
 
 MARKS = ('simulated', 'partial', 'debug')  # what does not count unless it is asked for
 MANY = 2000  # files: of so many, several processes read
@@ -130,7 +132,17 @@ def result_paths(folders: Iterable[str | os.PathLike[str]]) -> list[str]:
 
     Raises: RequestError for a folder that is not there.
     """
-    return sorted({os.path.abspath(path): path for folder in folders for path in _results(folder)}.values())
+    here = [_brought(folder) for folder in folders]
+    return sorted({os.path.abspath(path): path for folder in here for path in _results(folder)}.values())
+
+
+def _brought(folder: str | os.PathLike[str]) -> str | os.PathLike[str]:
+    """A folder; of a store its copy, with the results that are there, less weights."""
+    if not address.is_address(os.fspath(folder)):
+        return folder
+    copy = mirror.local(folder, '--results')
+    stored.bring(copy)
+    return copy
 
 
 def _results(folder: str | os.PathLike[str]) -> Iterator[str]:

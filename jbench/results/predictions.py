@@ -19,19 +19,20 @@ SHAPES = {  # of each array: kinds of numpy's types, and how many dimensions it 
     'y': ('if', (1, 2)),
     'subject': ('U', (1,)),
     'group': ('U', (1,)),
+    'cell': ('U', (1,)),
     'vectors': ('f', (2,)),
 }
 
 
 def load_predictions(path: str | Path) -> dict[str, np.ndarray]:
     """The arrays `id`, `outputs`, `y`, `subject` beside a result file, sorted by id (`read` checks their digest); of
-    embeddings also `group`, and `vectors` of the stimuli that `y` counts.
+    embeddings also `group`, and `vectors` of the stimuli that `y` counts; of streams also `cell`.
 
     Raises: RequestError for a file that is no such archive, or with an array of another kind or length.
     """
     npz = Path(path).with_suffix('.npz')
     arrays = files.read_npz(npz)
-    if set(arrays) - {'group', 'vectors'} != {'id', 'outputs', 'y', 'subject'}:
+    if set(arrays) - {'group', 'vectors', 'cell'} != {'id', 'outputs', 'y', 'subject'}:
         raise RequestError(f'{npz}: expected the arrays id, outputs, y, subject, found {sorted(arrays)}; {REMEDY}')
     n = len(arrays['id']) if arrays['id'].ndim else 0
     for name, array in arrays.items():
@@ -61,8 +62,9 @@ def arrange(predictions: Mapping[str, Any]) -> dict[str, np.ndarray]:
         'y': y.astype({'b': '<i8', 'i': '<i8', 'u': '<i8', 'f': f'<f{y.dtype.itemsize}'}[y.dtype.kind]),
         'subject': np.asarray([str(s) for s in predictions['subject']], dtype='<U'),
     }
-    if 'group' in predictions:
-        arrays['group'] = np.asarray([str(g) for g in predictions['group']], dtype='<U')
+    for name in ('group', 'cell'):
+        if name in predictions:
+            arrays[name] = np.asarray([str(g) for g in predictions[name]], dtype='<U')
     if len({len(array) for array in arrays.values()}) != 1 or len(np.unique(ids)) != len(ids):
         shapes = {name: array.shape for name, array in arrays.items()}
         raise ValueError(f'predictions differ in length, or ids are repeated: {shapes}, {len(np.unique(ids))} ids')

@@ -21,6 +21,7 @@ from jbench.spec.errors import RequestError
 from jbench.spec.identity import from_json, to_json
 from jbench.spec.model import ModelSpec
 from jbench.spec.task import full_name
+from jbench.stores import results as stored
 from jbench.targets import score
 
 BESIDE = ('.npz', '.safetensors')  # files of a seed: predictions, and the variables that were tested
@@ -53,7 +54,7 @@ def write(
 
     Raises: RequestError where the disk refuses; ValueError for a result that the schema does not allow.
     """
-    full, beside = _whole(result, predictions, weights)
+    full, beside = whole(result, predictions, weights)
     path = Path(folder, f'seed{full["seed"]}.json')
     _write_beside(path, beside)
     files.write_atomic(path, as_text(full))
@@ -71,7 +72,7 @@ def write_if_absent(
 
     Raises: as `write`.
     """
-    full, beside = _whole(result, predictions, weights)
+    full, beside = whole(result, predictions, weights)
     path = Path(folder, f'seed{full["seed"]}.json')
     with files.locked(path.with_name(f'.{path.stem}.lock')):
         there, _ = finished(folder, full['seed'], full.get('prepared_hash', ''))
@@ -207,6 +208,7 @@ def load_all(workdir: str | Path, damaged: Callable[[str], object] | None = None
 
     Raises: RequestError naming all damaged files at once, where `damaged` is not given.
     """
+    stored.bring(Path(workdir))
     results, problems = [], []
     for path in sorted(Path(workdir, 'results').glob('*/*/*/*/seed*.json')):
         try:
@@ -222,10 +224,11 @@ def load_all(workdir: str | Path, damaged: Callable[[str], object] | None = None
     return results
 
 
-def _whole(
+def whole(
     result: Mapping[str, Any], predictions: Mapping[str, Any] | None, weights: bytes | None
 ) -> tuple[dict[str, Any], dict[str, bytes]]:
-    """A result with every field that is computed, and the files beside it by their suffix. Raises: ValueError."""
+    """What `write` would write: a result with every field that is computed, and the files beside it by their suffix.
+    Raises: ValueError."""
     full = {'kind': 'decoding', 'pretraining': [], 'attachments': {}, **result}
     full |= {'schema': SCHEMA, 'weights': None}
     beside: dict[str, bytes] = {}

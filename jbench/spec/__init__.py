@@ -6,6 +6,7 @@ learns) is a *cell*. Every spec has one canonical JSON form, and the hash of tha
 What tasks, datasets and models of one's own are made of can be imported from here.
 """
 
+from jbench.spec.challenges import Angles, Jitter, Stream
 from jbench.spec.dataset import Dataset, Download
 from jbench.spec.errors import RequestError
 from jbench.spec.model import ModelSpec, Signal
@@ -31,6 +32,7 @@ from jbench.spec.task import (
 )
 
 __all__ = [
+    'Angles',
     'ByBlock',
     'ByGroup',
     'BySimilarity',
@@ -40,6 +42,7 @@ __all__ = [
     'Download',
     'Embedding',
     'Exclusion',
+    'Jitter',
     'Keystrokes',
     'Labels',
     'ModelSpec',
@@ -49,6 +52,7 @@ __all__ = [
     'Signal',
     'SignalSpec',
     'StateClasses',
+    'Stream',
     'Task',
     'Trim',
     'Value',

@@ -22,6 +22,7 @@ class Metric:
     chance: float | None = None  # where the dummy, a constant, has no score: what an answer without the signal expects
     balanced: bool = False  # every class counts alike
     shares: bool = False  # a mean of shares of right answers
+    cells: bool = False  # a mean over cells of streams (Task.stream)
     monitor: str = ''  # the score that selects the epoch in the published protocol, where it is another one
 
     @property
@@ -59,6 +60,10 @@ METRICS = {
         Metric(name='subject_top5_acc', kinds=('embedding',)),  # each window by itself, mean over subjects
         Metric(name='subject_top5_acc_250', kinds=('embedding',)),
         Metric(name='batch_top5_acc', kinds=('embedding',)),  # 64 windows in order are each other's candidates
+        # of challenges (metrics/challenges.py)
+        Metric(name='bal_acc_cells', kinds=CLASSES, unit='per cent', balanced=True, cells=True),
+        Metric(name='wbmae', kinds=('value',), better='lower', bounds=ERROR, cells=True),  # mean over recordings
+        Metric(name='angular_mae', kinds=('angles',), better='lower', bounds=ERROR),  # degrees
         Metric(name='cer', kinds=('keystrokes',), better='lower', bounds=ERROR, unit='per cent'),
     )
 }

@@ -9,7 +9,7 @@ from jbench.spec.overrides import Override
 from jbench.spec.task import PARADIGMS
 
 CLASSES = ('classes', 'state')
-ONE_ANSWER = (*CLASSES, 'labels', 'value', 'embedding')  # a window; keystrokes ask for one a frame
+ONE_ANSWER = (*CLASSES, 'labels', 'value', 'embedding', 'angles')  # a window; keystrokes ask for one a frame
 SERIES = tuple(p for p in PARADIGMS if p != 'fmri')  # what a network of electrodes fits: all but volumes
 OVER_TIME = tuple(p for p in SERIES if p not in ('', 'fnirs'))
 

@@ -22,9 +22,9 @@ class Recipe:
     grad_clip: float = 1.0  # global L2 norm
     label_smoothing: float = 0.1
     class_weights: bool = False
-    loss: typing.Literal['cross_entropy', 'binary_cross_entropy', 'squared_error', 'clip', 'clip_distinct', 'ctc'] = (
-        'cross_entropy'
-    )
+    loss: typing.Literal[
+        'cross_entropy', 'binary_cross_entropy', 'squared_error', 'absolute_error', 'clip', 'clip_distinct', 'ctc'
+    ] = 'cross_entropy'
     loss_scale: float = 1.0
     sampler: typing.Literal['shuffle', 'balanced', 'bins'] = 'shuffle'  # drawn with replacement: classes | bins of y
     warmup: float = 0.1  # share of the cycle in which the rate rises

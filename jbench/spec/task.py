@@ -5,6 +5,7 @@ from __future__ import annotations
 import typing
 from dataclasses import dataclass
 
+from jbench.spec.challenges import Angles, Jitter, Stream
 from jbench.spec.errors import RequestError
 from jbench.spec.overrides import Override
 from jbench.spec.recipe import DEFAULT, Recipe
@@ -71,6 +72,7 @@ class Window:
     where: tuple[Where, ...] = ()  # only events that fit all of these make windows
     last: float | None = None  # only the last so many s of an event make windows
     trim: Trim | None = None
+    jitter: Jitter | None = None  # windows lie at random in longer ones
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,7 +135,7 @@ class Value:
     clip: tuple[float, float] | None = None
     scaled: bool = False  # learnt centred and scaled by the training part; scores are in the field's unit
     kind: typing.Literal['value'] = 'value'
-    losses: typing.ClassVar = ('squared_error',)
+    losses: typing.ClassVar = ('squared_error', 'absolute_error')
     samplers: typing.ClassVar = ('shuffle', 'bins')
 
 
@@ -152,7 +154,7 @@ class Keystrokes:
     samplers: typing.ClassVar = ('shuffle',)
 
 
-Target = Classes | StateClasses | Labels | Embedding | Value | Keystrokes
+Target = Classes | StateClasses | Labels | Embedding | Value | Keystrokes | Angles
 TARGETS = {t.kind: t for t in typing.get_args(Target)}  # by kind
 
 
@@ -194,6 +196,7 @@ class Predefined:
     valid_by: str = 'subject'
     valid: float = 0.2
     seed: int = 33
+    apart: bool = False  # valid: a share of the groups without a test row alone
     kind: typing.Literal['predefined'] = 'predefined'
 
 
@@ -240,8 +243,9 @@ class Exclusion:
 
 
 def full_name(device: str, name: str) -> str:
-    """What `--task` calls a task: a bare name means EEG, as p3; others name their device, as meg/typing."""
-    return name if device == 'eeg' else f'{device}/{name}'
+    """What `--task` calls a task: a bare name means EEG, as p3; others name their device, as meg/typing, or their
+    challenge, as challenge2026/pose."""
+    return name if device == 'eeg' or '/' in name else f'{device}/{name}'
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -267,6 +271,7 @@ class Task:
     exclude_bad: bool = False  # of a dataset of one's own: recordings that are refused are left out, and told
     drop: tuple[Where, ...] = ()  # windows of these events are left out once the split is drawn
     level: typing.Literal['window', 'recording', 'subject'] = 'window'  # outputs are averaged over it for the headline
+    stream: Stream | None = None  # test windows alone and in order; None: in batches
     doi: str = ''  # of the publication of the protocol
     revision: str = ''  # commit of the reference's code that the protocol was read from
     supersedes: tuple[int, str] | None = None  # the version that this one corrects, and why

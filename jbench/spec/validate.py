@@ -19,6 +19,9 @@ RANGES = (  # (path, least, greatest) of numbers that mean something
     ('window.stride', TINY, math.inf),
     ('window.last', TINY, math.inf),
     ('window.trim.longest', 0, math.inf),
+    ('window.jitter.span', TINY, math.inf),
+    ('window.jitter.step', TINY, math.inf),
+    ('target.steps', 1, 1e6),
     ('signal.sfreq', TINY, 100_000),
     ('signal.clamp', TINY, math.inf),
     ('signal.factor', TINY, math.inf),
@@ -171,6 +174,10 @@ def _fitting(task: Task) -> None:
     if recipe.sampler not in target.samplers:
         fitting = ', '.join(name for name, t in TARGETS.items() if recipe.sampler in t.samplers)
         raise RequestError(f'--set recipe.sampler: {recipe.sampler!r} is for {fitting}, not for {kind}')
+    if metrics.METRICS[task.metric].cells and task.stream is None:
+        raise RequestError(f'--set metric={task.metric}: a mean over the streams of a task, and this one has none')
+    if task.stream is not None and task.level != 'window':
+        raise RequestError(f'--set level={task.level}: the windows of a stream are answered, and scored, one by one')
     if task.level not in metrics.METRICS[task.metric].levels:
         averaged = dict.fromkeys(k for m in metrics.METRICS.values() if task.level in m.levels for k in m.kinds)
         raise RequestError(

@@ -14,6 +14,7 @@ import numpy as np
 from jbench.events import Table
 from jbench.spec.errors import RequestError
 from jbench.spec.task import Target
+from jbench.targets.angles import ANGLES
 from jbench.targets.classes import CLASSES, STATE
 from jbench.targets.embedding import EMBEDDING
 from jbench.targets.keystrokes import KEYSTROKES
@@ -28,6 +29,7 @@ KINDS = {
     'value': VALUE,
     'embedding': EMBEDDING,
     'keystrokes': KEYSTROKES,
+    'angles': ANGLES,
 }
 
 

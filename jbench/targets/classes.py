@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from jbench.events import Table, as_text, column, overlapping, present, unique_sorted
-from jbench.metrics import classification, retrieval, weighted
+from jbench.metrics import challenges, classification, retrieval, weighted
 from jbench.metrics.regression import Scores
 from jbench.metrics.weighted import Weighted
 from jbench.spec.task import Classes, StateClasses
+from jbench.targets import cells
 from jbench.targets.kind import About, Counts, Each, Encoded, Kind, by_subject, counted, every, lookup, require, times
 
 
@@ -75,19 +76,27 @@ def checked(y: np.ndarray, n_out: int) -> np.ndarray:
 
 
 def evaluate(outputs: np.ndarray, y: np.ndarray, about: About) -> Scores:
-    """bal_acc, acc, f1_macro, auroc, auprc."""
-    return classification.classes(outputs, y)
+    """bal_acc, acc, f1_macro, auroc, auprc; of streams also bal_acc_cells (`challenges.balanced_accuracy`)."""
+    return classification.classes(outputs, y) | cells.evaluate({'bal_acc_cells': _cell}, outputs, y, about)
+
+
+def _cell(outputs: np.ndarray, y: np.ndarray) -> float:
+    return challenges.balanced_accuracy(outputs.argmax(1), y)
 
 
 def per_subject(outputs: np.ndarray, y: np.ndarray, subjects: np.ndarray, about: About, metric: str) -> Each:
     """A subject need not show every class (in a diagnosis task it shows one). So here, unlike in `evaluate`, classes
     without a window of the subject are left out of the mean of bal_acc, f1_macro and auroc (scikit-learn's rule for
-    balanced accuracy): predicting them already lowers the scores of the others."""
+    balanced accuracy): predicting them already lowers the scores of the others. Cells keep their own rule."""
+    if metric == 'bal_acc_cells':
+        return cells.per_subject(_cell, outputs, y, subjects, about)
     return by_subject(partial(classification.classes, only_true=True), outputs, y, subjects, metric)
 
 
 def by_weights(outputs: np.ndarray, y: np.ndarray, owner: np.ndarray, about: About, metric: str) -> Weighted:
     """Classes that a draw lacks are left out."""
+    if metric == 'bal_acc_cells':
+        return cells.by_weights(_cell, outputs, y, owner, about)
     return weighted.classes(outputs, y, owner, metric)
 
 

@@ -68,6 +68,7 @@ class Kind(NamedTuple):
     pooled: Callable[[np.ndarray, np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]] | None = None
     # ---- windows ----
     triggers: Callable[[Any, Table, list[int]], list[int]] = every  # (target, events, rows) -> those that make windows
+    measured: bool = False  # raw targets are channels of a recording: `collect` has none
     together: bool = False  # triggers may start together: what they say is not the target
     # ---- learning ----
     class_weights: Callable[[np.ndarray, int | None], np.ndarray] | None = None  # (y, n_out) -> f32 [n_out]

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 
 from jbench.events import Table, as_text, column
-from jbench.metrics import regression, retrieval, weighted
+from jbench.metrics import challenges, regression, retrieval, weighted
 from jbench.metrics.regression import Scores
 from jbench.metrics.weighted import Weighted
 from jbench.spec.errors import RequestError
 from jbench.spec.task import Value
+from jbench.targets import cells
 from jbench.targets.kind import About, Counts, Each, Encoded, Kind, by_subject, require, require_finite
 
 
@@ -55,8 +56,14 @@ def checked(y: np.ndarray, n_out: int) -> np.ndarray:
 
 
 def evaluate(outputs: np.ndarray, y: np.ndarray, about: About) -> Scores:
-    """pearsonr, rmse, mae, r2, normalized_rmse (rmse / population sd of y), bmae (`regression.binned_mae`)."""
-    return regression.value(outputs[:, 0], y[:, 0])
+    """pearsonr, rmse, mae, r2, normalized_rmse (rmse / population sd of y), bmae (`regression.binned_mae`); of streams
+    also wbmae (`challenges.weighted_binned_mae`)."""
+    found = regression.value(outputs[:, 0], y[:, 0])
+    return found | cells.evaluate({'wbmae': _wbmae}, outputs, y, about)
+
+
+def _wbmae(outputs: np.ndarray, y: np.ndarray) -> float | None:
+    return challenges.weighted_binned_mae(outputs[:, 0], y[:, 0])
 
 
 def _alone(outputs: np.ndarray, y: np.ndarray) -> Scores:
@@ -65,11 +72,15 @@ def _alone(outputs: np.ndarray, y: np.ndarray) -> Scores:
 
 def per_subject(outputs: np.ndarray, y: np.ndarray, subjects: np.ndarray, about: About, metric: str) -> Each:
     """As of all windows."""
+    if metric == 'wbmae':
+        return cells.per_subject(_wbmae, outputs, y, subjects, about)
     return by_subject(_alone, outputs, y, subjects, metric)
 
 
 def by_weights(outputs: np.ndarray, y: np.ndarray, owner: np.ndarray, about: About, metric: str) -> Weighted:
     """Bins that a draw lacks are left out."""
+    if metric == 'wbmae':
+        return cells.by_weights(_wbmae, outputs, y, owner, about)
     return weighted.value(outputs[:, 0], y[:, 0], owner, metric)
 
 

@@ -2,6 +2,7 @@
 
 `eeg-core-1.0` is NeuralBench's published Core protocol, `eeg-full-1.0` its every task on every dataset: version 1.
 `jbench-core` asks the same questions with the faults corrected that change a score (docs/differences.md): version 2.
+The suites of challenges are their tasks (docs/challenges.md).
 """
 
 from __future__ import annotations
@@ -60,5 +61,7 @@ SUITES = {
     'meg-1.0': Suite((('meg/image', 1), ('meg/typing', 1))),
     'fmri-1.0': Suite((('fmri/image', 1),)),
     'emg-1.0': Suite((('emg/typing', 1),)),
+    'challenge2026-1.0': Suite(tuple((f'challenge2026/{track}', 1) for track in ('image', 'bci', 'sleep', 'pose'))),
+    'challenge2025-1.0': Suite((('challenge2025/response_time', 1), ('challenge2025/externalizing', 1))),
     'jbench-core': Suite(tuple((name, 2) for name in CORE_TASKS)),
 }

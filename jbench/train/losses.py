@@ -39,6 +39,11 @@ def squared_error(outputs: jax.Array, batch: Batch, weights: jax.Array, smoothin
     return jnp.square(outputs - batch['y']).mean(1), jnp.ones(len(outputs), outputs.dtype)
 
 
+def absolute_error(outputs: jax.Array, batch: Batch, weights: jax.Array, smoothing: float) -> PerRow:
+    """Absolute error of values y [B, K], the mean over values."""
+    return jnp.abs(outputs - batch['y']).mean(1), jnp.ones(len(outputs), outputs.dtype)
+
+
 def clip(outputs: jax.Array, batch: Batch, weights: jax.Array, smoothing: float) -> PerRow:
     """Which row's target belongs to an output? Cross-entropy of logits x_i . y_j / (||y_j|| + 1e-15) to j = i.
 
@@ -91,6 +96,7 @@ LOSSES = {
     'cross_entropy': cross_entropy,
     'binary_cross_entropy': binary_cross_entropy,
     'squared_error': squared_error,
+    'absolute_error': absolute_error,
     'clip': clip,
     'clip_distinct': clip_distinct,
     'ctc': ctc,
@@ -113,6 +119,7 @@ TAUGHT = {  # the shape and type of a row of y, so that programs compile before 
     'cross_entropy': _class,
     'binary_cross_entropy': _vector,
     'squared_error': _vector,
+    'absolute_error': _vector,
     'clip': _vector,
     'clip_distinct': _vector,
     'ctc': _keys,

@@ -86,6 +86,21 @@ def schedule(
     return state.lr_max * (floor + (1 - floor) * height), (1 - BETA1_HIGH) + (BETA1_HIGH - BETA1_LOW) * height
 
 
+FLAT = 1e6  # steps in which a schedule hardly moves
+
+
+def at_rate(state: Any, lr: float) -> Any:
+    """The state of `adamw` whose next step has the rate `lr` and the lowest beta1, whatever its schedule says."""
+
+    def held(part: Any) -> Any:
+        if not isinstance(part, OneCycleAdamW):
+            return part
+        numbers = (_host(v, np.float32) for v in (lr, int(part.step) - 1, int(part.step) + FLAT))
+        return part._replace(**dict(zip(('lr_max', 'warm_end', 'last'), numbers, strict=True)))
+
+    return tuple(map(held, state))
+
+
 def clip_by_global_norm(limit: float) -> optax.GradientTransformation:
     """Scales all gradients by min(1, limit / (norm + 1e-6)), norm being that of all of them together (torch's form)."""
 

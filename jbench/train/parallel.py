@@ -72,6 +72,13 @@ def compile_programs(
     )
 
 
+def one_step(model: Model, tx: optax.GradientTransformation, recipe: Recipe) -> Any:
+    """The training step by itself, (state, batch [devices, B / devices, ...]) -> (state, metrics): compiled when it is
+    first called or, as any program of jax, by `lower` and `compile`."""
+    step = partial(train_step, model=model, tx=tx, recipe=recipe)
+    return jax.pmap(step, axis_name=AXIS, in_axes=(None, 0), out_axes=None, donate_argnums=0)
+
+
 def compile_predict(
     model: Model, recipe: Recipe, signal: Signal, n_out: int, length: int = 0, *, feature: str = ''
 ) -> Callable[..., jax.Array]:

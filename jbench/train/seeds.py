@@ -22,7 +22,7 @@ from jbench.spec.checkpoints import CHECKPOINTS
 from jbench.spec.errors import RequestError
 from jbench.spec.model import SCRATCH, ModelSpec
 from jbench.spec.recipe import Recipe
-from jbench.train import adaptation, fit, optim, parallel, trainable
+from jbench.train import adaptation, fit, optim, parallel, stream, trainable
 from jbench.train.programs import Compiler, asked_signal, build
 from jbench.version import __version__
 
@@ -62,7 +62,9 @@ def train_network(
     """Yield (seed, outcome) of each trained seed; `learner`: in the place of the cell's own model and recipe."""
     model, recipe = learner or Learner(cell.model, cell.task.recipe)
     name, masked = cell.title, 'channel_mask' in model.asks
-    valid, test = (loader.Loader(data, (s,), recipe.batch_size, channel_mask=masked) for s in ('valid', 'test'))
+    tested_by = stream.alone(recipe) if data.places else recipe
+    sizes = (('valid', recipe.batch_size), ('test', tested_by.batch_size))
+    valid, test = (loader.Loader(data, (s,), size, channel_mask=masked) for s, size in sizes)
     weigh = sampling.SAMPLERS[recipe.sampler]
     train = loader.Loader(data, ('train',), recipe.batch_size, weigh=weigh, channel_mask=masked)
     network = build(model, asked_signal(model, data.signal), data.n_out, recipe, data.length > 0)
@@ -72,6 +74,11 @@ def train_network(
         _Part(r, adaptation.resolved(r, network), compiler.get(model, data.signal, data.n_out, r, data.length, wait))
         for r in adaptation.stages(recipe, network)
     ]
+    answering = parts[-1].programs
+    if data.places:  # windows alone
+        signal = asked_signal(model, data.signal)
+        alone = parallel.compile_predict(network, tested_by, signal, data.n_out, data.length)
+        answering = answering._replace(predict=alone)
     compiled = time.monotonic() - began
     context.progress.finish(f'compiling {name}', f'took {compiled:.0f} s')
     for seed in seeds:
@@ -92,7 +99,7 @@ def train_network(
             f'stopped after {len(fitted.history)} epochs, the best was {fitted.best_epoch + 1}',
         )
         tested = time.monotonic()
-        outputs = parallel.predict(parts[-1].programs, fitted.variables, test, context.guard_all)
+        outputs = parallel.predict(answering, fitted.variables, test, context.guard_all)
         if not np.isfinite(outputs).all():
             yield seed, {'failed': 'outputs on the test part are not finite'}
             continue
@@ -259,7 +266,7 @@ def fit_estimator(
     predict = factory(cell.model)(given, **dict(cell.model.options))
     fitted = time.monotonic()
     context.guard()
-    outputs, shape = np.asarray(predict(prepared_set.View(data, test_rows))), (len(test_rows), data.n_out)
+    outputs, shape = _answered(data, predict, test_rows), (len(test_rows), data.n_out)
     if targets.of(data.kind).frames and outputs.ndim == 2:  # a path of any number of frames
         shape = (len(test_rows), outputs.shape[1])
     if outputs.shape != shape or outputs.dtype.kind not in 'biuf' or not np.isfinite(outputs).all():
@@ -280,3 +287,11 @@ def fit_estimator(
             },
         )
         began = fitted = tested  # the other seeds took no time
+
+
+def _answered(data: prepared_set.PreparedSet, predict: Any, rows: np.ndarray) -> np.ndarray:
+    """What an estimator answers to windows: all at once, or each alone and in order where they are streamed."""
+    if data.places is None:
+        return np.asarray(predict(prepared_set.View(data, rows)))
+    one = [prepared_set.View(data, rows[k : k + 1]) for k in range(len(rows))]
+    return stream.answers(predict, one.__getitem__, data.places.of(rows), lambda model, window: model(window))

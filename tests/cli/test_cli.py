@@ -114,6 +114,11 @@ FLAGS: dict[str, tuple[tuple[str, ...], int, str]] = {  # flag -> (arguments, ex
     '--config': (('--task=p3', '--config={tmp}/recipe.py', '--dry_run', '--format=json'), 0, 'SimulatedP3'),
     '--if_exists': ((*BASE, '--if_exists=fail'), 2, 'seed33.json exists (--if_exists=fail)'),
     '--keep_weights': (('--task=p3', '--keep_weights=no', '--dry_run'), 0, 'weights_bytes  0'),
+    '--delete_raw_after': (
+        ('--task=p3', '--delete_raw_after=prepared', '--stage=train'),
+        2,
+        'where one process prepares',
+    ),
     '--exclude_bad': (('--task=ssvep/Kalunga2016Online', '--exclude_bad', '--data_dir={tmp}'), 2, 'holds no recording'),
     '--list': (('--list',), 0, 'eeg-core-1.0'),
     '--info': (('--info=SimulatedP3',), 0, 'recipe.lr: 0.01'),
@@ -122,6 +127,10 @@ FLAGS: dict[str, tuple[tuple[str, ...], int, str]] = {  # flag -> (arguments, ex
     '--debug': (BASE, 0, 'debug: a try, not a score'),
     '--device': (('--task=p3', '--device=abacus'), 2, "invalid choice: 'abacus'"),
     '--distributed': (('--task=p3', '--distributed', '--dry_run'), 0, 'p3@2/SimulatedP3 eegnet'),
+    '--jobs': (('--task=p3', '--jobs=none'), 2, '--jobs=none: expected a number of processes'),
+    '--cluster': (('--task=p3', '--cluster='), 2, '--cluster=: expected the address of a scheduler'),
+    '--plan': ((*BASE, '--plan'), 0, '1 cells of 1 seeds, 0 sets to be prepared'),
+    '--status': ((*BASE, '--status'), 0, '1 of 1 seeds done (100 %)'),
     '--version': (('--version',), 0, f'jbench {__version__}'),
     '--format': (('--list', '--format=json'), 0, '"suites": ['),
 }

@@ -36,7 +36,12 @@ def answers(kind: str, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, d
     return np.where(rng.random((N, 4)) < 0.3, rng.integers(0, 5, (N, 4)), y).astype(float), y, owner, {}
 
 
-CASES = [(kind, metric) for kind in ('classes', 'labels', 'value', 'keystrokes') for metric in of_kind(kind)]
+CASES = [
+    (kind, metric)
+    for kind in ('classes', 'labels', 'value', 'keystrokes')
+    for metric in of_kind(kind)
+    if not METRICS[metric].cells  # tests/targets/test_cells.py
+]
 
 
 @pytest.mark.parametrize(('kind', 'metric'), CASES, ids='-'.join)

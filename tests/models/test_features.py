@@ -28,7 +28,7 @@ OTHERS = {'atcnet', 'eegnex', 'fmri_linear'}  # last layers of several windows, 
 
 def built(name: str, n_chans: int = 4, n_times: int = 0) -> tuple[Model, Signal]:
     n_times = n_times or (2064 if name == 'emg2qwerty' else 128)
-    known = ((0.0, 0.1, 0.0), (0.1, 0.0, 0.0), (0.0, 0.0, 0.1), None) if name == 'simpleconv_time_agg' else ()
+    known = ((0.0, 0.1, 0.0), (0.1, 0.0, 0.0), (0.0, 0.0, 0.1), None) if 'positions' in MODELS[name].asks else ()
     signal = Signal(n_chans=n_chans, n_times=n_times, sfreq=120.0, positions=known)
     return factory(MODELS[name])(signal, N_OUT, axis_name=losses.AXIS), signal
 

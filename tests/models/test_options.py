@@ -86,7 +86,7 @@ def test_the_rate_of_dropout_reaches_the_network(model, monkeypatch):
 
 
 def test_eight_networks_have_a_rate_of_dropout():
-    assert sum('dropout' in options.defaults(m) for m in MODELS.values() if m.family == 'classic') == 8
+    assert sum('dropout' in options.defaults(m) for m in MODELS.values() if m.family == 'classic') == 9
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from jbench.spec.dataset import Dataset
 from jbench.spec.errors import MissingExtraError, RequestError
 from jbench.spec.identity import canonical, from_json, to_json
 from jbench.spec.overrides import override, paths
-from jbench.spec.task import Classes, Crop, Exclusion, Recipe, Task, Trim, Value, Where, Window
+from jbench.spec.task import Classes, Crop, Exclusion, Jitter, Recipe, Task, Trim, Value, Where, Window
 from jbench.spec.validate import FIELDS
 from jbench.tasks import in_steps
 from jbench.tasks.suites import CORE_TASKS, SUITES, Suite
@@ -301,6 +301,7 @@ WHOLE = {  # what a task or a config file sets as a whole, and the command line 
     'signal.crop': Crop(start=0.0),
     'window.where': (Where(field='task', values=('rest',)),),
     'window.trim': Trim(),
+    'window.jitter': Jitter(),
     'recipe.trainable': (('head', 1.0), ('*', 0.0)),
     'target.mapping': (('Target', 1), ('NonTarget', 0)),
 }
@@ -444,9 +445,10 @@ def test_metrics_fit_their_targets():
     from jbench.train.losses import LOSSES
 
     y = {'labels': np.eye(3, dtype=int), 'value': np.arange(3.0)[:, None], 'keystrokes': np.zeros((3, 2), int)}
+    y['angles'] = np.zeros((3, 3))
     outputs = {'value': y['value'], 'keystrokes': np.zeros((3, 4))}
     names = np.array(list('abc'))
-    about = {'vectors': np.eye(3), 'group': names, 'subject': names}
+    about = {'vectors': np.eye(3), 'group': names, 'subject': names, 'cell': names}
     for kind in TARGETS:
         found = score.evaluate(kind, outputs.get(kind, np.eye(3)), y.get(kind, np.arange(3)), about)
         assert found and set(of_kind(kind)) == set(found)
@@ -625,7 +627,7 @@ def test_canonical_json_does_not_move():
         '{"a":null,"b":[1,2.0],"c":{"x":0.0001,"y":true}}'
     )
     assert canonical(Window()) == (
-        '{"duration":1.0,"keep_incomplete":false,"last":null,"start":0.0,"stride":null,"trigger":"Stimulus",'
+        '{"duration":1.0,"jitter":null,"keep_incomplete":false,"last":null,"start":0.0,"stride":null,"trigger":"Stimulus",'
         '"trim":null,"where":[]}'
     )
     with pytest.raises(ValueError):

@@ -238,6 +238,7 @@ def test_the_command_takes_several_folders_and_blanks(folder: Path, capsys: pyte
         ('labels', 'hamming'),
         ('value', 'pearsonr'),
         ('value', 'rmse'),
+        ('value', 'wbmae'),
         ('embedding', 'top5_acc'),
         ('embedding', 'top5_acc_250'),
         ('keystrokes', 'cer'),
@@ -250,6 +251,8 @@ def test_exchanged_answers_are_scored_as_results_are(kind: str, metric: str) -> 
         same['y'] = random.integers(0, 2, (60, 3))
     elif kind == 'value':
         same['y'] = random.normal(size=(60, 1))
+        if metric == 'wbmae':
+            same |= {'y': random.uniform(0, 600, (60, 1)), 'cell': np.array([f'{k // 5}' for k in range(60)])}
     elif kind == 'embedding':
         stimulus = random.integers(0, 20, 60)
         same |= {'y': stimulus, 'vectors': random.normal(size=(20, 4)), 'group': stimulus.astype(str)}

@@ -59,6 +59,11 @@ def test_a_network_far_below_a_fitted_baseline_is_told(other: dict[str, Any], sa
     assert not any(found.values())
 
 
+@pytest.mark.parametrize('name', ['constant', 'constant:value=35', 'dummy'])
+def test_what_looks_at_no_signal_is_no_fitted_baseline(name: str) -> None:
+    assert notes(of(name, 'estimator', 0.9), of('eegnet', 'network', 0.3))['eegnet'] == []
+
+
 def test_a_network_without_a_baseline_is_not_judged() -> None:
     assert notes(of('eegnet', 'network', 0.3), of('deep4net', 'network', 0.9)) == {'eegnet': [], 'deep4net': []}
     old = make(33, 0.3, model='eegnet', split_hash='s')  # schema 1: no word on its model

@@ -505,8 +505,10 @@ def test_of_writers_at_once_one_wins_and_all_see_its_result(tmp_path: Path) -> N
 
 
 def test_what_does_not_count_is_no_result_that_is_there(tmp_path: Path) -> None:
+    now = origin.date()
+
     def put(**changes: Any) -> tuple[dict[str, Any], bool]:
-        return result_file.write_if_absent(tmp_path, make_result(**changes), make_predictions())
+        return result_file.write_if_absent(tmp_path, make_result(date=now, **changes), make_predictions())
 
     first, ours = put()
     assert ours and put(warnings=['a later run']) == (first, False)

@@ -36,6 +36,7 @@ def test_rows_are_whole() -> None:
         ('value', 'pearsonr'),
         ('embedding', 'top5_acc'),
         ('keystrokes', 'cer'),
+        ('angles', 'angular_mae'),
     ],
 )
 def test_the_first_metric_of_a_kind_is_the_published_headline(kind: str, headline: str) -> None:

@@ -9,6 +9,7 @@ from jbench import targets
 from jbench.data.load.sampling import SAMPLERS
 from jbench.spec.metrics import METRICS, of_kind
 from jbench.spec.task import TARGETS
+from jbench.targets.angles import packed
 from jbench.train.losses import LOSSES, TAUGHT
 
 
@@ -21,13 +22,15 @@ def test_every_kind_of_the_specs_has_its_module() -> None:
 
 @pytest.mark.parametrize('kind', TARGETS)
 def test_outputs_are_averaged_where_a_metric_may_be_of_a_subject(kind: str) -> None:
-    levels = {METRICS[name].levels for name in of_kind(kind)}
+    levels = {METRICS[name].levels for name in of_kind(kind) if not METRICS[name].cells}
     assert len(levels) == 1 and (levels != {('window',)}) == (targets.of(kind).pooled is not None)
 
 
 @pytest.mark.parametrize('kind', TARGETS)
 def test_what_a_row_teaches_has_the_shape_of_what_is_encoded(kind: str) -> None:
-    raw = {'value': [1.0, 2.0], 'classes': ['a', 'b'], 'embedding': [['a', 'g'], ['b', 'g']]}.get(kind, [['a'], ['b']])
+    raw = {'value': [1.0, 2.0], 'classes': ['a', 'b'], 'embedding': [['a', 'g'], ['b', 'g']]}
+    raw['angles'] = [packed(np.zeros((2, 50))), packed(np.ones((2, 50)))]
+    raw = raw.get(kind, [['a'], ['b']])
     encoded = targets.encode(TARGETS[kind](), raw)
     vectors = np.ones((2, 5), np.float32) if kind == 'embedding' else None
     n_out = targets.of(kind).n_out(encoded.y, encoded.classes, vectors)
@@ -38,5 +41,7 @@ def test_what_a_row_teaches_has_the_shape_of_what_is_encoded(kind: str) -> None:
 
 
 def test_an_unknown_kind_names_those_there_are() -> None:
-    with pytest.raises(ValueError, match="'words'; there are classes, state, labels, value, embedding, keystrokes"):
+    with pytest.raises(
+        ValueError, match="'words'; there are classes, state, labels, value, embedding, keystrokes, angles"
+    ):
         targets.of('words')

@@ -274,6 +274,8 @@ def test_every_metric_has_a_direction_and_a_best_value() -> None:
         *metrics_score.evaluate('value', outputs[:, :1], outputs[:, :1]),
         *metrics_score.evaluate('embedding', outputs[:12], y[:12], ABOUT),
         *metrics_score.evaluate('keystrokes', outputs, np.zeros((20, 1), int)),
+        *metrics_score.evaluate('angles', outputs, outputs),
+        *(name for name, metric in METRICS.items() if metric.cells),
     }
     assert names == set(METRICS)
     for name, metric in METRICS.items():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,9 @@ from jbench.data.load import folds, protocols
 from jbench.data.load.grouping import listed
 from jbench.data.load.shards import Scale, Shards, scale_by_training_part
 from jbench.data.load.split_windows import divide, drawn_from, undivided
+from jbench.data.load.streams import Places, places
 from jbench.data.prepare import build_set
+from jbench.data.prepare.siblings import Other, same_signal
 from jbench.data.stimuli import embed
 from jbench.data.windows import n_samples
 from jbench.spec.dataset import Dataset
@@ -24,6 +26,7 @@ from jbench.spec.errors import RequestError
 from jbench.spec.identity import spec_hash
 from jbench.spec.model import Signal
 from jbench.spec.task import ByGroup, Task
+from jbench.stores import recordings, sets
 from jbench.targets import alike
 
 
@@ -49,6 +52,7 @@ class PreparedSet:
     factor: float = 1.0  # of windows, before the clamp: signal.factor
     raw_vectors: np.ndarray | None = None  # of a scaled embedding: the vectors before that
     mask_channels: float = 0.0  # share of the channels of test windows that fail
+    places: Places | None = None  # of a task whose test windows are streamed
 
     def shards(self, clamp: float | None) -> Shards:
         """Its windows as they are read, clamped if a clamp is given."""
@@ -95,7 +99,7 @@ class PreparedSet:
         known = {'subject': self.subjects[rows]}
         if self.groups is not None and self.vectors is not None:
             known |= {'group': self.groups[rows], 'vectors': self.vectors}
-        return known
+        return known if self.places is None else known | {'cell': self.places.cell[rows]}
 
     def predictions(self, rows: np.ndarray, outputs: np.ndarray) -> dict[str, Any]:
         """What a result keeps of the answers to some windows."""
@@ -118,9 +122,10 @@ def ready(
     workdir: Path,
     report: build_set.Progress,
     say: Callable[[str], None],
+    others: Sequence[Task] = (),
 ) -> Path:
     """The folder of the prepared set of a task as applied to a dataset, made if it is not there. Its stimuli are
-    embedded by `embed.provide`.
+    embedded by `embed.provide`. Of `others`, on this dataset, those that ask for the same signal get their parts too.
 
     Raises: RequestError for bad data, or none; what `report` raises.
     """
@@ -129,7 +134,13 @@ def ready(
         raise RequestError(f'{dataset.name}: no recordings, and no prepared set of this signal and window')
     if not refs:
         say(f'{dataset.name}: no recordings here, the set prepared earlier serves: {folder}')
-    build_set.prepare(task, dataset, folder, refs, report)
+    if not sets.stored(workdir, folder):
+        siblings = []
+        if not build_set.is_ready(folder):
+            recordings.fill(data_dir, dataset.name, report)
+            more = (t for t in others if same_signal(task, t))
+            siblings = [Other(t, *build_set.locate(t, dataset, data_dir, workdir)) for t in more]
+        build_set.prepare(task, dataset, folder, refs, report, siblings, data_dir and data_dir / dataset.name)
     return folder
 
 
@@ -203,6 +214,7 @@ def open_set(
         **(_taught(folder, task, encoded, y[split == 'train'], counted, embedded) if divided else {}),
         factor=task.signal.factor,
         mask_channels=task.recipe.mask_channels if divided else 0.0,
+        places=places(events, windows, task.stream, split == 'test') if task.stream else None,
     )
 
 

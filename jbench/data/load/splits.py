@@ -35,7 +35,8 @@ def assign(events: Table, split: ByGroup | Predefined | BySimilarity) -> np.ndar
             scikit-learn's rule into test and the rest, the rest into valid and train ('_index': each row is a group;
             with `stratify`, only rows that have the stratum count); with `fold`, as `folds.fold_parts` deals them; with
             `folds`, the first of them. Predefined: rows whose `field` is in `test` are test (`test` empty: the table's
-            own column 'split' decides), valid is a share of the groups of `valid_by` among the other rows.
+            own column 'split' decides), valid is a share of the groups of `valid_by` among the other rows (`apart`:
+            of those without a test row); without `valid_by`, valid is what is given.
             BySimilarity: groups are clusters of similar texts.
     Returns:
         str [n]: 'train', 'valid', 'test', or '' for a row without group.
@@ -98,9 +99,10 @@ def split_hash(ids: Mapping[str, np.ndarray]) -> str:
 def _predefined(events: Table, split: Predefined) -> np.ndarray:
     field = 'split' if not split.test else split.field
     values = np.array([as_text(v) for v in column(events, field)])
-    if split.test:
+    if split.test and split.valid_by:
         out = np.where(np.isin(values, split.test), 'test', 'train')
     else:
+        values[np.isin(values, split.test)] = 'test'
         values[np.isin(values, ['val', 'validation'])] = 'valid'
         out = np.where(np.isin(values, SPLITS), values, '')
     if 'test' not in out:
@@ -108,10 +110,15 @@ def _predefined(events: Table, split: Predefined) -> np.ndarray:
         raise SplitError(
             f'no event has {wanted} in column {field!r}, which holds {listed(unique_sorted(values.tolist()))}'
         )
+    if not split.valid_by:  # as given
+        if not (out == 'valid').any():
+            raise SplitError(f'no event is of the part valid in column {field!r}, and split.valid_by names no groups')
+        return out
     if not 0 < split.valid < 1:
         raise RequestError(f'split.valid={split.valid:g} must lie between 0 and 1')
     others = out == 'train'
-    group_of = groups(events, split.valid_by, others)
+    whole = groups(events, split.valid_by, others)
+    group_of = _apart(groups(events, split.valid_by), whole, out == 'test') if split.apart else whole
     n = int(group_of.max(initial=-1)) + 1
     if n - math.ceil(split.valid * n) < 1:
         left = (
@@ -120,8 +127,16 @@ def _predefined(events: Table, split: Predefined) -> np.ndarray:
         raise SplitError(left)
     valid = train_test_positions(n, split.valid, split.seed)[1]
     out = out.astype('<U5')
-    out[others & (group_of < 0)] = ''
+    out[others & (whole < 0)] = ''
     out[np.isin(group_of, valid)] = 'valid'
+    return out
+
+
+def _apart(every: np.ndarray, others: np.ndarray, test: np.ndarray) -> np.ndarray:
+    """The groups of rows outside test, int [n], that hold no test row, numbered anew; -1 for all other rows."""
+    alone = (others >= 0) & ~np.isin(every, every[test & (every >= 0)])
+    out = np.full(len(every), -1)
+    out[alone] = np.unique(others[alone], return_inverse=True)[1]
     return out
 
 

@@ -43,11 +43,18 @@ def treat(raw: mne.io.BaseRaw, how: str) -> set[str]:
         raise RequestError(
             f'signal.bads=interpolate: {", ".join(others)}: no electrodes on a head; use signal.bads=drop'
         )
-    raw.load_data()
+    from jbench.data.prepare import by_channel
+
+    long = by_channel.is_laid_out(raw)
+    if not long:
+        raw.load_data()
     if any(types[c] == 'eeg' for c in bad):
         _place(raw, [c for c, kind in types.items() if kind == 'eeg'])
     raw.info['bads'] = [c for c in bad if types[c] in PLACED]
-    raw.interpolate_bads(reset_bads=True, verbose='ERROR')
+    if long:
+        by_channel.interpolate(raw)
+    else:
+        raw.interpolate_bads(reset_bads=True, verbose='ERROR')
     return set()
 
 

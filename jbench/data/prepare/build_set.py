@@ -10,30 +10,33 @@ no more than itself.
 from __future__ import annotations
 
 import dataclasses
-import json
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, wait
 from concurrent.futures.process import BrokenProcessPool
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from jbench import files
 from jbench.data.discover import find_recordings
-from jbench.data.prepare import check_recording
+from jbench.data.prepare import check_recording, raw_files
+from jbench.data.prepare.assemble import assemble
 from jbench.data.prepare.check_recording import Converted
 from jbench.data.prepare.convert import finished, make
-from jbench.data.prepare.tfds_metadata import SPLIT, write_metadata
-from jbench.data.prepare.workers import sheltered, workers
-from jbench.data.recording import RecordingRef, forbidden
+from jbench.data.prepare.raw_files import fingerprint
+from jbench.data.prepare.siblings import Other, Shared, held, same_signal
+from jbench.data.prepare.workers import n_workers, sheltered, workers
+from jbench.data.recording import RecordingRef
 from jbench.data.source import is_own, source_of
-from jbench.data.windows import index, possible
+from jbench.data.windows import possible
 from jbench.spec.dataset import Dataset
 from jbench.spec.errors import RequestError, unknown
 from jbench.spec.identity import spec_hash, to_json
 from jbench.spec.overrides import override
 from jbench.spec.task import Task
+from jbench.stores import sets
 
 PREPARATION = 3  # raise when convert, signal, codec, windows or targets change what is stored
 AT_LOAD = (  # fields that act when windows are loaded; so does signal.scaler='train', on a signal stored as by 'none'
@@ -46,10 +49,10 @@ AT_LOAD = (  # fields that act when windows are loaded; so does signal.scaler='t
     'target.length',
 )
 FACTS = ('device', 'n_chans', 'sfreq', 'seconds', 'event_id', 'event_types', 'n_events', 'amplitude')  # of a dataset
-TABLES = ('.tsv', '.csv', '.txt', '.json', '.vmrk')  # files whose corrections may leave their size alone
-SMALL = 1 << 20  # bytes of other files that may be tables too
 EVERY = 0.5  # s between looks at the stop flag
 MEMORY = 300 << 20  # bytes that a worker needs beside its file's fivefold (some readers make float64 of int16)
+IN_PIECES = ('.edf', '.bdf', '.gdf', '.fif', '.eeg', '.fdt', '.cnt', '.sqd', '.con', '.meg4')  # however large
+CHANNEL = 4 << 30  # bytes that a worker needs at most for these: one channel of 24 h at 512 Hz, while it is filtered
 Progress = Callable[[str, int, int], None]  # (what, done, total); what it raises ends the preparation
 
 
@@ -62,6 +65,8 @@ def stored_spec(task: Task, dataset: Dataset) -> dict[str, Any]:
     }
     if task.signal.bads == 'keep':  # a later field: sets of before are good
         del spec['signal']['bads']
+    if task.window.jitter is None:  # likewise
+        del spec['window']['jitter']
     facts = {name: to_json(getattr(dataset, name)) for name in FACTS}
     if (reader := getattr(source_of(dataset), 'VERSION', 1)) != 1:  # a later fact
         facts['reader'] = reader
@@ -71,31 +76,23 @@ def stored_spec(task: Task, dataset: Dataset) -> dict[str, Any]:
     return spec | {'code': PREPARATION, 'facts': facts}
 
 
-def fingerprint(refs: list[RecordingRef]) -> str:
-    """Names and fields of the recordings, relative names and sizes of their files, contents of tables and small ones:
-    no long signal is read. Raises: RequestError for a file that may not be read."""
-    names = [p for r in refs for p in r.files if os.path.exists(p)]
-    base = os.path.commonpath(names) if len(names) > 1 else os.path.dirname(names[0]) if names else ''
-    tables = [p for p in dict.fromkeys(names) if p.endswith(TABLES) or os.path.getsize(p) <= SMALL]
-    try:
-        content = {p: files.sha256_file(p) for p in tables if os.path.isfile(p)}
-    except PermissionError as error:
-        raise forbidden(error) from error
-    facts = [(os.path.relpath(p, base), os.path.getsize(p), content.get(p, '')) for p in names]
-    return spec_hash([[(r.name, r.fields) for r in refs], facts])[:8]
-
-
 def locate(
     task: Task, dataset: Dataset, data_dir: Path | None, workdir: Path
 ) -> tuple[Path | None, list[RecordingRef]]:
     """The folder of a prepared set, and its recordings.
 
-    Without raw files the newest set of the same spec serves (references are then empty); None: no such set.
+    Without raw files the newest set of the same spec serves (references are then empty); None: no such set. Where some
+    were deleted on request, the set that was made of all of them serves.
     """
     refs = readable(task, dataset, find_recordings(dataset, data_dir))
     root, spec = workdir / 'prepared' / dataset.name, spec_hash(stored_spec(task, dataset))
     if refs:
-        return root / f'{spec}-{fingerprint(refs)}', refs
+        folder = root / f'{spec}-{fingerprint(refs)}'
+        if data_dir is None or is_ready(folder):
+            return folder, refs
+        before = (root / f'{spec}-{mark}' for mark in raw_files.served(data_dir / dataset.name, refs))
+        return next(filter(is_ready, before), folder), refs
+    sets.look(workdir, dataset.name)
     ready = [p for p in root.glob(f'{spec}-*') if (p / 'manifest.json').exists()]
     return (max(ready, key=lambda p: (p / 'manifest.json').stat().st_mtime) if ready else None), []
 
@@ -143,7 +140,15 @@ def verify(folder: Path) -> None:
             raise RequestError(f'{folder}/{name}: {what}; {remedy}')
 
 
-def prepare(task: Task, dataset: Dataset, folder: Path, refs: list[RecordingRef], progress: Progress) -> None:
+def prepare(
+    task: Task,
+    dataset: Dataset,
+    folder: Path,
+    refs: list[RecordingRef],
+    progress: Progress,
+    others: Sequence[Other] = (),
+    root: Path | None = None,
+) -> None:
     """Make the prepared set in `folder`, or do nothing if it is there. A set that lacks a file is made anew.
 
     One process works, others wait for it.
@@ -152,18 +157,21 @@ def prepare(task: Task, dataset: Dataset, folder: Path, refs: list[RecordingRef]
         task, dataset: as applied to each other.
         folder, refs: from `locate`.
         progress: called about twice a second; what it raises stops the work at once, finished recordings are kept.
+        others: further tasks on this dataset, as applied to it. Those that share the signal get their parts of each
+            recording that is read here, so that it is read and filtered once; each is then prepared as this one.
+        root: the folder of the dataset, whose recordings nobody deletes meanwhile.
     Raises: RequestError with every fault of every recording, or for a disk that cannot be written.
     """
     if is_ready(folder):
         return
     waiting = f'wait for another process that prepares {dataset.name}'
-    stem = folder.name.partition('-')[0]
-    if task.exclude_bad or task.exclude:  # what is finished serves with and without them
-        stem = spec_hash(stored_spec(dataclasses.replace(task, exclude=(), exclude_bad=False), dataset))
-    with files.locked(folder.with_name(f'{stem}.lock'), lambda: progress(waiting, 0, len(refs))):
+    stem = _stem(task, dataset, folder)
+    wait_on = partial(progress, waiting, 0, len(refs))
+    with raw_files.held(root, wait_on, alone=False), files.locked(folder.with_name(f'{stem}.lock'), wait_on):
         lacking = _lacking(folder)
         if not lacking:
             return
+        _refuse_rest(task, dataset, root, refs)
         if not refs:
             raise RequestError(
                 f'{folder}: {", ".join(lacking)} missing or damaged, and no recordings of '
@@ -178,7 +186,9 @@ def prepare(task: Task, dataset: Dataset, folder: Path, refs: list[RecordingRef]
         refs = [r for r in refs if possible(r.fields, task.window)]
         what = f'prepare {dataset.name}{again}'
         try:
-            made = _run(task, dataset, parts, refs, lambda done: progress(what, done, len(refs)))
+            near = [(o, f) for o in others if (f := o.folder) and not is_ready(f) and same_signal(task, o.task)]
+            with held((o, f.with_name(_stem(o.task, dataset, f))) for o, f in near) as shared:
+                made = _run(task, dataset, parts, refs, shared, lambda done: progress(what, done, len(refs)))
         except BaseException:
             for half in parts.glob('*.tmp*'):  # of workers that were killed
                 half.unlink(missing_ok=True)
@@ -192,12 +202,39 @@ def prepare(task: Task, dataset: Dataset, folder: Path, refs: list[RecordingRef]
                 f'{dataset.name}: no recording holds an event that makes a window; the task asks for events of type '
                 f'{task.window.trigger}{fit}, and there are {", ".join(types) or "none"}'
             )
-        _assemble(task, dataset, folder, parts, cut, notes, found)
+        assemble(stored_spec(task, dataset), dataset, folder, parts, cut, notes, found)
         shutil.rmtree(parts)
 
 
+def _refuse_rest(task: Task, dataset: Dataset, root: Path | None, refs: list[RecordingRef]) -> None:
+    """Raises: RequestError where a recording that a task reads was deleted on request, or is being: its set would lack
+    it."""
+    gone = raw_files.note(root).get('deleted', {}) if root else {}
+    there = {r.name for r in refs if all(map(os.path.lexists, r.files))}
+    reads = [n for n, fields in gone.items() if possible(tuple((k, v) for k, v in fields), task.window)]
+    if lost := [n for n in reads if n not in there]:
+        more = f' and {len(lost) - 1} more' if lost[1:] else ''
+        raise RequestError(
+            f'{dataset.name}: no set in this work folder serves {task.full_name}, and of its recordings '
+            f'{lost[0]}{more} went by --delete_raw_after: use the work folder of that time, or remove '
+            f'{root}/{raw_files.NOTE} and fetch them again with --download'
+        )
+
+
+def _stem(task: Task, dataset: Dataset, folder: Path) -> str:
+    """What the lock and the parts of a set are called by: what is finished serves with and without what is left out."""
+    if not (task.exclude_bad or task.exclude):
+        return folder.name.partition('-')[0]
+    return spec_hash(stored_spec(dataclasses.replace(task, exclude=(), exclude_bad=False), dataset))
+
+
 def _run(
-    task: Task, dataset: Dataset, folder: Path, refs: list[RecordingRef], progress: Callable[[int], None]
+    task: Task,
+    dataset: Dataset,
+    folder: Path,
+    refs: list[RecordingRef],
+    shared: Sequence[Shared],
+    progress: Callable[[int], None],
 ) -> list[Converted]:
     """The parts of all recordings; those that are not there yet are made in parallel."""
     lists: dict[tuple[str, ...], list[str]] = {}
@@ -205,11 +242,13 @@ def _run(
     todo = [i for i, p in enumerate(parts) if p is None]
     progress(len(refs) - len(todo))
     if todo:
-        largest = max((os.path.getsize(p) for i in todo for p in refs[i].files if os.path.exists(p)), default=0)
-        with workers(len(todo), MEMORY + 5 * largest) as pool:
+        largest = max((_held(p) for i in todo for p in refs[i].files if os.path.exists(p)), default=0)
+        more = {i: [(s.task, s.parts) for s in shared if s.lacks(refs[i])] for i in todo}
+        n = n_workers(len(todo), MEMORY + largest)
+        with workers(n, MEMORY + largest) as pool:
             try:
                 with sheltered():
-                    jobs = {pool.submit(make, task, dataset, refs[i], folder): i for i in todo}
+                    jobs = {pool.submit(make, task, dataset, refs[i], folder, more[i], n): i for i in todo}
                     pool.submit(int)  # a death is seen only in workers that were there before the last submit
                 while jobs:
                     for job in wait(jobs, EVERY, FIRST_COMPLETED).done:
@@ -225,60 +264,13 @@ def _run(
     return [p or {} for p in parts]
 
 
+def _held(path: str) -> int:
+    """Bytes of memory that a file may take while it is prepared."""
+    size = 5 * os.path.getsize(path)
+    return min(size, CHANNEL) if path.lower().endswith(IN_PIECES) else size
+
+
 def _sharing(part: Converted | None, lists: dict[tuple[str, ...], list[str]]) -> Converted | None:
     """A part whose lists of channels are those of `lists` that equal them: thousands of parts may name thousands."""
     names = {k: part[k] for k in ('channels', 'ch_names') if k in part} if part else {}
     return part and part | {k: lists.setdefault(tuple(v), list(v)) for k, v in names.items()}
-
-
-def _assemble(
-    task: Task,
-    dataset: Dataset,
-    folder: Path,
-    parts: Path,
-    kept: list[tuple[RecordingRef, Converted]],
-    notes: list[str],
-    found: list[RecordingRef],
-) -> None:
-    """Give the shards their final names, write index, TFDS metadata, and the manifest last."""
-    name = dataset.name.lower()
-    shards = [f'{name}-{SPLIT}.array_record-{i:05d}-of-{len(kept):05d}' for i in range(len(kept))]
-    with files.explained(folder, 1 << 20):
-        if folder.exists():
-            shutil.rmtree(folder)
-        folder.mkdir(parents=True)
-        for shard, (ref, _) in zip(shards, kept, strict=True):
-            files.link_or_copy(parts / f'{ref.name}.array_record', folder / shard)
-        files.write_atomic(folder / 'index.npz', files.npz_bytes(index([p for _, p in kept])))
-        size = sum((folder / s).stat().st_size for s in shards)
-        write_metadata(folder, name, [p['n_windows'] for _, p in kept], size)
-    ch_names = list(dict.fromkeys(c for _, p in kept for c in p['ch_names']))  # union, in order of first sight
-    names = [*shards, 'index.npz', 'features.json', 'dataset_info.json']
-    manifest = {
-        'schema': 1,
-        'dataset': dataset.name,
-        'simulated': dataset.simulated,
-        'spec': stored_spec(task, dataset),
-        'sfreq': task.signal.sfreq,
-        'ch_names': ch_names,
-        'notes': notes,
-        'n_windows': sum(p['n_windows'] for _, p in kept),
-        'error_bound': max(p['error_bound'] for _, p in kept),
-        'found': [r.subject for r in found],  # the subject of every recording that lay there
-        'subjects': {'present': list(dict.fromkeys(r.subject for r, _ in kept)), 'declared': dataset.n_subjects},
-        'recordings': [
-            {
-                'subject': r.subject,
-                'session': r.session,
-                'run': r.run,
-                'shard': s,
-                'ch_names': None if p['ch_names'] == ch_names else p['ch_names'],  # None: as in the set
-                'n_windows': p['n_windows'],
-                **p['native'],
-            }
-            for s, (r, p) in zip(shards, kept, strict=True)
-        ],
-        'files': {f: {'bytes': (folder / f).stat().st_size, 'sha256': files.sha256_file(folder / f)} for f in names},
-    }
-    manifest['digest'] = spec_hash(manifest)
-    files.write_atomic(folder / 'manifest.json', json.dumps(manifest, indent=1).encode())

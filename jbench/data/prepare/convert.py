@@ -1,6 +1,7 @@
 """One recording of a prepared set: read, check, process, cut and store it; what a worker does.
 
-A part is a shard `<recording>.array_record`, and `<recording>.json`, written last, that describes it.
+A part is a shard `<recording>.array_record`, and `<recording>.json`, written last, that describes it. Tasks that differ
+in windows and targets alone share what is read and filtered: each gets a part of its own.
 """
 
 from __future__ import annotations
@@ -8,24 +9,25 @@ from __future__ import annotations
 import json
 import os
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from jbench import files
 from jbench.data import marks, recording
-from jbench.data.prepare import amplitude, bad_channels, check_recording, codec
+from jbench.data.prepare import amplitude, angles, bad_channels, check_recording, codec
 from jbench.data.prepare.check_recording import Converted
+from jbench.data.prepare.rows import Rows
 from jbench.data.prepare.signal import process
 from jbench.data.recording import Finding, Recording, RecordingRef
 from jbench.data.source import source_of
 from jbench.data.windows import chosen, n_samples, starts, triggers, windows
 from jbench.spec.dataset import Dataset
 from jbench.spec.errors import RequestError
-from jbench.spec.task import Task
-from jbench.targets import collect
+from jbench.spec.task import Angles, SignalSpec, Task
+from jbench.targets import collect, of
 
 
 def _source(ref: RecordingRef) -> list[list[Any]]:
@@ -46,9 +48,27 @@ def finished(ref: RecordingRef, folder: Path) -> Converted | None:
     return part if part['sha256'] == files.sha256_file(shard) else None
 
 
-def make(task: Task, dataset: Dataset, ref: RecordingRef, folder: Path) -> Converted:
-    """Read, check, process, cut and store one recording; its part is described by a JSON file written last."""
+def make(
+    task: Task,
+    dataset: Dataset,
+    ref: RecordingRef,
+    folder: Path,
+    others: Sequence[tuple[Task, Path]] = (),
+    beside: int = 1,
+) -> Converted:
+    """Read, check, process, cut and store one recording; its part is described by a JSON file written last.
+
+    Args:
+        task, dataset: as applied to each other.
+        ref: the recording.
+        folder: of the parts.
+        others: tasks that ask for the same signal, and the folders of their parts. What fails for one of them alone is
+            left to its own preparation.
+        beside: how many processes do so at once, this one included: they share the disk.
+    """
     import mne
+
+    from jbench.data.prepare.by_channel import laid_out
 
     mne.set_log_level('ERROR')
     warnings.simplefilter('ignore')
@@ -59,6 +79,7 @@ def make(task: Task, dataset: Dataset, ref: RecordingRef, folder: Path) -> Conve
             return {'findings': [read]}
         if 8 * read.raw.n_times * len(read.raw.ch_names) <= recording.BLOCK:
             read.raw.load_data()  # once, rather than at each look
+        read = read._replace(raw=laid_out(read.raw, folder, beside))
         findings, loud = check_recording.examine(read, dataset, ref.where)
         if loud is not None and not amplitude.within(loud, dataset, amplitude.FAR):
             findings.append(amplitude.wrong(loud, dataset, ref.where))  # whatever the others have
@@ -70,54 +91,87 @@ def make(task: Task, dataset: Dataset, ref: RecordingRef, folder: Path) -> Conve
     except Exception as error:  # a reader may fail in any way on a broken file: name the file, and check the others
         return {'findings': [check_recording.unreadable(ref, error)]}
     try:
-        part, data = _process(task, dataset, ref, read)
+        whole = _Whole(dataset, ref, read, folder)
+        part, data = _process(task, whole)
     except MemoryError as error:
         raise RequestError(f'{ref.where}: memory ran out') from error
     except Exception as error:  # what the events or the filters do not allow
         return {'findings': [check_recording.unfit(ref, error)]}
-    path = folder / f'{ref.name}.array_record'
-    largest = _store(task, ref, path, data, part['windows'])
-    part |= {
+    facts = {
         'findings': findings,
         'amplitude': loud,
         'odd': loud is not None and not amplitude.within(loud, dataset),  # the others decide
         'source': source,
-        'sha256': files.sha256_file(path),
-        'error_bound': float(largest * codec.ERROR),
     }
-    files.write_atomic(folder / f'{ref.name}.json', json.dumps(part).encode())
-    return part
+    made = _store(task, ref, folder, data, part | facts)
+    for other, place in others:
+        try:
+            part, data = _process(other, whole)
+        except Exception:  # its own preparation says what
+            continue
+        _store(other, ref, place, data, part | facts)
+    return made
 
 
-def _store(task: Task, ref: RecordingRef, path: Path, data: np.ndarray, cuts: dict[str, list[Any]]) -> np.float32:
-    """Cut and write the windows of a signal [C, T], one at a time; returns the largest magnitude in them."""
-    largest, onsets = np.float32(0), cuts['onset']
+def _store(task: Task, ref: RecordingRef, folder: Path, data: np.ndarray | Rows, part: Converted) -> Converted:
+    """Cut and write the windows of a signal [C, T], one at a time, then the description of the part, which is
+    returned."""
+    path, largest, cuts = folder / f'{ref.name}.array_record', np.float32(0), part['windows']
 
     def encoded() -> Iterator[bytes]:
         nonlocal largest
         text = {'subject': ref.subject, 'session': ref.session, 'run': ref.run}
-        cut = windows(data, task.signal.sfreq, onsets, task.window, task.signal.baseline)
+        cut = windows(data, task.signal.sfreq, cuts['onset'], task.window, task.signal.baseline)
         for k, (window, target) in enumerate(zip(cut, cuts['target'], strict=True)):
             largest = max(largest, np.abs(window).max())
             yield codec.encode_window(window, k, {**text, 'target': target})
 
-    n_values = len(onsets) * len(data) * n_samples(task.window.duration, task.signal.sfreq)
+    n_values = len(cuts['onset']) * len(data) * n_samples(task.window.duration, task.signal.sfreq)
     codec.write_shard(path, encoded(), 2 * n_values)
-    return largest
+    part |= {'sha256': files.sha256_file(path), 'error_bound': float(largest * codec.ERROR)}
+    files.write_atomic(folder / f'{ref.name}.json', json.dumps(part).encode())
+    return part
 
 
-def _process(task: Task, dataset: Dataset, ref: RecordingRef, read: Recording) -> tuple[Converted, np.ndarray]:
+class _Whole:
+    """A checked recording, whose signal is filtered once for all tasks that ask for it."""
+
+    def __init__(self, dataset: Dataset, ref: RecordingRef, read: Recording, folder: Path) -> None:
+        self.raw, self.folder = read.raw, folder
+        self.channels = recording.data_channels(read.raw, dataset)
+        self.seconds = read.raw.n_times / read.raw.info['sfreq']
+        self.native = {
+            'sfreq': float(read.raw.info['sfreq']),
+            'seconds': self.seconds,
+            'n_chans': len(self.channels),
+            'digest': recording.digest(read),
+        }
+        self.table = recording.event_table(read, ref, dataset)
+        self.is_cropped: bool | None = None  # nothing is known before the first task
+        self.ready: tuple[np.ndarray | Rows, tuple[str, ...]] | None = None
+
+    def cropped(self, table: dict[str, np.ndarray], task: Task) -> dict[str, np.ndarray]:
+        """The events of a task in the part that it keeps of the recording, which is cut now. Raises: ValueError where
+        another task kept another part."""
+        spec, before = task.signal.crop, self.is_cropped
+        self.is_cropped = spec is not None and task.window.trigger in table['type']
+        if before not in (None, self.is_cropped):
+            self.is_cropped = before
+            raise ValueError('another part of the recording')
+        if spec is None or not self.is_cropped:
+            return table
+        return recording.cropped(table, self.seconds, spec) if before else recording.crop(self.raw, table, spec)
+
+    def signal(self, spec: SignalSpec) -> tuple[np.ndarray | Rows, tuple[str, ...]]:
+        """The signal [C, T], and its channels."""
+        if self.ready is None:
+            self.ready = process(self.raw, spec, self.folder)
+        return self.ready
+
+
+def _process(task: Task, whole: _Whole) -> tuple[Converted, np.ndarray | Rows]:
     """What is known of a recording before its windows are cut, and its signal [C, T] ready for that."""
-    raw, channels = read.raw, recording.data_channels(read.raw, dataset)
-    native = {
-        'sfreq': float(raw.info['sfreq']),
-        'seconds': raw.n_times / raw.info['sfreq'],
-        'n_chans': len(channels),
-        'digest': recording.digest(read),
-    }
-    table = chosen(recording.event_table(read, ref, dataset), task.window)  # by what the whole recording is
-    if task.signal.crop is not None and task.window.trigger in table['type']:
-        table = recording.crop(raw, table, task.signal.crop)
+    table = whole.cropped(chosen(whole.table, task.window), task)  # chosen by what the whole recording is
     rows = [
         (i, t)
         for i in triggers(table, task.window, task.target)
@@ -125,13 +179,19 @@ def _process(task: Task, dataset: Dataset, ref: RecordingRef, read: Recording) -
     ]
     taken = marks.overlapped(table, task, [t for _, t in rows])
     rows = [row for row, mark in zip(rows, taken, strict=True) if not mark]
-    if rows and task.window.duration > raw.n_times / native['sfreq']:
+    if rows and task.window.duration > whole.raw.n_times / whole.native['sfreq']:
         raise RequestError(f'a window of {task.window.duration:g} s is longer than the recording')
-    targets = [json.dumps(collect(task.target, table, i, t, task.window.duration)) for i, t in rows]
-    data, ch_names = process(raw, task.signal) if rows else (np.zeros((0, 0), np.float32), ())
+    if of(task.target.kind).measured:
+        if whole.ready is not None:
+            raise ValueError('the channels of its target were filtered')
+        rows, found = angles.known(whole.raw, cast(Angles, task.target), rows, task.window.duration)
+    else:
+        found = [collect(task.target, table, i, t, task.window.duration) for i, t in rows]
+    targets = [json.dumps(value) for value in found]
+    data, ch_names = whole.signal(task.signal) if rows else (np.zeros((0, 0), np.float32), ())
     part = {
-        'native': native,
-        'channels': channels,
+        'native': whole.native,
+        'channels': whole.channels,
         'ch_names': ch_names,
         'events': {k: v.tolist() for k, v in table.items()},
         'n_windows': len(rows),

@@ -1,12 +1,14 @@
 """From a raw recording to the signal that windows are cut from: MNE calls in the order of the published protocol.
 
 Order (NeuralBench's MneRaw reader): pick, notch, band-pass, resample, scale; all on the whole recording. Each channel
-is treated by itself, so a long recording passes through in blocks of channels, and the result is the same.
+is treated by itself, so a long recording passes through in blocks of channels, and the result is the same. What is too
+long for memory lies on disk by channels, before (by_channel.py) and after (rows.py).
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, overload
 
 from jbench.data import marks
 from jbench.data.prepare.bad_channels import treat
@@ -18,30 +20,52 @@ if TYPE_CHECKING:
     import mne
     import numpy as np
 
+    from jbench.data.prepare.rows import Rows
+
 NOTCH_TOP = 301.0  # Hz; no harmonic of the line is removed from here on
 
 
-def process(raw: mne.io.BaseRaw, spec: SignalSpec) -> tuple[np.ndarray, tuple[str, ...]]:
+@overload
+def process(raw: mne.io.BaseRaw, spec: SignalSpec) -> tuple[np.ndarray, tuple[str, ...]]: ...
+
+
+@overload
+def process(raw: mne.io.BaseRaw, spec: SignalSpec, folder: Path) -> tuple[np.ndarray | Rows, tuple[str, ...]]: ...
+
+
+def process(
+    raw: mne.io.BaseRaw, spec: SignalSpec, folder: Path | None = None
+) -> tuple[np.ndarray | Rows, tuple[str, ...]]:
     """Pick, filter, resample and scale one recording, its bad channels treated before as the task says (`raw` loses the
     channels that are not picked).
 
     Args:
         raw: a recording, V (MEG: T, T/m); one that is not preloaded is read block by block.
         spec: the steps; `baseline` and `clamp` belong to windows and are not applied here.
+        folder: where a signal that is larger than rows.HELD waits; without one it is held in memory.
 
     Returns: float32 [C, T] at `spec.sfreq` (unit-free after a scaler, else as `raw`), and the channel names.
     """
-    import numpy as np
-
     pick(raw, spec)
     out = None
     for block in blocks(raw, range(len(raw.ch_names))):
         ready = _filter(raw.copy().pick(block).load_data(), spec)
         rows = scale(ready.get_data(), spec.scaler, marks.skipped(ready))
-        out = np.empty((len(raw.ch_names), rows.shape[1]), np.float32) if out is None else out
+        out = _room((len(raw.ch_names), rows.shape[1]), folder) if out is None else out
         out[block] = rows
     assert out is not None  # MNE raises where nothing is picked
     return out, tuple(raw.ch_names)
+
+
+def _room(shape: tuple[int, int], folder: Path | None) -> np.ndarray | Rows:
+    """Where a signal [C, T] goes: memory, or a file in the folder where it is large."""
+    import numpy as np
+
+    from jbench.data.prepare import rows
+
+    if folder is not None and 4 * shape[0] * shape[1] > rows.HELD:
+        return rows.Rows(folder, shape, np.float32)
+    return np.empty(shape, np.float32)
 
 
 def pick(raw: mne.io.BaseRaw, spec: SignalSpec) -> None:

@@ -36,7 +36,7 @@ GRAPHS = {  # a minute
 NIGHT = (('W', 2), ('N1', 2), ('N2', 3), ('N3', 4), ('N2', 1), ('R', 4), ('W', 1), ('N1', 2), ('N2', 1), ('R', 1))
 
 
-def _hypnogram(p: Paradigm, runs: list[tuple[str, float]]) -> Trials:
+def hypnogram(p: Paradigm, runs: list[tuple[str, float]]) -> Trials:
     """A night of the given stages (and how long each lasts, s), with the markers of its first N2.
 
     A SleepStage event for each run of a stage; SleepOnset, the last 20 minutes before N2.
@@ -60,7 +60,7 @@ def _hypnogram(p: Paradigm, runs: list[tuple[str, float]]) -> Trials:
 
 
 def _night(p: Paradigm, session: int, rng: np.random.Generator) -> Trials:
-    return _hypnogram(p, [(stage, EPOCH * (n + rng.integers(0, 3))) for stage, n in NIGHT])
+    return hypnogram(p, [(stage, EPOCH * (n + rng.integers(0, 3))) for stage, n in NIGHT])
 
 
 # ---- falling asleep ----
@@ -71,7 +71,7 @@ FALLS_IN = 250.0  # s
 
 def _evening(p: Paradigm, session: int, rng: np.random.Generator) -> Trials:
     """Awake for 5 to 13 minutes, a minute of N1, half a minute of N2."""
-    return _hypnogram(p, [('W', round(rng.uniform(240, 720))), ('N1', 2 * EPOCH), ('N2', EPOCH)])
+    return hypnogram(p, [('W', round(rng.uniform(240, 720))), ('N1', 2 * EPOCH), ('N2', EPOCH)])
 
 
 def falling_asleep(trials: Trials, who: Traits, rng: np.random.Generator) -> tuple[Tracks, Tracks]:

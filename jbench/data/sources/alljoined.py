@@ -25,6 +25,7 @@ from jbench.spec.errors import MissingExtraError
 if TYPE_CHECKING:
     import numpy as np
 
+WHOLE = True
 LABORATORY = Dataset(
     name='Xu2024Alljoined',
     title='Photographs of NSD, 64 electrodes (Alljoined1)',

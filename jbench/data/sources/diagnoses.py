@@ -22,6 +22,7 @@ from jbench.spec.dataset import Dataset, Download
 if TYPE_CHECKING:
     import mne
 
+WHOLE = True
 DATASETS = (
     Dataset(
         name='Albrecht2019Increased',

@@ -13,6 +13,7 @@ from jbench.data.formats.check_file import check_file
 from jbench.data.recording import Finding, Recording, RecordingRef
 from jbench.spec.dataset import Dataset, Download
 
+WHOLE = True
 DATASETS = (
     Dataset(
         name='DREAMS',

@@ -22,6 +22,7 @@ from jbench.spec.dataset import Dataset, Download
 if TYPE_CHECKING:
     import mne
 
+WHOLE = True
 CLIPS = Dataset(
     name='Liu2024Eeg2video',
     title='1400 clips of 40 concepts (SEED-DV)',

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import mne
     import numpy as np
 
+WHOLE = True
 DATASETS = (
     Dataset(
         name='Homer3_GrpTap_fNIRS',

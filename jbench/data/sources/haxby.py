@@ -15,6 +15,7 @@ from jbench.data.recording import Finding, Recording, RecordingRef
 from jbench.spec.dataset import Dataset, Download
 from jbench.spec.errors import MissingExtraError
 
+WHOLE = True
 DATASETS = (
     Dataset(
         name='Haxby2001_slice',

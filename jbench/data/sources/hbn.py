@@ -20,6 +20,7 @@ from jbench.spec.dataset import Dataset, Download
 if TYPE_CHECKING:
     import numpy as np
 
+WHOLE = True
 RELEASES = {f'ds00{5504 + k + (k > 8)}': k for k in range(1, 12)}  # ds005505 is R1, ds005514 (not 5513) is R9
 DATASETS = (
     Dataset(

@@ -14,6 +14,7 @@ from jbench.data.recording import Finding, Recording, RecordingRef
 from jbench.spec.dataset import Dataset, Download
 from jbench.spec.errors import RequestError
 
+WHOLE = True
 DATASETS = (
     Dataset(
         name='Kalunga2016Online',

@@ -9,6 +9,7 @@ from jbench.data.formats import edf
 from jbench.data.recording import Finding, Recording, RecordingRef
 from jbench.spec.dataset import Dataset, Download
 
+WHOLE = True
 DATASETS = (
     Dataset(
         name='Sivakumar2024Emg2qwerty',

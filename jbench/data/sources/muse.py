@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import mne
     import numpy as np
 
+WHOLE = True
 DATASETS = (
     Dataset(
         name='MuseERP',

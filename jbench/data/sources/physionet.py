@@ -11,6 +11,7 @@ from jbench.data.recording import Finding, Recording, RecordingRef
 from jbench.spec.dataset import Dataset, Download
 from jbench.spec.errors import RequestError
 
+WHOLE = True
 COPY = (
     'https://raw.githubusercontent.com/manel79/EEG-arithmetic-task-Manel-Mestre/'
     '4707c0b46c96d3a3cfc71363fb3ced6dc3cbc2da/'

@@ -12,6 +12,7 @@ from jbench.data.formats import bids
 from jbench.data.recording import Finding, Recording, RecordingRef
 from jbench.spec.dataset import Dataset, Download
 
+WHOLE = True
 DATASETS = (
     Dataset(
         name='Dan2023Bids',

@@ -18,6 +18,7 @@ from jbench.spec.dataset import Dataset, Download
 if TYPE_CHECKING:
     import numpy as np
 
+WHOLE = True
 DATASETS = (
     Dataset(
         name='Kemp2000Analysis',

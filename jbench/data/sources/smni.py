@@ -18,6 +18,7 @@ from jbench.spec.dataset import Dataset, Download
 if TYPE_CHECKING:
     import mne
 
+WHOLE = True
 DATASETS = (
     Dataset(
         name='UCI_SMNI_alcoholism',

@@ -15,6 +15,7 @@ from typing import Any
 from jbench.data.recording import Finding, Recording, RecordingRef
 from jbench.spec.dataset import Dataset
 
+WHOLE = True
 DATASETS = (
     Dataset(
         name='Gifford2022Large',

@@ -13,6 +13,7 @@ from jbench.data.formats import bids
 from jbench.data.recording import Finding, Recording, RecordingRef
 from jbench.spec.dataset import Dataset
 
+WHOLE = True
 DATASETS = (
     Dataset(
         name='Hebart2023ThingsMeg',

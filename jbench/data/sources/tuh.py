@@ -10,6 +10,7 @@ from jbench.data.formats.edf import check_edf
 from jbench.data.recording import Finding, Recording, RecordingRef
 from jbench.spec.dataset import Dataset
 
+WHOLE = True
 ACCESS = 'agreement: ask Temple University (NEDC) for access to the TUH corpus, then put the tree there by hand'
 RATES = (250.0, 256.0, 400.0, 512.0)  # Hz, those of the corpus (Obeid and Picone 2016, Front. Neurosci. 10, 196)
 DATASETS = (

@@ -19,6 +19,7 @@ from jbench.spec.dataset import Dataset, Download
 if TYPE_CHECKING:
     import numpy as np
 
+WHOLE = True
 DATASETS = (
     Dataset(
         name='Hollenstein2018Zuco',

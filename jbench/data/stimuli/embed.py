@@ -23,6 +23,7 @@ from jbench.data.source import vectors_of
 from jbench.spec.dataset import Dataset
 from jbench.spec.errors import RequestError
 from jbench.spec.task import Embedding, Task
+from jbench.stores import mirror, recordings
 
 if TYPE_CHECKING:
     import numpy as np
@@ -51,6 +52,11 @@ def provide(task: Task, dataset: Dataset, folder: Path, data_dir: Path | None, w
     path, encoder = folder / 'stimuli.npz', find(task.target.encoder)
     kept = files.read_npz(path) if path.exists() else {}
     own = vectors_of(dataset)
+    if mirror.of(data_dir) is not None and own is None:
+        if kept and kept['names'].tolist() == names:
+            return
+        for part in (f'encoders/{task.target.encoder}', dataset.name):
+            recordings.fill(data_dir, part, report)
     places = _places(task.target.encoder, dataset, data_dir)
     source = next((p for p in places if own is None and p.exists()), None)
     identity = '' if source is None else _identity(source)
@@ -84,6 +90,11 @@ def lacking(task: Task, dataset: Dataset, data_dir: Path) -> str:
     *made, folder = _places(task.target.encoder, dataset, data_dir)
     by_hand = folder.is_dir() and any(folder.iterdir()) and not (folder / KEPT).exists()
     return '' if by_hand or any(place.is_file() for place in made) else str(task.target.encoder)
+
+
+def are_here(task: Task, folder: Path) -> bool:
+    """Whether a prepared set has the embeddings that its task needs, if any; `provide` sees whether they are right."""
+    return not isinstance(task.target, Embedding) or bool(stored_files(folder))
 
 
 def stored_files(folder: Path) -> list[str]:

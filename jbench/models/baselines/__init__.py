@@ -151,6 +151,16 @@ MODELS = (
         citation='NeuralBench',
     ),
     ModelSpec(
+        name='constant',
+        title='One value for all windows',
+        family='baselines',
+        kind='estimator',
+        target='jbench.models.baselines.estimator:constant',
+        targets=('value',),
+        paradigms=('sleep',),
+        citation='EEG/EMG Foundation Challenge 2026, track 3',
+    ),
+    ModelSpec(
         name='chance',
         title='Untrained EEGNet',
         family='baselines',

@@ -133,4 +133,15 @@ MODELS = (
         paradigms=('fmri',),
         citation='NeuralBench',
     ),
+    ModelSpec(
+        name='multiscale_ssm',
+        title='MultiscaleSSM',
+        family='classic',
+        target='jbench.models.classic.multiscale_ssm:multiscale_ssm',
+        targets=ONE_ANSWER,
+        paradigms=SERIES,
+        asks=('positions',),
+        citation='Gu and Dao (2023), arXiv:2312.00752',
+        accelerator=True,
+    ),
 )

@@ -11,6 +11,7 @@ from jbench.metrics import classification, keystrokes
 from jbench.report.autopsy.case import Case, gain, headline
 
 WORST = 10  # answers that are listed
+SHOWN = 6  # numbers of one, of many
 
 
 class Compared(NamedTuple):
@@ -117,7 +118,7 @@ def _said(case: Case, output: np.ndarray, y: np.ndarray, row: int) -> tuple[str,
     if case.classes:
         true, said_labels = (np.flatnonzero(v > 0).tolist() for v in (y, output))
         return ', '.join(_name(case, k) for k in true) or '-', ', '.join(_name(case, k) for k in said_labels) or '-'
-    return ', '.join(f'{v:.4g}' for v in np.atleast_1d(y)), ', '.join(f'{v:.4g}' for v in output)
+    return ', '.join(f'{v:.4g}' for v in np.atleast_1d(y)[:SHOWN]), ', '.join(f'{v:.4g}' for v in output[:SHOWN])
 
 
 def _name(case: Case, number: int) -> str:

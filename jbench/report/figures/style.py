@@ -39,7 +39,7 @@ MARKERS = (
     'p',
 )  # their number has no factor in common with that of the colours
 GREY = '#555555'  # of models that look at no signal, and of lines that guide the eye; far from every colour
-PLAIN = ('dummy', 'chance')
+PLAIN = ('dummy', 'chance', 'constant')
 KNOWN = (  # a model keeps its place, so that its colour stays: new ones go to the end
     *('eegnet', 'shallow_fbcsp_net', 'deep4net', 'eegconformer', 'bdtcn', 'atcnet', 'ctnet', 'simpleconv_time_agg'),
     *('eegnex', 'emg2qwerty', 'fmri_mlp', 'fmri_linear'),
@@ -48,7 +48,7 @@ KNOWN = (  # a model keeps its place, so that its colour stays: new ones go to t
     *('csp_lda', 'fgmdm', 'xdawn_lda', 'erp_lr', 'mean_lr', 'band_power_lr', 'time_domain_lr', 'ridge'),
     *('reve_base', 'luna_large', 'reve_small', 'reve_large', 'luna_base', 'luna_huge', 'eegpt', 'codebrain'),
     *('signal_jepa_post_local', 'signal_jepa_pre_local', 'steegformer_small', 'steegformer_base', 'steegformer_large'),
-    *('eegdino_small', 'eegdino_medium'),
+    *('eegdino_small', 'eegdino_medium', 'multiscale_ssm'),
 )
 MAP = 'viridis'  # perceptually uniform
 WIDTH, LINE = 6.4, 0.27  # inches: of a figure, of a line of text

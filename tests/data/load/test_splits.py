@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 
@@ -17,7 +18,7 @@ from hypothesis import strategies as st
 from places import FIXTURES, HELPERS
 
 from jbench.data.load import grouping, split_windows, splits
-from jbench.spec.errors import RequestError
+from jbench.spec.errors import RequestError, SplitError
 from jbench.spec.task import ByGroup, BySimilarity, Predefined, SplitSpec
 
 FIXTURE = FIXTURES / 'splits.json'
@@ -331,3 +332,24 @@ def test_split_hash_sees_membership_and_nothing_else() -> None:
     assert splits.split_hash(ids) == splits.split_hash(same) == '0e959f1148098c69'
     assert splits.split_hash(ids | {'valid': np.array([5]), 'test': np.array([4])}) != splits.split_hash(ids)
     assert splits.split_hash(ids | {'train': np.array([1, 2])}) != splits.split_hash(ids)
+
+
+# ---- parts of challenges ----
+
+
+def test_apart_validates_by_groups_without_a_test_row() -> None:
+    events = table(list('aabbcdefgh'), split=['train', 'test'] * 2 + ['train'] * 6)
+    asked = Predefined(field='split', test=('test',), apart=True)
+    found = splits.assign(events, asked)
+    assert (found[[1, 3]] == 'test').all() and (found[[0, 2]] == 'train').all()
+    assert (found == 'valid').sum() == 2, 'a fifth of the six others'
+    shared = [splits.assign(events, replace(asked, apart=False, seed=k))[[0, 2]] for k in range(9)]
+    assert 'valid' in np.concatenate(shared), 'without it, people who are tested validate too'
+
+
+def test_all_parts_may_be_given() -> None:
+    asked = Predefined(field='split', test=('test',), valid_by='')
+    found = splits.assign(table(list('abcd'), split=['train', 'valid', 'test', 'unscored']), asked)
+    assert found.tolist() == ['train', 'valid', 'test', '']
+    with pytest.raises(SplitError, match='no event is of the part valid'):
+        splits.assign(table(list('abc'), split=['train', 'train', 'test']), asked)

@@ -99,4 +99,5 @@ def test_recordings_of_clinics_are_told_alone() -> None:
     assert {d.name for d in select.datasets().values() if d.constant is None} == {
         *('Kemp2000Analysis', 'Alvarez2022Haaglanden', 'Ghassemi2018You', 'Dan2023Bids'),
         *('Hamid2020Tuar', 'Harati2015Tuev', 'Lopez2017Tuab'),
+        'Interaxon2026Muse',
     }

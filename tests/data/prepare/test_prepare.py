@@ -18,9 +18,10 @@ from preparing import KALUNGA, SCHALK, ZYMA, Said, content, manifest, pick, prep
 from jbench import files
 from jbench.data import recording, windows
 from jbench.data.load import prepared_set
-from jbench.data.prepare import build_set, codec, convert
+from jbench.data.prepare import build_set, codec, convert, raw_files
 from jbench.data.prepare.signal import process
 from jbench.plan import select
+from jbench.spec.challenges import Jitter
 from jbench.spec.errors import RequestError
 from jbench.spec.overrides import override
 from jbench.spec.task import Classes, Crop, Keystrokes, Target, Task, Trim, Value, Where, Window
@@ -319,6 +320,8 @@ OTHER = {
     'encoder': 'gpt2',
     'group': 'other',
     'scaled': True,
+    'jitter': Jitter(),
+    'steps': 9,
 }
 
 
@@ -357,7 +360,7 @@ def test_a_correction_that_leaves_the_size_of_a_table_alone_names_another_folder
     (table := tmp_path / 's_events.tsv').write_text('open')
     (tmp_path / 's_meg.ds').mkdir()  # a recording of CTF is a folder
     refs = [tiny.ref(0)._replace(files=(str(tmp_path / 's_meg.ds'), str(table)))]
-    for size in (1, build_set.SMALL):
+    for size in (1, raw_files.SMALL):
         table.write_text('open' * size)
         before = build_set.fingerprint(refs)
         assert build_set.fingerprint(refs) == before

@@ -27,7 +27,7 @@ import tiny
 from preparing import KALUNGA, ROOT, Said, content, prepare, python, task_of
 
 from jbench import files
-from jbench.data.prepare import build_set, workers
+from jbench.data.prepare import assemble, build_set, workers
 from jbench.plan import select
 from jbench.spec.errors import RequestError
 
@@ -147,7 +147,7 @@ def test_stopped_between_any_two_writes_the_set_is_absent_and_then_whole(
     for module, name in (
         (files, 'link_or_copy'),
         (files, 'write_atomic'),
-        (build_set, 'write_metadata'),
+        (assemble, 'write_metadata'),
         (shutil, 'rmtree'),
     ):
         monkeypatch.setattr(module, name, counted(getattr(module, name)))

@@ -12,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from jbench.data.electrodes import montage
-from jbench.data.prepare import check_recording
+from jbench.data.prepare import angles, check_recording
 from jbench.data.recording import event_table
 from jbench.data.simulation import PARADIGMS
 from jbench.data.simulation.emg import KEYS
@@ -21,16 +21,16 @@ from jbench.data.simulation.paradigm import RHYTHMS, stream
 from jbench.data.simulation.simulate import _gain, simulate
 from jbench.data.simulation.stimuli import latent
 from jbench.data.simulation.traits import release
-from jbench.data.sources import simulated
+from jbench.data.sources import simulated, simulated_challenges
 from jbench.data.windows import chosen, starts, triggers
 from jbench.models.baselines.classical import _band_powers
 from jbench.plan import cells, select
 from jbench.spec.dataset import Dataset
-from jbench.spec.task import Task
+from jbench.spec.task import Angles, Task
 from jbench.targets import collect, encode
 
 TASKS = [t for versions in select.tasks().values() for t in versions if t.simulated]
-BY_NAME = {d.name: d for d in simulated.DATASETS}
+BY_NAME = {d.name: d for d in (*simulated.DATASETS, *simulated_challenges.DATASETS)}
 CLASSES = {  # of the windows of four recordings
     'sleep_stage': ('N1', 'N2', 'N3', 'R', 'W'),
     'seizure': ('seiz', '(none)'),
@@ -49,7 +49,7 @@ CLASSES = {  # of the windows of four recordings
 def read(name: str, number: int) -> tuple:
     """A recording of a simulated set, its table of events, and its reference."""
     ref = simulated.recordings(BY_NAME[name], None)[number]
-    found = simulated.read(ref)
+    found = simulated_challenges.read(ref)  # as simulated.read; it tells angles apart
     return found, event_table(found, ref, BY_NAME[name]), ref
 
 
@@ -79,7 +79,10 @@ def test_its_windows_and_targets_are_there(task: Task) -> None:
         ]
         assert len(rows) >= 8
         assert max(t for _, t in rows) < raw.times[-1]
-        raws += [collect(task.target, kept, i, t, task.window.duration) for i, t in rows]
+        if isinstance(task.target, Angles):
+            raws += angles.known(raw, task.target, rows, task.window.duration)[1]
+        else:
+            raws += [collect(task.target, kept, i, t, task.window.duration) for i, t in rows]
         assert {p for p in task.signal.picks if p not in ('eeg', 'meg', 'misc', 'emg')} <= set(raw.ch_names)
     encoded = encode(task.target, raws)
     if task.target.kind in ('classes', 'state'):

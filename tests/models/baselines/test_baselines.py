@@ -269,7 +269,7 @@ def values(n: int = 120) -> tuple[np.ndarray, np.ndarray]:
     return x * np.exp(0.5 * y[:, :, None] * (np.arange(5) == 0)[:, None]).astype(np.float32), y
 
 
-@pytest.mark.parametrize('name', REGRESSIONS)
+@pytest.mark.parametrize('name', [n for n in REGRESSIONS if n != 'constant'])
 def test_a_regression_learns(name: str) -> None:
     x, y = values(200)
     outputs = fitted(name, x[:140], y[:140], 1, kind='value', metric='pearsonr')(x[140:])

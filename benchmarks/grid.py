@@ -1,0 +1,317 @@
+"""What a grid costs beside its cells: jobs on a Dask cluster, --status of many results, how long large grids take.
+
+- jobs: 1,000 commands that do nothing (`--version`) on two workers of a scheduler of their own, in blocks, in turns
+  with the same commands without Dask, as many at once; what is more is Dask's and the engine's. The scheduler's memory.
+- status: `--status` of 50,000 generated results (as benchmarks/aggregate.py makes them) and 5 % that are missing.
+- simulation: how long 4,947 experiments of 1,751 GPU-hours take on 8, 64 and 256 GPUs, by order. Nothing runs: times
+  are scaled ones of other machines, see `shapes`.
+
+Command: python benchmarks/grid.py [--parts=jobs,status,simulation] [--jobs=1000] [--results=50000] [--keep=FOLDER]
+Minutes on 2 cores: jobs 5, status 3, simulation 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import math
+import os
+import random
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT), str(ROOT / 'benchmarks')]
+import aggregate  # noqa: E402
+
+from jbench.grid import cluster, engine, estimates  # noqa: E402
+from jbench.grid.job import Job, command  # noqa: E402
+from jbench.grid.simulate import finish  # noqa: E402
+from jbench.models import MODELS  # noqa: E402
+from jbench.plan import cells, select  # noqa: E402
+from jbench.progress import Progress  # noqa: E402
+from jbench.tasks.suites import SUITES  # noqa: E402
+
+PARTS = ('jobs', 'status', 'simulation')
+WORKERS, BLOCKS = 2, 5
+MISSING = 20  # of so many cells one has no results
+EXPERIMENTS, GPU_HOURS, LIMIT = 4947, 1751.0, 24.0  # NeuralBench's: published, and hours that it gives a job
+PAIRS, SEEDS = 97, 3  # 4,947 = 97 x 17 x 3: tasks on datasets, models, seeds
+PEERS = (
+    *('eegnet', 'shallow_fbcsp_net', 'deep4net', 'bdtcn', 'atcnet', 'eegconformer', 'ctnet', 'simpleconv_time_agg'),
+    *('bendr', 'biot', 'cbramod', 'labram', 'luna_base', 'reve_base', 'chance', 'dummy', 'cov_ts_lr'),
+)
+GPUS = (8, 64, 256)
+DRAWS = 20
+
+
+# ---- jobs that do nothing ----
+
+
+@contextlib.contextmanager
+def scheduler(folder: Path) -> Iterator[tuple[str, list[int]]]:
+    """Address of a scheduler with two workers; their processes, the scheduler's first."""
+    at = folder / 'scheduler.json'
+    begin = [sys.executable, '-m']
+    quiet = {'stdout': subprocess.DEVNULL, 'stderr': subprocess.DEVNULL, 'env': {**os.environ, 'PYTHONPATH': str(ROOT)}}
+    where = ['--scheduler-file', str(at), '--no-dashboard']
+    more = ['--nthreads', '1', '--nworkers', str(WORKERS), '--local-directory', str(folder)]
+    started = [subprocess.Popen([*begin, 'distributed.cli.dask_scheduler', '--port', '0', *where], **quiet)]
+    try:
+        while not at.exists():
+            time.sleep(0.1)
+        started.append(subprocess.Popen([*begin, 'distributed.cli.dask_worker', *where, *more], **quiet))
+        yield json.loads(at.read_text())['address'], [process.pid for process in started]
+    finally:
+        for process in reversed(started):
+            process.terminate()
+            process.wait(30)
+
+
+def held(pid: int) -> float:
+    """MiB that a process holds now."""
+    return int(Path(f'/proc/{pid}/statm').read_text().split()[1]) * os.sysconf('SC_PAGE_SIZE') / 2**20
+
+
+def cpu(pids: Sequence[int]) -> float:
+    """Seconds of the cores that processes took, with those that they started and waited for."""
+    ticks = 0
+    for pid in {p for first in pids for p in family(first)}:
+        with contextlib.suppress(OSError):
+            ticks += sum(map(int, Path(f'/proc/{pid}/stat').read_text().rpartition(')')[2].split()[11:15]))
+    return ticks / os.sysconf('SC_CLK_TCK')
+
+
+def bare(jobs: Sequence[Job]) -> float:
+    """Seconds for the commands of jobs, as many at once as there are workers, without anything else."""
+
+    def run(job: Job) -> int:
+        return subprocess.run(
+            command(job), stdout=subprocess.DEVNULL, env=os.environ | {'PYTHONPATH': str(ROOT)}
+        ).returncode
+
+    began = time.perf_counter()
+    with ThreadPoolExecutor(WORKERS) as pool:
+        assert not any(pool.map(run, jobs))
+    return time.perf_counter() - began
+
+
+def measure_jobs(n: int) -> None:
+    """Print what a job costs beyond its own process, by the clock and in time of the cores; the scheduler's memory."""
+    jobs = [Job(f'{k:016x}', f'job {k}', ('--version',), devices=0) for k in range(n)]
+    size, more = n // BLOCKS, list[tuple[float, float]]()
+    with tempfile.TemporaryDirectory() as temp, scheduler(Path(temp)) as (address, pids), Progress() as progress:
+        grid = engine.Grid(Path(temp, 'work'), progress, lambda: False)
+        with cluster.place(address, jobs, grid) as place:
+            engine.run(jobs[:20], place, grid)  # files are read once
+            bare(jobs[:20])
+            print(f'scheduler before: {held(pids[0]):.1f} MiB')
+            for k in range(BLOCKS):
+                block = jobs[k * size : (k + 1) * size]
+                taken, began = cpu([*pids, os.getpid()]), time.perf_counter()
+                ended = engine.run(block, place, grid)
+                with_dask = time.perf_counter() - began, cpu([*pids, os.getpid()]) - taken
+                assert set(ended.statuses.values()) == {0} and len(ended.statuses) == size
+                taken, began = cpu([os.getpid()]), time.perf_counter()
+                bare(block)
+                alone = time.perf_counter() - began, cpu([os.getpid()]) - taken
+                each, own = ((1e3 * s[0] * WORKERS / size, 1e3 * s[1] / size) for s in (with_dask, alone))
+                more.append((each[0] - own[0], each[1] - own[1]))
+                print(
+                    f'{size} jobs on {WORKERS} workers: {each[0]:.0f} ms a job ({each[1]:.0f} of the cores), without '
+                    f'Dask {own[0]:.0f} ({own[1]:.0f}): {more[-1][0]:.1f} ms more ({more[-1][1]:.1f}); '
+                    f'scheduler {held(pids[0]):.1f} MiB'
+                )
+    clock, cores = (statistics.median(m[k] for m in more) for k in range(2))
+    print(
+        f'beyond its own process a job takes {clock:.1f} ms, {cores:.1f} ms of the cores (medians of {BLOCKS} blocks)'
+    )
+
+
+# ---- status ----
+
+
+def plan_of(results: Path, workdir: Path) -> int:
+    """A plan of the cells that have results, and of as many more that one in MISSING is missing; how many cells."""
+    homes = sorted({path.parent for path in results.rglob('seed*.json')})
+    found = [(*home.relative_to(results).parts,) for home in homes]
+    found += [(task, dataset, model, f'f{k:015x}') for k, (task, dataset, model, _) in enumerate(found[::MISSING])]
+    jobs = [
+        {
+            **Job(key, f'{task}/{dataset} {model}', (f'--cell={workdir}/cells/{key}.json',))._asdict(),
+            **{'task': task, 'dataset': dataset, 'model': model},
+        }
+        for task, dataset, model, key in found
+    ]
+    path = workdir / 'plans' / 'generated.json'
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps({'schema': 1, 'request': 'generated', 'seeds': [*range(aggregate.SEEDS)], 'jobs': jobs}))
+    return len(found)
+
+
+class Memory(threading.Thread):
+    """Watches the most memory that a process and those that it starts hold together; what they share counts once."""
+
+    def __init__(self, pid: int) -> None:
+        super().__init__(daemon=True)
+        self.pid, self.most, self.go_on = pid, 0.0, True
+
+    def run(self) -> None:
+        while self.go_on:
+            self.most = max(self.most, sum(map(share, family(self.pid))))
+            time.sleep(0.2)
+
+
+def family(pid: int) -> list[int]:
+    """A process and those that it started, and so on."""
+    found = [pid]
+    for process in found:
+        with contextlib.suppress(OSError):
+            for task in Path(f'/proc/{process}/task').iterdir():
+                found += map(int, (task / 'children').read_text().split())
+    return found
+
+
+def share(pid: int) -> float:
+    """MiB of a process, shared pages divided among those that share them."""
+    with contextlib.suppress(OSError):
+        lines = Path(f'/proc/{pid}/smaps_rollup').read_text().splitlines()
+        return sum(int(line.split()[1]) for line in lines if line.startswith('Pss:')) / 1024
+    return 0.0
+
+
+def measure_status(n: int, keep: Path | None) -> None:
+    """Print how long `--status` takes, and the memory."""
+    with tempfile.TemporaryDirectory() as temp:
+        workdir = keep or Path(temp)
+        if not (workdir / 'results').is_dir():
+            size = aggregate.generate(workdir / 'results', n)
+            print(f'{n} results of {size / n / 1e3:.1f} kB on average')
+        n_cells = plan_of(workdir / 'results', workdir)
+        argv = [sys.executable, '-m', 'jbench.run', '--status', f'--workdir={workdir}', '--format=json']
+        for k in range(2):
+            began = time.perf_counter()
+            with open(Path(temp, 'said'), 'w+') as out:
+                process = subprocess.Popen(argv, stdout=out, env={**os.environ, 'PYTHONPATH': str(ROOT)})
+                memory = Memory(process.pid)
+                memory.start()
+                _, status, used = os.wait4(process.pid, 0)
+                process.returncode = status
+                seconds, memory.go_on = time.perf_counter() - began, False
+                memory.join()
+                out.seek(0)
+                said = json.load(out)
+            assert status == 0 and len(said['cells']) == n_cells, status
+            print(
+                f'--status, run {k + 1}: {seconds:.1f} s, {memory.most:.0f} MiB, '
+                f'{used.ru_utime + used.ru_stime:.1f} s of the cores; {n_cells} cells, {said["seeds"]}'
+            )
+
+
+# ---- simulation ----
+
+
+def measured() -> list[float]:
+    """Seconds of networks in leaderboard/results: a seed of a model on a small open set, on two cores."""
+    networks, found = {m.name for m in MODELS.values() if m.kind == 'network'} - {'chance'}, []
+    for path in sorted((ROOT / 'leaderboard' / 'results').rglob('seed*.json')):
+        result = json.loads(path.read_text(encoding='utf-8'))
+        if result['model'] in networks and result['status'] == 'done':
+            found.append(result['timings']['total'])
+    return found
+
+
+def estimated() -> list[list[float]]:
+    """Seconds of PEERS on each dataset of the EEG tasks, as `--plan` expects them: from parameters and steps."""
+    models = [select.Pick(MODELS[name], False) for name in PEERS]  # those that fit
+    datasets, found = select.datasets(), []
+    for task, version in SUITES['eeg-core-1.0'].tasks:
+        spec = next(t for t in select.tasks()[task] if t.version == version)
+        for name in spec.datasets:
+            made = cells.make_cells([cells.Choice(spec, datasets[name], True)], models, (), False)
+            sizes = [estimates.windows(cell, None, 0) for cell in made]
+            seconds = [estimates.of_cell(c, 1, s, Path('none')).seconds for c, s in zip(made, sizes, strict=True)]
+            found.append(seconds + [min(seconds)] * (len(PEERS) - len(seconds)))
+    return found
+
+
+def scaled(seconds: Sequence[float], limit: float = math.inf) -> list[float]:
+    """The same in hours, so that together they are GPU_HOURS, none longer than `limit`."""
+    low, high = 0.0, 1e9
+    for _ in range(200):
+        factor = (low + high) / 2
+        if sum(min(limit, factor * s) for s in seconds) < GPU_HOURS:
+            low = factor
+        else:
+            high = factor
+    return [min(limit, low * s) for s in seconds]
+
+
+def shapes(draw: random.Random) -> dict[str, list[float]]:
+    """Hours of EXPERIMENTS by what is supposed of how unequal they are; each has GPU_HOURS together."""
+    pairs = estimated()
+    chosen = draw.sample(pairs, PAIRS) if len(pairs) >= PAIRS else draw.choices(pairs, k=PAIRS)
+    return {
+        'all alike': scaled([1.0] * EXPERIMENTS),
+        'as measured on small sets': scaled(draw.choices(measured(), k=EXPERIMENTS)),
+        'as --plan expects': scaled([s for pair in chosen for s in pair for _ in range(SEEDS)], LIMIT),
+    }
+
+
+def orders(hours: Sequence[float], draw: random.Random) -> Iterator[tuple[str, list[list[float]]]]:
+    """Orders in which experiments may begin, each with one list or several."""
+    yield 'longest first', [sorted(hours, reverse=True)]
+    guessed = [sorted(hours, key=lambda h: -h * math.exp(draw.gauss(0, math.log(3)))) for _ in range(DRAWS)]
+    yield 'longest first, expected to a factor of 3', guessed
+    yield 'random', [draw.sample(hours, len(hours)) for _ in range(DRAWS)]
+
+
+def simulate() -> None:
+    """Print a table: wall, tail and idle share by shape, order and number of GPUs."""
+    draw = random.Random(33)
+    print(f'SIMULATED: {EXPERIMENTS} experiments of {GPU_HOURS:.0f} GPU-hours; wall / tail in hours, share idle')
+    for shape, hours in shapes(draw).items():
+        lengths = f'median {60 * statistics.median(hours):.0f} min, longest {max(hours):.1f} h'
+        for unit, grouped in (('experiments', hours), ('cells of 3 seeds', together(hours))):
+            print(f'\n{shape}: {len(grouped)} {unit}' + (f' ({lengths})' if unit == 'experiments' else ''))
+            for order, lists in orders(grouped, draw):
+                line = []
+                for n in GPUS:
+                    ends = [finish(hours_, n) for hours_ in lists]
+                    wall, tail, idle = (statistics.mean(end[k] for end in ends) for k in range(3))
+                    line.append(f'{wall:.1f} / {tail:.1f}, {100 * idle:.0f} %')
+                print(f'| {order} | ' + ' | '.join(line) + ' |')
+    print('\nGPU-hours / GPUs: ' + ', '.join(f'{GPU_HOURS / n:.1f} h on {n}' for n in GPUS))
+
+
+def together(hours: Sequence[float]) -> list[float]:
+    """Experiments as cells: seeds of one model on one dataset, which lie beside each other, one after the other."""
+    ranked = sorted(hours)
+    return [sum(ranked[k : k + SEEDS]) for k in range(0, len(ranked), SEEDS)]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument('--parts', default=','.join(PARTS), help=f'of {",".join(PARTS)} [all]')
+    parser.add_argument('--jobs', type=int, default=1000, help='[1000]')
+    parser.add_argument('--results', type=int, default=50_000, help='[50000]')
+    parser.add_argument('--keep', type=Path, help='a work folder for the generated results, which stay')
+    args = parser.parse_args()
+    if 'jobs' in args.parts:
+        measure_jobs(args.jobs)
+    if 'status' in args.parts:
+        measure_status(args.results, args.keep)
+    if 'simulation' in args.parts:
+        simulate()
+
+
+if __name__ == '__main__':
+    main()

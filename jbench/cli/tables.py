@@ -1,0 +1,40 @@
+"""Results on stdout."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from jbench.progress import say
+from jbench.spec.errors import RequestError
+
+
+def report_all(workdir: Path, form: str) -> int:
+    """Every result of the work folder; a damaged one is told, and gives status 1. Raises: RequestError for none."""
+    from jbench.results import result_file
+
+    damaged: list[str] = []
+    found = result_file.load_all(workdir, damaged.append)
+    for text in damaged:
+        say(f'jbench: {text}')
+    if not found:
+        raise RequestError(f'no results under {workdir}/results; --workdir=DIR names another folder')
+    report(found, form)
+    return int(bool(damaged))
+
+
+def report(found: list[dict[str, Any]], form: str) -> None:
+    """The table of results."""
+    from jbench.report import alignment_table, table, text
+
+    decoding = [r for r in found if r['kind'] == 'decoding']
+    aligned = alignment_table.rows(r for r in found if r['kind'] == 'alignment')
+    if form == 'json':
+        print(text.as_json([*table.rows(decoding), *aligned]) if aligned else table.as_json(table.rows(decoding)))
+        return
+    from jbench.cli.console import Output
+
+    if decoding or not aligned:
+        table.show(table.rows(decoding), Output())
+    if aligned:
+        print(alignment_table.text(aligned))

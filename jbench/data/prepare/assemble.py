@@ -1,0 +1,80 @@
+"""Finished parts become a prepared set: shards, index, TFDS metadata, and the manifest last."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+from jbench import files
+from jbench.data.prepare.check_recording import Converted
+from jbench.data.prepare.tfds_metadata import SPLIT, write_metadata
+from jbench.data.recording import RecordingRef
+from jbench.data.windows import index
+from jbench.spec.dataset import Dataset
+from jbench.spec.identity import spec_hash
+
+
+def assemble(
+    spec: dict[str, Any],
+    dataset: Dataset,
+    folder: Path,
+    parts: Path,
+    kept: list[tuple[RecordingRef, Converted]],
+    notes: list[str],
+    found: list[RecordingRef],
+) -> None:
+    """Give the shards their final names, write index, TFDS metadata, and the manifest last.
+
+    Args:
+        spec: what decides what is stored.
+        dataset: its facts.
+        folder: of the set.
+        parts: folder of the finished parts.
+        kept: the recordings that make windows, and their parts.
+        notes: what every result of the set must say.
+        found: all recordings that lay there.
+    Raises: RequestError for a disk that cannot be written.
+    """
+    name = dataset.name.lower()
+    shards = [f'{name}-{SPLIT}.array_record-{i:05d}-of-{len(kept):05d}' for i in range(len(kept))]
+    with files.explained(folder, 1 << 20):
+        if folder.exists():
+            shutil.rmtree(folder)
+        folder.mkdir(parents=True)
+        for shard, (ref, _) in zip(shards, kept, strict=True):
+            files.link_or_copy(parts / f'{ref.name}.array_record', folder / shard)
+        files.write_atomic(folder / 'index.npz', files.npz_bytes(index([p for _, p in kept])))
+        size = sum((folder / s).stat().st_size for s in shards)
+        write_metadata(folder, name, [p['n_windows'] for _, p in kept], size)
+    ch_names = list(dict.fromkeys(c for _, p in kept for c in p['ch_names']))  # union, in order of first sight
+    names = [*shards, 'index.npz', 'features.json', 'dataset_info.json']
+    manifest = {
+        'schema': 1,
+        'dataset': dataset.name,
+        'simulated': dataset.simulated,
+        'spec': spec,
+        'sfreq': spec['signal']['sfreq'],
+        'ch_names': ch_names,
+        'notes': notes,
+        'n_windows': sum(p['n_windows'] for _, p in kept),
+        'error_bound': max(p['error_bound'] for _, p in kept),
+        'found': [r.subject for r in found],  # the subject of every recording that lay there
+        'subjects': {'present': list(dict.fromkeys(r.subject for r, _ in kept)), 'declared': dataset.n_subjects},
+        'recordings': [
+            {
+                'subject': r.subject,
+                'session': r.session,
+                'run': r.run,
+                'shard': s,
+                'ch_names': None if p['ch_names'] == ch_names else p['ch_names'],  # None: as in the set
+                'n_windows': p['n_windows'],
+                **p['native'],
+            }
+            for s, (r, p) in zip(shards, kept, strict=True)
+        ],
+        'files': {f: {'bytes': (folder / f).stat().st_size, 'sha256': files.sha256_file(folder / f)} for f in names},
+    }
+    manifest['digest'] = spec_hash(manifest)
+    files.write_atomic(folder / 'manifest.json', json.dumps(manifest, indent=1).encode())

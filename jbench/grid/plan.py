@@ -1,0 +1,194 @@
+"""Cells as jobs, and a plan of them on disk, which engines elsewhere number by its lines."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from jbench import files
+from jbench.data.load import prepared_set
+from jbench.data.prepare import build_set
+from jbench.data.stimuli import embed
+from jbench.grid import estimates
+from jbench.grid.engine import ordered
+from jbench.grid.job import Job, line
+from jbench.plan.request import Plan
+from jbench.results import result_file
+from jbench.spec.cell import Cell
+from jbench.spec.errors import RequestError
+from jbench.spec.identity import spec_hash, to_json
+from jbench.stores import mirror, sets
+
+SCHEMA = 1
+FACTS = ('task', 'dataset', 'model')  # of a job on disk, beside its fields
+
+
+class Told(NamedTuple):
+    """What every job of a command is told."""
+
+    workdir: Path
+    data_dir: Path | None
+    seeds: tuple[int, ...]
+    stages: tuple[str, ...]
+    device: str | None = None
+    if_exists: str = 'resume'
+    keep_weights: bool = True
+
+
+class Kept(NamedTuple):
+    """A plan as it lies on disk."""
+
+    path: Path  # of its JSON
+    request: str  # the command that made it
+    seeds: tuple[int, ...]
+    jobs: list[Job]
+    facts: list[dict[str, str]]  # of each job: FACTS; the model of one that prepares is ''
+
+    @property
+    def commands(self) -> Path:
+        """The same as text: a command a line, in the order of `jobs`."""
+        return self.path.with_suffix('.commands')
+
+
+class Source(NamedTuple):
+    """The prepared set of some cells."""
+
+    folder: Path | None
+    n_recordings: int
+    ready: bool
+
+
+def jobs(plan: Plan, told: Told) -> list[Job]:
+    """A job for each prepared set that is not there yet, and one for each cell; what is to be waited for longest first.
+
+    Raises: RequestError for recordings that may not be read.
+    """
+    sources: dict[str, Source] = {}
+    needed: dict[str, Job] = {}
+    cells = []
+    for cell in plan.cells:
+        if cell.source not in sources:
+            sources[cell.source] = locate(cell, told)
+        source = sources[cell.source]
+        name = '' if source.ready or source.folder is None else f'prepare-{cell.dataset.name}-{source.folder.name}'
+        if name and name not in needed:
+            cost = estimates.of_set(cell, source.n_recordings)
+            needed[name] = Job(name, f'prepare {cell.dataset.name}', _argv(cell, told, 'prepare'), '', *cost, 0)
+        size = estimates.windows(cell, source.folder, source.n_recordings)
+        cost = estimates.of_cell(cell, len(told.seeds), size, told.workdir)
+        cells.append(Job(cell.key, cell.title, _argv(cell, told, 'prepare,train', plan), name, *cost))
+    return ordered([*needed.values(), *(cells if 'train' in told.stages else [])])
+
+
+def locate(cell: Cell, told: Told) -> Source:
+    """Where the data of a cell are prepared, and whether they are."""
+    folder, refs = build_set.locate(cell.task, cell.dataset, told.data_dir, told.workdir)
+    whole = folder is not None and (build_set.is_ready(folder) or sets.stored(told.workdir, folder))
+    return Source(folder, len(refs), folder is not None and whole and embed.are_here(cell.task, folder))
+
+
+def finished(cell: Cell, told: Told) -> bool:
+    """Whether every seed of a cell has a result that counts, so that its job need not run."""
+    if told.if_exists not in ('skip', 'resume'):
+        return False
+    home = result_file.result_dir(told.workdir, cell)
+    if not all((home / f'seed{seed}.json').exists() for seed in told.seeds):
+        return False
+    source = locate(cell, told)
+    if source.folder is None or not source.ready:
+        return False
+    digest = prepared_set.digest(source.folder)
+    return all(result_file.finished(home, seed, digest)[0] is not None for seed in told.seeds)
+
+
+def cell_path(workdir: Path, key: str) -> Path:
+    """Where a plan keeps a cell."""
+    return workdir / 'cells' / f'{key}.json'
+
+
+def write(plan: Plan, made: Sequence[Job], told: Told, request: str) -> Kept:
+    """Write the cells and the plan into the work folder, and its store. Of a plan that is there the lines stay, which
+    engines may have numbered; what its jobs are expected to take is brought up to date.
+
+    Args:
+        plan: what was asked for.
+        made: by `jobs`.
+        told: what they are told.
+        request: the command, in words.
+    Raises: RequestError where the disk refuses, or the plan that is there is damaged.
+    """
+    cells = {cell.key: cell for cell in plan.cells}
+    mirror.bring(told.workdir, 'plans')
+    for key, cell in cells.items():
+        files.write_atomic(cell_path(told.workdir, key), (json.dumps(to_json(cell), indent=1) + '\n').encode())
+    commands = sorted(_argv(cell, told, 'prepare,train', plan) for cell in cells.values())
+    path = told.workdir / 'plans' / f'{spec_hash([commands, told.stages])[:12]}.json'
+    listed = [{**job._asdict(), **_facts(job, cells[cell_of(job)])} for job in made]
+    if not files.write_absent(path, _text(request, told.seeds, listed)):
+        kept, costs = read(path), {job.key: {'seconds': job.seconds, 'memory': job.memory} for job in made}
+        old = [{**job._asdict(), **facts} for job, facts in zip(kept.jobs, kept.facts, strict=True)]
+        listed = [{**job, **costs.get(job['key'], {})} for job in old]
+        if listed != old:
+            files.write_atomic(path, _text(kept.request, kept.seeds, listed))
+    kept = read(path)
+    files.write_atomic(kept.commands, ''.join(f'{line(job)}\n' for job in kept.jobs).encode())
+    mirror.take(told.workdir, [*(cell_path(told.workdir, key) for key in cells), path, kept.commands])
+    return kept
+
+
+def read(path: str | Path) -> Kept:
+    """A plan on disk. Raises: RequestError where there is none, or it is damaged."""
+    path, how = Path(path), 'expected a plan, as --plan writes it'
+    try:
+        found = files.read_json(path)
+    except FileNotFoundError:
+        raise RequestError(f'{path}: no such file; {how}') from None
+    if not isinstance(found, dict):
+        raise RequestError(f'{path}: {how}; remove it and make it anew')
+    try:
+        if found['schema'] != SCHEMA:
+            raise RequestError(f'{path}: of schema {found["schema"]}, expected {SCHEMA}; make it anew with --plan')
+        made = [Job(**{**{f: job[f] for f in Job._fields}, 'argv': tuple(job['argv'])}) for job in found['jobs']]
+        facts = [{name: job[name] for name in FACTS} for job in found['jobs']]
+        return Kept(path, found['request'], tuple(found['seeds']), made, facts)
+    except (KeyError, TypeError) as error:
+        raise RequestError(f'{path}: {how}, found one that lacks {error}; remove it and make it anew') from error
+
+
+def kept(workdir: Path) -> list[Kept]:
+    """All plans of a work folder, by name. Raises: RequestError for a damaged one."""
+    return [read(path) for path in sorted((workdir / 'plans').glob('*.json'))]
+
+
+def cell_of(job: Job) -> str:
+    """The key of the cell that a job runs; of one that prepares for several, that of the first."""
+    return Path(job.argv[0].partition('=')[2]).stem
+
+
+def _text(request: str, seeds: Sequence[int], listed: Sequence[dict[str, Any]]) -> bytes:
+    """A plan as its file has it."""
+    return (
+        json.dumps({'schema': SCHEMA, 'request': request, 'seeds': seeds, 'jobs': listed}, indent=1) + '\n'
+    ).encode()
+
+
+def _facts(job: Job, cell: Cell) -> dict[str, Any]:
+    """Which cell a job is of, in words."""
+    task = f'{cell.task.full_name}@{cell.task.version}'
+    return {'task': task, 'dataset': cell.dataset.name, 'model': cell.model.full_name if job.devices else ''}
+
+
+def _argv(cell: Cell, told: Told, stages: str, plan: Plan | None = None) -> tuple[str, ...]:
+    """The arguments of a job; with `plan`, of one that trains."""
+    workdir = mirror.name(told.workdir.absolute())
+    flags = [f'--cell={workdir}/cells/{cell.key}.json', f'--workdir={workdir}']
+    flags += [f'--data_dir={mirror.name(told.data_dir.absolute())}'] if told.data_dir else []
+    if plan is not None:
+        flags += [f'--seeds={",".join(map(str, told.seeds))}']
+        weights = plan.weights.get(cell.model.weights)
+        flags += [f'--weights={weights.absolute()}'] if weights else []
+        flags += [f'--device={told.device}'] if told.device else []
+        flags += [f'--if_exists={told.if_exists}', f'--keep_weights={"yes" if told.keep_weights else "no"}']
+    return (*flags, f'--stage={stages}')

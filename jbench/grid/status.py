@@ -1,0 +1,156 @@
+"""What is done of a plan, from the files of the work folder alone, whoever runs it."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from jbench import files
+from jbench.grid.plan import Kept
+from jbench.report.text import as_json, listed, table
+from jbench.results import index
+from jbench.spec.cell import Cell
+from jbench.spec.errors import RequestError
+
+MANY = 40  # cells: of more, a line for each task says enough
+NAMED = 10  # failed cells that are named then
+STATES = ('done', 'running', 'failed', 'missing')
+
+
+class Wanted(NamedTuple):
+    """A cell of a plan."""
+
+    task: str  # with its version
+    dataset: str
+    model: str
+    key: str
+    seeds: tuple[int, ...]
+
+
+class State(NamedTuple):
+    """How far a cell is: its seeds, each in one of these."""
+
+    task: str
+    dataset: str
+    model: str
+    key: str
+    done: tuple[int, ...]
+    running: tuple[int, ...]  # a process holds the lock of the cell
+    failed: tuple[int, ...]  # a result says so, or an error was kept
+    missing: tuple[int, ...]
+
+
+def of_cells(cells: Iterable[Cell], seeds: Sequence[int]) -> list[Wanted]:
+    """What a request asks for."""
+    return [
+        Wanted(f'{c.task.full_name}@{c.task.version}', c.dataset.name, c.model.full_name, c.key, tuple(seeds))
+        for c in cells
+    ]
+
+
+def of_plans(plans: Iterable[Kept]) -> list[Wanted]:
+    """What plans ask for together; a cell of several has the seeds of all."""
+    found: dict[str, Wanted] = {}
+    for plan in plans:
+        for job, facts in zip(plan.jobs, plan.facts, strict=True):
+            if facts['model']:
+                before = found[job.key].seeds if job.key in found else ()
+                found[job.key] = Wanted(**facts, key=job.key, seeds=tuple(dict.fromkeys((*before, *plan.seeds))))
+    return sorted(found.values())
+
+
+def look(wanted: Sequence[Wanted], workdir: Path) -> tuple[list[State], list[str]]:
+    """How far cells are, and what is wrong with results that do not count, in words. Nothing is written."""
+    homes = {w.key: home(w, workdir) for w in wanted}
+    places = {h for h in homes.values() if h.is_dir()}
+    everything = workdir / 'results'
+    found = index.scan([everything] if len(places) > MANY else sorted(places), index.MARKS)
+    ends = {(row.key, row.seed): 'done' for row in found.rows}
+    damaged = []
+    for path, reason in found.left_out:
+        place = Path(path)
+        if reason.startswith('damaged') and place.parent in places:
+            damaged.append(f'{path}: {reason}')
+        elif not reason.startswith('damaged'):
+            ends[place.parent.name, int(place.stem.removeprefix('seed'))] = (
+                'failed' if reason.startswith('failed') else 'done'
+            )
+    return [_state(w, homes[w.key], ends, workdir) for w in wanted], damaged
+
+
+def home(wanted: Wanted, workdir: Path) -> Path:
+    """The folder of the results of a cell, as `result_file.result_dir` has it."""
+    return Path(workdir, 'results', *map(files.slug, (wanted.task, wanted.dataset, wanted.model)), wanted.key)
+
+
+def held(lock: Path) -> bool:
+    """Whether a process holds a lock file; the look takes a share of it for a moment, and whoever waits comes later."""
+    try:
+        descriptor = os.open(lock, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:  # a disk without locks
+        return False
+    finally:
+        os.close(descriptor)
+    return False
+
+
+def show(states: Sequence[State], damaged: Sequence[str], workdir: Path, form: str, *, verbose: bool = False) -> str:
+    """How far cells are, as text or JSON. Of more than MANY a line for each task, unless `verbose`."""
+    n = {state: sum(len(getattr(s, state)) for s in states) for state in STATES}
+    total, whole = sum(n.values()), sum(not (s.running or s.failed or s.missing) for s in states)
+    if form == 'json':
+        facts = {'workdir': str(workdir), 'seeds': n, 'coverage': n['done'] / max(1, total), 'cells_done': whole}
+        return as_json({**facts, 'damaged': list(damaged), 'cells': [s._asdict() for s in states]})
+    parts = ', '.join(f'{n[state]} {state}' for state in STATES[1:])
+    head = f'{n["done"]} of {total} seeds done ({100 * n["done"] // max(1, total)} %), {parts}; '
+    head += f'{whole} of {len(states)} cells whole; in {workdir}'
+    lines = [head, *(f'damaged: {text}' for text in damaged)]
+    if len(states) <= MANY or verbose:
+        rows: list[tuple[Any, ...]] = [
+            (s.task, s.dataset, s.model, *(listed(getattr(s, state)) for state in STATES)) for s in states
+        ]
+        return '\n'.join([*lines, '', table(('task', 'dataset', 'model', *STATES), rows)])
+    failed = [f'{s.task}/{s.dataset} {s.model}: {workdir}/errors/{s.key}.log' for s in states if s.failed]
+    more = [f'and {len(failed) - NAMED} more'] if len(failed) > NAMED else []
+    told = ['', 'failed:', *failed[:NAMED], *more] if failed else []
+    return '\n'.join([*lines, '', _by_task(states), *told, '', 'every cell: --status --verbose'])
+
+
+def _by_task(states: Iterable[State]) -> str:
+    """A table with a line for each task on its dataset: how many cells and seeds."""
+    groups: dict[tuple[str, str], list[State]] = {}
+    for s in states:
+        groups.setdefault((s.task, s.dataset), []).append(s)
+    rows = [
+        (*names, len(mine), *(sum(len(getattr(s, state)) for s in mine) for state in STATES))
+        for names, mine in groups.items()
+    ]
+    return table(('task', 'dataset', 'models', *(f'seeds {state}' for state in STATES)), rows)
+
+
+def _state(wanted: Wanted, place: Path, ends: dict[tuple[str, int], str], workdir: Path) -> State:
+    """How far one cell is."""
+    left = [seed for seed in wanted.seeds if ends.get((wanted.key, seed)) != 'done']
+    done = tuple(seed for seed in wanted.seeds if seed not in left)
+    failed = tuple(seed for seed in left if (wanted.key, seed) in ends)
+    if left and held(place / '.lock'):
+        return State(*wanted[:4], done, tuple(left), (), ())
+    if left and (workdir / 'errors' / f'{wanted.key}.log').exists():
+        failed = tuple(left)
+    return State(*wanted[:4], done, (), failed, tuple(seed for seed in left if seed not in failed))
+
+
+def require(plans: Sequence[Kept], workdir: Path) -> Sequence[Kept]:
+    """The same. Raises: RequestError for none."""
+    if not plans:
+        raise RequestError(f'no plan under {workdir}/plans; --status --task=... --model=... says what is asked for')
+    return plans

@@ -1,0 +1,493 @@
+"""Jobs on Dask clusters of real processes, of which any may be killed: the same results, no cell computed twice."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import dask_processes
+import pytest
+import two_tasks
+from places import ROOT
+from two_tasks import finish, outcome, pid_of
+
+from jbench.grid import cluster, engine, futures, worker
+from jbench.grid.engine import Grid
+from jbench.grid.futures import Offer, resources
+from jbench.grid.job import Job
+from jbench.plan import user_files
+from jbench.progress import Progress
+from jbench.spec.errors import RequestError
+
+SHORT = ('--version',)
+EPOCHS = 150
+
+
+@pytest.fixture
+def grid(tmp_path: Path) -> Grid:
+    return Grid(tmp_path / 'work', Progress(), lambda: False)
+
+
+def until(what: Callable[[], Any], seconds: float = 400) -> Any:
+    """What a function gives, once that is something."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if found := what():
+            return found
+        time.sleep(0.02)
+    raise AssertionError('it did not come')
+
+
+def file_of(folder: Path, text: str) -> str:
+    """A file for --cluster."""
+    path = folder / 'mine.py'
+    path.write_text(text)
+    return str(path)
+
+
+THREADS = """
+def get():
+    from distributed import LocalCluster
+
+    return LocalCluster(n_workers=1, threads_per_worker=2, processes=False, dashboard_address=None, resources={})
+"""
+
+
+# ---- what can be wrong ----
+
+
+@pytest.mark.parametrize(
+    ('address', 'reason'),
+    [
+        ('local:', 'expected local:N, N workers on this machine, as local:4'),
+        ('local:0', 'expected local:N'),
+        ('local:two', 'expected local:N'),
+        ('absent.py', 'no such file'),
+        ('nowhere:8786', 'no Dask scheduler answers there'),
+        ('127.0.0.1:1', 'no Dask scheduler answers there'),
+        ('127.0.0.1', 'no Dask scheduler answers there'),
+        ('ftp://127.0.0.1:1', 'no Dask scheduler answers there'),
+    ],
+)
+def test_an_address_where_nothing_is(address, reason, grid, monkeypatch):
+    monkeypatch.setattr(cluster, 'ANSWER', 0.3)
+    with pytest.raises(RequestError) as error:
+        cluster.run([Job('a', 'a', SHORT)], address, grid)
+    assert f'--cluster={address}' in str(error.value) and reason in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ('text', 'reason'),
+    [
+        ('def take(): pass', 'expected a function get() that returns a Dask cluster'),
+        ('get = 3', 'expected a function get()'),
+        ('def get(): return 3', 'get() returns 3, which is no Dask cluster'),
+        ('def get(): return 1 / 0', 'get(): ZeroDivisionError: division by zero'),
+        ('def get(): raise SystemExit(3)', 'get(): SystemExit'),
+        ('def get(): import no_such_package', "get(): ModuleNotFoundError: No module named 'no_such_package'"),
+        ('1 / 0', 'line 1: ZeroDivisionError'),
+    ],
+)
+def test_a_file_that_gives_no_cluster(text, reason, grid, tmp_path):
+    with pytest.raises(RequestError) as error:
+        cluster.run([Job('a', 'a', SHORT)], file_of(tmp_path, text), grid)
+    assert reason in str(error.value)
+
+
+def test_without_dask_the_extra_is_named(grid, monkeypatch):
+    monkeypatch.setitem(sys.modules, 'distributed', None)
+    with pytest.raises(RequestError, match=r"needs distributed, .*pip install 'jbench\[cluster\]'"):
+        cluster.run([Job('a', 'a', SHORT)], 'local:2', grid)
+
+
+def test_devices_that_no_worker_has():
+    jobs = [Job('a', 'a', SHORT), Job('b', 'b', SHORT, devices=4)]
+    with pytest.raises(RequestError, match='--device=gpu: no worker offers the resource GPU; start workers with it'):
+        cluster.check_resources(jobs, Offer(2, 0, 0), 'x:1', 'gpu')
+    with pytest.raises(RequestError, match='a job needs 4 GPUs, and no worker offers more than 2'):
+        cluster.check_resources(jobs, Offer(2, 2, 0), 'x:1', None)
+    cluster.check_resources(jobs, Offer(2, 0, 0), 'x:1', None)
+    cluster.check_resources(jobs, Offer(2, 4, 0), 'x:1', 'gpu')
+
+
+def test_a_job_asks_for_what_workers_offer_at_all():
+    job = Job('a', 'a', SHORT, memory=5 << 30)
+    assert resources(job, Offer(2, 0, 0)) == {}
+    assert resources(job, Offer(2, 2, 0)) == {'GPU': 1}
+    assert resources(job, Offer(2, 2, 8 << 30)) == {'GPU': 1, 'MEMORY': 5 << 30}
+    assert resources(job, Offer(2, 0, 3 << 30)) == {'MEMORY': 3 << 30}, 'else it would wait for ever'
+    assert resources(job._replace(devices=0), Offer(2, 2, 0)) == {}, 'it prepares'
+
+
+def test_what_dask_sets_is_taken_back_and_no_more(monkeypatch):
+    for name, value in {'OMP_NUM_THREADS': '1', 'MKL_NUM_THREADS': '4', 'PYTHONHASHSEED': '6640'}.items():
+        monkeypatch.setenv(name, value)
+    worker.undo_environment()
+    assert 'OMP_NUM_THREADS' not in os.environ and 'PYTHONHASHSEED' not in os.environ
+    assert os.environ['MKL_NUM_THREADS'] == '4'
+
+
+def test_the_example_for_slurm_asks_for_what_a_cell_needs(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)  # it makes a folder of logs
+    made = user_files.names_in('--cluster', str(ROOT / 'configs' / 'slurm_cluster.py'))['get']()
+    try:
+        script = made.job_script()
+    finally:
+        made.close()
+    for line in ('#SBATCH -p gpu', '#SBATCH --cpus-per-task=8', '#SBATCH --mem=60G', '#SBATCH -t 24:00:00'):
+        assert f'{line}\n' in script
+    assert '#SBATCH --gres=gpu:1\n' in script
+    assert '--resources GPU=1' in script and '--nthreads 1 ' in script and '--death-timeout 60' in script
+
+
+# ---- one path for all clusters, here with workers that are threads ----
+
+
+def test_jobs_on_a_cluster_of_a_file(grid, tmp_path, capsys):
+    jobs = [Job('good', 'good', SHORT), Job('bad', 'bad', ('--task=p33',)), Job('after', 'after', SHORT, 'bad')]
+    found = cluster.run(jobs, file_of(tmp_path, THREADS), grid)
+    assert found == ({'good': 0, 'bad': 2, 'after': 2}, False)
+    assert (grid.workdir / 'logs' / 'good.log').read_text().startswith('jbench ')
+    assert "unknown task 'p33'" in capsys.readouterr().err
+    assert [p.name for p in grid.workdir.glob('logs/.*')] == []
+
+
+def test_a_gpu_that_no_worker_has_is_told_before_anything_runs(grid, tmp_path):
+    job = Job('a', 'a', (*SHORT, '--device=gpu'))
+    with pytest.raises(RequestError, match='no worker offers the resource GPU'):
+        cluster.run([job], file_of(tmp_path, THREADS), grid)
+    assert not (grid.workdir / 'logs' / 'a.log').exists()
+    offered = THREADS.replace('resources={}', "resources={'GPU': 1}")
+    assert cluster.run([job], file_of(tmp_path, offered), grid).statuses == {'a': 0}
+    with pytest.raises(RequestError, match='a job needs 2 GPUs, and no worker offers more than 1'):
+        cluster.run([job._replace(devices=2)], file_of(tmp_path, offered), grid)
+
+
+def test_a_log_that_cannot_be_written_fails_its_job_alone(grid, tmp_path, capsys):
+    (grid.workdir / 'logs' / 'bad.log').mkdir(parents=True)
+    found = cluster.run([Job('bad', 'bad', SHORT), Job('good', 'good', SHORT)], file_of(tmp_path, THREADS), grid)
+    assert found.statuses == {'bad': 2, 'good': 0}
+    assert 'jbench: bad: cannot write' in capsys.readouterr().err
+
+
+def test_what_a_queue_stops_begins_again_and_not_for_ever(grid, tmp_path, monkeypatch):
+    begun = tmp_path / 'begun'
+    monkeypatch.setattr(futures, 'AGAIN', 2)
+
+    def taken_away(job: Job, *more: Any) -> int:
+        with open(begun, 'a') as file:
+            file.write(f'{job.key}\n')
+        return 75 if job.key == 'often' or begun.read_text().split().count(job.key) == 1 else 0
+
+    monkeypatch.setattr(worker, 'work', taken_away)
+    found = cluster.run([Job('once', 'once', ()), Job('often', 'often', ())], file_of(tmp_path, THREADS), grid)
+    assert found == ({'once': 0, 'often': 75}, True)
+    assert sorted(begun.read_text().split()) == ['often'] * 3 + ['once'] * 2
+
+
+def test_a_further_turn_goes_on_from_what_the_first_has_saved(grid, tmp_path, monkeypatch):
+    begun = tmp_path / 'begun'
+
+    def taken_away(job: Job, *more: Any) -> int:
+        with open(begun, 'a') as file:
+            file.write(f'{job.argv[0]}\n')
+        return 75 if begun.read_text().count('\n') == 1 else 0
+
+    monkeypatch.setattr(worker, 'work', taken_away)
+    cluster.run([Job('a', 'a', ('--if_exists=overwrite',))], file_of(tmp_path, THREADS), grid)
+    assert begun.read_text().split() == ['--if_exists=overwrite', '--if_exists=resume']
+
+
+def test_a_job_that_kills_its_workers_begins_once_more(grid, tmp_path, monkeypatch, capsys):
+    from distributed.scheduler import KilledWorker
+
+    begun = tmp_path / 'begun'
+
+    def kills(job: Job, *more: Any) -> int:
+        with open(begun, 'a') as file:
+            file.write('begun\n')
+        raise KilledWorker(job.key, SimpleNamespace(address='tcp://w:1'), 3)
+
+    monkeypatch.setattr(worker, 'work', kills)
+    found = cluster.run([Job('killer', 'killer', ())], file_of(tmp_path, THREADS), grid)
+    assert found.statuses == {'killer': 1} and begun.read_text().split() == ['begun'] * 2
+    assert 'killer: 8 workers died while it ran' in capsys.readouterr().err
+
+
+def test_the_longest_begins_first_and_few_futures_are_held(grid, tmp_path, monkeypatch):
+    begun = tmp_path / 'begun'
+
+    def note(job: Job, *more: Any) -> int:
+        with open(begun, 'a') as file:
+            file.write(f'{job.key}\n')
+        return 0
+
+    monkeypatch.setattr(worker, 'work', note)
+    one = file_of(tmp_path, THREADS.replace('threads_per_worker=2', 'threads_per_worker=1'))
+    jobs = [Job(str(k), str(k), (), seconds=k % 7) for k in range(40)]
+    held = []
+    with cluster.place(one, jobs, grid) as place:
+        start = place.start
+        monkeypatch.setattr(place, 'start', lambda job, log: (start(job, log), held.append(place.count()))[0])
+        assert set(engine.run(jobs, place, grid).statuses.values()) == {0}
+    assert max(held) == 4, 'twice the slots and two'
+    assert begun.read_text().split() == [job.key for job in engine.ordered(jobs)]
+
+
+# ---- real processes ----
+
+
+WAITS = """
+import os, time
+def note(what):
+    with open(NOTES, 'a') as file:
+        file.write(f'{what} {os.getpid()}\\n')
+note('begin')
+time.sleep(SECONDS)
+note('end')
+os._exit(0)
+"""
+DRIVER = """
+import sys, pathlib
+from jbench.grid import cluster, engine
+from jbench.grid.job import Job
+from jbench.progress import Progress, StopSignal
+with StopSignal() as stop:
+    grid = engine.Grid(pathlib.Path(sys.argv[3]), Progress(), stop)
+    outcome = cluster.run([Job('waits', 'waits', (f'--task={sys.argv[1]}',))], sys.argv[2], grid)
+sys.exit(engine.exit_status([Job('waits', 'waits', ())], outcome))
+"""
+
+
+class Waits:
+    """A run of the engine, in a process of its own, of one job that only waits and keeps notes."""
+
+    def __init__(self, folder: Path, address: str, seconds: float) -> None:
+        self.notes, task = folder / 'notes', folder / 'waits.py'
+        task.write_text(WAITS.replace('NOTES', repr(str(self.notes))).replace('SECONDS', str(seconds)))
+        argv = [sys.executable, '-c', DRIVER, str(task), address, str(folder / 'work')]
+        env = {**os.environ, 'PYTHONPATH': str(ROOT)}
+        pipes: dict[str, Any] = {'stderr': subprocess.PIPE, 'text': True, 'start_new_session': True}
+        self.process = subprocess.Popen(argv, **pipes, env=env)
+
+    def lines(self) -> list[str]:
+        return self.notes.read_text().split() if self.notes.exists() else []
+
+    def job(self) -> int:
+        """The process of the job, once it waits."""
+        return int(until(lambda: self.lines()[1:2])[0])
+
+    def end(self) -> tuple[int, str]:
+        _, err = self.process.communicate(timeout=400)
+        return self.process.returncode, err
+
+
+def dead(pid: int) -> bool:
+    return not Path(f'/proc/{pid}').exists()
+
+
+@pytest.mark.slow
+def test_the_process_of_a_killed_worker_ends_and_its_job_begins_elsewhere(tmp_path):
+    run = Waits(tmp_path, 'local:2', 15)
+    job = run.job()
+    os.kill(dask_processes.parent_of(job), signal.SIGKILL)
+    until(lambda: dead(job), 60)
+    status, err = run.end()
+    assert status == 0 and 'Traceback' not in err, err
+    assert run.lines()[::2] == ['begin', 'begin', 'end'] and run.lines()[1] != run.lines()[3] == run.lines()[5]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize('how', [signal.SIGINT, signal.SIGKILL])
+def test_processes_end_with_the_command_that_started_their_workers(how, tmp_path):
+    run = Waits(tmp_path, 'local:1', 300)
+    job = run.job()
+    os.killpg(run.process.pid, how) if how == signal.SIGINT else run.process.kill()
+    status, err = run.end()
+    assert status == (75 if how == signal.SIGINT else -9) and 'Traceback' not in err, err
+    until(lambda: dead(job), 60)
+    assert run.lines()[::2] == ['begin']
+
+
+@pytest.mark.slow
+def test_without_its_client_a_job_ends_well_and_without_the_scheduler_it_ends_now(tmp_path):
+    with dask_processes.running(tmp_path / 'dask', n_workers=1) as dask:
+        first = Waits(tmp_path, dask.address, 5)
+        first.job()
+        first.process.kill()
+        first.end()
+        until(lambda: 'end' in first.lines(), 60)
+        (tmp_path / 'two').mkdir()
+        second = Waits(tmp_path / 'two', dask.address, 300)
+        job = second.job()
+        dask.scheduler.kill()
+        status, err = second.end()
+        assert status == 75 and 'the scheduler is lost' in err and 'Traceback' not in err, err
+        until(lambda: dead(job), 100)
+    assert second.lines()[::2] == ['begin']
+
+
+BOTH = ('--model=eegnet,cov_ts_lr', '--seeds=1', '--format=json')
+ONE = ('--model=eegnet', '--seeds=1', '--format=json')
+
+
+@pytest.fixture(scope='module')
+def data(tmp_path_factory) -> list[str]:
+    """The flags that name two tasks and their data."""
+    return two_tasks.write(tmp_path_factory.mktemp('home'), EPOCHS)
+
+
+@pytest.fixture
+def one(data) -> list[str]:
+    """The flags of one cell."""
+    return [f'{data[0]}:eyes', *data[1:], *ONE]
+
+
+@pytest.fixture(scope='module')
+def plain(data, tmp_path_factory) -> dict[str, Any]:
+    """What the plain command leaves."""
+    work = tmp_path_factory.mktemp('plain')
+    status, _, err = finish(two_tasks.start(*data, *BOTH, f'--workdir={work}'))
+    assert status == 0, err
+    return outcome(work)
+
+
+def of_one(plain: dict[str, Any]) -> dict[str, Any]:
+    """What it leaves of that one cell."""
+    return {name: found for name, found in plain.items() if '/eyes@' in name and '/eegnet/' in name}
+
+
+@pytest.fixture
+def start() -> Iterator[Callable[..., subprocess.Popen[str]]]:
+    """Starts the command; whatever becomes of the test, it ends with it."""
+    started = []
+
+    def begin(*argv: str, **how: Any) -> subprocess.Popen[str]:
+        started.append(two_tasks.start(*argv, **how))
+        return started[-1]
+
+    yield begin
+    for process in started:
+        process.kill()
+        process.wait()
+
+
+def training(work: Path) -> tuple[str, int]:
+    """The key of a cell that trains now, and its process."""
+    (log, *_) = until(lambda: [p for p in work.glob('logs/[!p]*.log') if ' loss ' in p.read_text()])
+    return log.stem, until(lambda: pid_of(f'--cell={work}/cells/{log.stem}.json'))
+
+
+def gone(work: Path) -> None:
+    """Wait until no process works there."""
+    until(lambda: pid_of(f'--workdir={work}') is None, 200)
+
+
+def resumed(work: Path) -> int:
+    """How many results were continued from a checkpoint."""
+    return sum(bool(json.loads(p.read_text())['resumed_at']) for p in work.rglob('seed1.json'))
+
+
+@pytest.mark.slow
+def test_a_worker_is_killed(data, plain, start, tmp_path):
+    command = start(*data, *BOTH, f'--workdir={tmp_path}', '--cluster=local:2')
+    key, job = training(tmp_path)
+    os.kill(dask_processes.parent_of(job), signal.SIGKILL)
+    until(lambda: not Path(f'/proc/{job}').exists(), 100)
+    status, out, err = finish(command)
+    assert status == 0 and len(json.loads(out)) == 4, err
+    assert outcome(tmp_path) == plain
+    assert resumed(tmp_path) == 1, 'it saved when its worker died, and went on elsewhere'
+    assert (tmp_path / 'logs' / f'{key}.log').read_text().count('stopping') == 1
+    assert 'Traceback' not in err and 'distributed' not in err, err
+    gone(tmp_path)
+
+
+@pytest.mark.slow
+def test_a_terminal_that_interrupts_all_its_processes(one, plain, start, tmp_path):
+    command = start(*one, f'--workdir={tmp_path}', '--cluster=local:2', start_new_session=True)
+    training(tmp_path)
+    os.killpg(command.pid, signal.SIGINT)
+    status, out, err = finish(command)
+    assert (status, out) == (75, '') and 'the same command goes on' in err and 'Traceback' not in err, err
+    gone(tmp_path)
+    status, _, err = finish(start(*one, f'--workdir={tmp_path}', '--cluster=local:2'))
+    assert status == 0, err
+    assert outcome(tmp_path) == of_one(plain) and resumed(tmp_path) == 1
+
+
+@pytest.mark.slow
+def test_the_client_is_killed(one, plain, start, tmp_path):
+    with dask_processes.running(tmp_path / 'dask') as dask:
+        work = tmp_path / 'work'
+        argv = (*one, f'--workdir={work}', f'--cluster={dask.address}')
+        first = start(*argv)
+        key, job = training(work)
+        first.kill()
+        finish(first)
+        assert Path(f'/proc/{job}').exists(), 'what runs goes on'
+        status, out, err = finish(start(*argv))
+        assert status == 0 and len(json.loads(out)) == 1, err
+    assert outcome(work) == of_one(plain)
+    log = (work / 'logs' / f'{key}.log').read_text()
+    assert resumed(work) == 0 and log.count('finished before') <= 1, log
+
+
+@pytest.mark.slow
+def test_the_client_with_its_own_workers_is_killed(one, plain, start, tmp_path):
+    first = start(*one, f'--workdir={tmp_path}', '--cluster=local:2')
+    training(tmp_path)
+    first.kill()
+    finish(first)
+    gone(tmp_path)
+    status, _, err = finish(start(*one, f'--workdir={tmp_path}', '--cluster=local:2'))
+    assert status == 0, err
+    assert outcome(tmp_path) == of_one(plain) and resumed(tmp_path) == 1
+
+
+@pytest.mark.slow
+def test_the_scheduler_is_killed(one, plain, start, tmp_path):
+    work = tmp_path / 'work'
+    with dask_processes.running(tmp_path / 'one') as dask:
+        command = start(*one, f'--workdir={work}', f'--cluster={dask.address}')
+        training(work)
+        dask.scheduler.kill()
+        status, out, err = finish(command)
+        assert (status, out) == (75, '') and 'the scheduler is lost' in err and 'Traceback' not in err, err
+        gone(work)
+    with dask_processes.running(tmp_path / 'two') as dask:
+        status, _, err = finish(start(*one, f'--workdir={work}', f'--cluster={dask.address}'))
+    assert status == 0, err
+    assert outcome(work) == of_one(plain) and resumed(work) == 1
+
+
+@pytest.mark.slow
+def test_a_cell_that_kills_its_workers_is_given_up(tmp_path, grid, monkeypatch, capsys):
+    monkeypatch.setattr(futures, 'KILLERS', 0)
+    task = tmp_path / 'mine.py'
+    task.write_text('import os, signal, time\nos.kill(os.getppid(), signal.SIGKILL)\ntime.sleep(9)\n')
+    killer = Job('killer', 'killer', (f'--task={task}', f'--workdir={tmp_path}'))
+    found = cluster.run([killer, Job('good', 'good', SHORT)], 'local:2', grid)
+    assert found == ({'killer': 1, 'good': 0}, False)
+    assert 'killer: 4 workers died while it ran' in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_workers_elsewhere_that_are_others(tmp_path, grid):
+    job = Job('a', 'a', SHORT)
+    other = tmp_path / 'other' / 'jbench'
+    other.mkdir(parents=True)
+    (other / '__init__.py').write_text("raise ImportError('there is none')")
+    with (
+        dask_processes.running(tmp_path / 'one', n_workers=1, PYTHONPATH=str(other.parent)) as dask,
+        pytest.raises(RequestError, match='a worker cannot import what it needs'),
+    ):
+        cluster.run([job], dask.address, grid)

@@ -1,0 +1,295 @@
+"""Cells as jobs: the plan on disk, the order, and what engines have in common."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Mapping
+from contextlib import redirect_stderr
+from pathlib import Path
+from typing import Any
+
+import pytest
+import result_files
+import two_tasks
+
+from jbench import run
+from jbench.cli import arguments
+from jbench.grid import engine, local, plan
+from jbench.grid.engine import Grid, LostError
+from jbench.grid.job import Job, line
+from jbench.plan import cell_file
+from jbench.progress import Progress
+from jbench.results import result_file
+from jbench.spec.errors import RequestError
+
+
+class Desk:
+    """A place that computes nothing: so many jobs at once, each ends after its `seconds` of a clock of its own."""
+
+    def __init__(self, n: int = 2, ends: Mapping[str, int] = {}, lost_at: int = 99) -> None:
+        self.n, self.ends, self.lost_at = n, ends, lost_at
+        self.clock, self.running, self.begun, self.told = 0.0, dict[str, float](), list[str](), 0
+
+    def has_room(self, job: Job) -> bool:
+        return len(self.running) < self.n
+
+    def start(self, job: Job, log: Path) -> None:
+        if len(self.begun) == self.lost_at:
+            raise LostError('the scheduler has gone')
+        self.begun.append(job.key)
+        self.running[job.key] = self.clock + job.seconds
+
+    def ended(self, seconds: float) -> dict[str, int]:
+        key = min(self.running, key=lambda k: self.running[k])
+        self.clock = self.running.pop(key)
+        return {key: 75 if self.told else self.ends.get(key, 0)}
+
+    def stop(self) -> None:
+        self.told += 1
+
+
+JOBS = [
+    *(Job(name, name, (), '', seconds) for name, seconds in (('a', 1.0), ('b', 9.0), ('c', 3.0))),
+    Job('set', 'prepare', (), '', 2.0, devices=0),
+    Job('d', 'd', (), 'set', 8.0),
+    Job('e', 'e', (), 'set', 4.0),
+]
+
+
+@pytest.fixture
+def grid(tmp_path):
+    return Grid(tmp_path, Progress(), lambda: False)
+
+
+def go(desk: Desk, grid: Grid, jobs: list[Job] = JOBS) -> tuple[engine.Outcome, str]:
+    """How jobs ended, and what was said."""
+    with redirect_stderr(io.StringIO()) as said:
+        return engine.run(jobs, desk, grid), said.getvalue()
+
+
+def test_the_longest_to_wait_for_begins_first(grid):
+    assert [j.key for j in engine.ordered(JOBS)] == ['set', 'b', 'd', 'e', 'c', 'a']
+    desk = Desk()
+    outcome, _ = go(desk, grid)
+    assert desk.begun == ['set', 'b', 'd', 'e', 'c', 'a'] and desk.clock == 14
+    assert outcome == (dict.fromkeys(outcome.statuses, 0), False) and len(outcome.statuses) == len(JOBS)
+
+
+@pytest.mark.parametrize(
+    ('ends', 'not_run', 'status'),
+    [
+        ({}, [], 0),
+        ({'a': 1}, [], 1),
+        ({'set': 2}, ['d', 'e'], 1),
+        ({'set': 137}, ['d', 'e'], 1),
+        (dict.fromkeys(['a', 'b', 'c', 'set'], 2), ['d', 'e'], 2),
+        (dict.fromkeys('abcde', 2), [], 2),
+        ({'b': 75}, [], 75),
+        ({'set': 75}, ['d', 'e'], 75),
+    ],
+)
+def test_what_fails_stops_only_what_needs_it(ends, not_run, status, grid):
+    desk = Desk(ends=ends)
+    outcome, said = go(desk, grid)
+    assert [name for name in 'abcde' if name not in desk.begun] == not_run
+    assert all(f'not run: {name}\n' in said for name in not_run)
+    assert engine.exit_status(JOBS, outcome) == status
+    failed = [key for key, number in ends.items() if number != 75]
+    assert all((f'failed: {key if key != "set" else "prepare"}: ' in said) == (key in failed) for key in ends)
+    kept = sorted(p.stem for p in (grid.workdir / 'errors').glob('*'))
+    assert kept == sorted([*failed, *(not_run if failed else [])])
+
+
+@pytest.mark.parametrize(('n', 'begun'), [(2, ['set', 'b', 'd']), (6, ['set', 'b', 'c'])])
+def test_a_signal_starts_nothing_more_and_tells_once(n, begun, grid):
+    desk = Desk(n)
+    outcome, said = go(desk, grid._replace(stop=lambda: len(desk.begun) > 2))
+    assert desk.begun == begun and desk.told == 1
+    assert outcome.interrupted and engine.exit_status(JOBS, outcome) == 75
+    assert 'failed' not in said
+
+
+def test_a_place_that_is_lost_ends_as_an_interruption(grid):
+    outcome, said = go(Desk(lost_at=3), grid)
+    assert outcome.interrupted and 'jbench: the scheduler has gone' in said
+    assert engine.exit_status(JOBS, outcome) == 75
+
+
+def test_an_error_of_an_earlier_attempt_goes_when_the_next_begins(grid):
+    go(Desk(ends={'set': 1}), grid)
+    go(Desk(), grid)
+    assert [*(grid.workdir / 'errors').iterdir()] == []
+
+
+def test_what_is_finished_is_not_run(grid):
+    desk = Desk()
+    outcome, _ = go(desk, grid._replace(finished=lambda job: job.key in 'bd'))
+    assert sorted(desk.begun) == ['a', 'c', 'e', 'set'] and engine.exit_status(JOBS, outcome) == 0
+
+
+def test_without_jobs_all_is_done(grid):
+    outcome, said = go(Desk(), grid, [])
+    assert outcome == ({}, False) and engine.exit_status([], outcome) == 0 and said == ''
+
+
+def test_the_end_of_a_log_is_shown_and_kept(grid):
+    log = engine.log_of(grid.workdir, JOBS[0])
+    log.parent.mkdir()
+    log.write_bytes(b'first\n' + b'a line\n\n' * 9 + b'the \x1b[31m reason \xff\n')
+    _, said = go(Desk(ends={'a': 1}), grid)
+    assert f'failed: a: exit status 1; {log} ends:\n  a line' in said and 'the ?[31m reason' in said
+    assert 'first' not in said and 'first' in (grid.workdir / 'errors' / 'a.log').read_text()
+
+
+@pytest.mark.parametrize(
+    ('status', 'words'),
+    [(1, 'exit status 1'), (137, 'killed by SIGKILL, most likely because memory ran out'), (139, 'killed by SIGSEGV')],
+)
+def test_an_exit_status_in_words(status, words):
+    assert engine.reason(status) == words
+
+
+# ---- plans on disk ----
+
+
+@pytest.fixture(scope='module')
+def flags(tmp_path_factory) -> list[str]:
+    return [*two_tasks.write(tmp_path_factory.mktemp('home')), '--model=eegnet,dummy', '--seeds=1,2']
+
+
+@pytest.fixture
+def ask(flags, tmp_path, capsys):
+    def answer(*more: str) -> tuple[int, str, str]:
+        capsys.readouterr()
+        status = run.main([*flags, f'--workdir={tmp_path}/work', *more])
+        return status, *capsys.readouterr()
+
+    return answer
+
+
+def test_a_plan_has_a_job_for_each_set_and_cell_and_is_the_same_file_again(ask, tmp_path):
+    status, out, err = ask('--plan')
+    assert status == 0 and err == '' and '4 cells of 2 seeds, 2 sets to be prepared' in out
+    (path,) = (tmp_path / 'work' / 'plans').glob('*.json')
+    before, kept = path.read_bytes(), plan.read(path)
+    assert kept.seeds == (1, 2) and len(kept.jobs) == 6 and str(path) in out
+    sets = [j for j in kept.jobs if not j.devices]
+    assert [j.after for j in sets] == ['', ''] and {j.after for j in kept.jobs} == {'', *(j.key for j in sets)}
+    assert all(kept.jobs.index(s) < kept.jobs.index(j) for s in sets for j in kept.jobs if j.after == s.key)
+    assert {(f['task'], f['model']) for f in kept.facts} == {
+        (task, model) for task in ('eyes@1', 'side@1') for model in ('eegnet', 'dummy', '')
+    }
+    assert kept.commands.read_text().splitlines() == [line(j) for j in kept.jobs]
+    assert all(j.seconds > 0 and j.memory > 0 for j in kept.jobs)
+    for j in kept.jobs:
+        args = arguments.parse(list(j.argv))
+        assert args.stages == (['prepare', 'train'] if j.devices else ['prepare'])
+        assert cell_file.read(args.cell).key == plan.cell_of(j) == (j.key if j.devices else plan.cell_of(j))
+    assert ask('--plan')[1] == out and path.read_bytes() == before and plan.kept(tmp_path / 'work') == [kept]
+    found = json.loads(ask('--plan', '--format=json')[1])
+    assert found['plan'] == str(path) and found['jobs'] == json.loads(before)['jobs']
+
+
+def test_a_plan_of_another_request_is_another_file(ask, tmp_path):
+    for more in ((), ('--seeds=1,3',), ('--set=recipe.lr=0.1',), ('--keep_weights=no',), ('--prepare',)):
+        ask('--plan', *more)
+    assert len({*(tmp_path / 'work' / 'plans').glob('*.json')}) == 5
+
+
+def test_a_plan_with_recordings_elsewhere_is_another_file(ask, flags, tmp_path):
+    own = next(f for f in flags if f.startswith('--data_dir='))
+    (tmp_path / 'other').symlink_to(own.partition('=')[2])
+    for more in ((), (f'--data_dir={tmp_path}/other',)):
+        ask('--plan', *more)
+    found = [plan.read(p) for p in (tmp_path / 'work' / 'plans').glob('*.json')]
+    assert {own in j.argv for kept in found for j in kept.jobs} == {True, False} and len(found) == 2
+
+
+def test_a_plan_that_is_there_keeps_its_lines_and_learns_what_they_take(ask, tmp_path, monkeypatch):
+    ask('--plan')
+    (path,) = (tmp_path / 'work' / 'plans').glob('*.json')
+    before = plan.read(path)
+    monkeypatch.setattr(plan.estimates, 'START', 500.0)
+    ask('--plan')
+    after = plan.read(path)
+    assert [j.argv for j in after.jobs] == [j.argv for j in before.jobs] and after.facts == before.facts
+    assert all(
+        new.seconds == pytest.approx(old.seconds + 494) for new, old in zip(after.jobs, before.jobs, strict=True)
+    )
+
+
+def test_seeds_of_a_killed_cell_that_are_whole_are_shown(ask, tmp_path, monkeypatch):
+    def killed(jobs: list[Job], *more: Any) -> engine.Outcome:
+        for job in jobs[-2:]:
+            kept = cell_file.read(job.argv[0].partition('=')[2])
+            home = result_file.result_dir(tmp_path / 'work', kept)
+            facts = {'task': kept.task.full_name, 'task_version': 1, 'dataset': kept.dataset.name, 'key': kept.key}
+            path = result_files.store(tmp_path / 'work', kept.model.full_name, seed=1, predictions_sha256=None, **facts)
+            assert path.parent == home
+        return engine.Outcome({**{job.key: 0 for job in jobs}, jobs[-1].key: 137, jobs[-2].key: 2}, False)
+
+    monkeypatch.setattr(local, 'run', killed)
+    status, out, err = ask('--jobs=2', '--format=json')
+    assert (status, len(json.loads(out))) == (1, 1), err
+
+
+@pytest.mark.parametrize(
+    ('text', 'words'),
+    [('{', 'line 1'), ('{"schema": 2}', 'of schema 2, expected 1'), ('{"schema": 1}', 'lacks'), ('[]', 'expected a')],
+)
+def test_a_damaged_plan_is_told(text, words, ask, tmp_path):
+    ask('--plan')
+    (path,) = (tmp_path / 'work' / 'plans').glob('*.json')
+    path.write_text(text)
+    with pytest.raises(RequestError, match=words):
+        plan.read(path)
+    status, _, err = ask('--plan')
+    assert status == 2 and str(path) in err and 'Traceback' not in err
+
+
+def test_a_plan_that_is_not_there(tmp_path):
+    with pytest.raises(RequestError, match='no such file; expected a plan'):
+        plan.read(tmp_path / 'none.json')
+
+
+WRONG = {
+    'no jobs': (('--jobs=0',), '--jobs=0: expected a number of processes, from 1, or auto'),
+    'jobs in words': (('--jobs=x',), '--jobs=x: expected'),
+    'fewer than none': (('--jobs=-1',), '--jobs=-1: expected'),
+    'empty': (('--jobs=',), '--jobs=: expected'),
+    'no cluster': (('--cluster=',), '--cluster=: expected the address'),
+    'two engines': (('--jobs=2', '--cluster=local:2'), '--jobs and --cluster ask for different things'),
+    'plan and dry run': (('--plan', '--dry_run'), '--dry_run and --plan ask for different things'),
+    'plan and jobs': (('--plan', '--jobs=2'), '--plan and --jobs ask for different things'),
+    'status and plan': (('--status', '--plan'), '--plan and --status ask for different things'),
+    'pods and jobs': (('--jobs=2', '--distributed'), '--jobs and --distributed ask for different things'),
+    'check': (('--jobs=2', '--stage=check'), '--jobs: prepares and trains; --stage=check'),
+    'finder': (('--jobs=2', '--stage=prepare,find_lr'), '--jobs: prepares and trains; --stage=prepare,find_lr'),
+    'finder on a cluster': (('--cluster=local:1', '--stage=prepare,find_batch'), '--cluster: prepares and trains'),
+    'finder of a plan': (('--plan', '--stage=prepare,find_lr'), '--plan: prepares and trains'),
+    'report': (('--plan', '--stage=report'), '--plan: prepares and trains; --stage=report'),
+    'status of a stage': (('--status', '--prepare'), '--status looks at what is there'),
+}
+
+
+@pytest.mark.parametrize('what', WRONG)
+def test_a_wrong_request_is_one_message(what, ask, tmp_path):
+    argv, words = WRONG[what]
+    status, out, err = ask(*argv)
+    assert (status, out, err.count('\n')) == (2, '', 1) and words in err
+    assert not (tmp_path / 'work').exists()
+
+
+@pytest.mark.parametrize('flag', ['--jobs=2', '--plan', '--status', '--cluster=local:1'])
+def test_alignment_refuses_them(flag, capsys, tmp_path):
+    name = flag.partition('=')[0]
+    assert run.main(['--task=alignment/MajajHong2015.V4-pls', '--model=all', flag, f'--workdir={tmp_path}']) == 2
+    assert f'{name}: decoding alone uses it' in capsys.readouterr().err
+
+
+def test_status_without_a_task_takes_no_other_words(capsys, tmp_path):
+    assert run.main(['--status', '--seeds=1', f'--workdir={tmp_path}']) == 2
+    assert '--status without --task shows every plan; --seeds needs --task' in capsys.readouterr().err
+    assert run.main(['--status', f'--workdir={tmp_path}']) == 2
+    assert f'no plan under {tmp_path}/plans' in capsys.readouterr().err

@@ -1,0 +1,108 @@
+"""How far a plan is, from files alone."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+import result_files
+
+from jbench.grid import status
+from jbench.grid.job import Job
+from jbench.grid.plan import Kept
+from jbench.grid.status import Wanted
+
+SEEDS = (33, 34, 35)
+HOLD = 'import fcntl, os, sys; d = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT); fcntl.flock(d, fcntl.LOCK_EX)'
+HOLD += '; print(flush=True); input()'
+
+
+def wanted(model: str = 'eegnet') -> Wanted:
+    return Wanted('p3@2', 'Real', model, f'key of {model}', SEEDS)
+
+
+def look(work, *models: str):
+    return status.look([wanted(m) for m in models or ('eegnet',)], work)
+
+
+def of(state: status.State) -> tuple:
+    return state[4:]
+
+
+def test_nothing_is_there_and_nothing_is_made(tmp_path):
+    (state,), damaged = look(tmp_path)
+    assert of(state) == ((), (), (), SEEDS) and damaged == [] and [*tmp_path.iterdir()] == []
+
+
+def test_results_failures_and_errors_tell(tmp_path):
+    result_files.store(tmp_path, seed=33)
+    result_files.store(tmp_path, 'eegnet', None, seed=34, status='failed')
+    (state,), _ = look(tmp_path)
+    assert of(state) == ((33,), (), (34,), (35,))
+    (tmp_path / 'errors').mkdir()
+    (tmp_path / 'errors' / 'key of eegnet.log').write_text('Traceback')
+    assert of(look(tmp_path)[0][0]) == ((33,), (), (34, 35), ())
+    for seed in (34, 35):
+        result_files.store(tmp_path, seed=seed)
+    assert of(look(tmp_path)[0][0]) == (SEEDS, (), (), ()), 'an error of before does not count'
+
+
+@pytest.mark.parametrize('changes', [{'simulated': True}, {'status': 'debug'}, {'protocol': {'partial': ['few']}}])
+def test_results_that_enter_no_table_are_done_too(tmp_path, changes):
+    result_files.store(tmp_path, seed=33, **changes)
+    assert of(look(tmp_path)[0][0])[0] == (33,)
+
+
+def test_a_damaged_result_is_missing_and_told(tmp_path):
+    path = result_files.store(tmp_path, seed=33)
+    path.write_text(path.read_text().replace('eegnet', 'eegnot'))
+    (state,), (text,) = look(tmp_path)
+    assert of(state)[3] == SEEDS and str(path) in text and 'changed since written' in text
+    assert str(path) in status.show([state], [text], tmp_path, 'table')
+
+
+def test_a_held_lock_is_a_running_cell_whoever_holds_it(tmp_path):
+    path = result_files.store(tmp_path, seed=34)
+    lock = path.parent / '.lock'
+    holder = subprocess.Popen([sys.executable, '-c', HOLD, lock], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    try:
+        assert holder.stdout.readline()
+        assert of(look(tmp_path)[0][0]) == ((34,), (33, 35), (), ())
+        holder.kill()
+        holder.wait()
+        assert of(look(tmp_path)[0][0]) == ((34,), (), (), (33, 35)), 'the kernel freed the lock of the killed one'
+    finally:
+        holder.kill()
+        holder.communicate()
+
+
+def test_a_table_and_json_say_how_much_there_is(tmp_path):
+    for seed in SEEDS:
+        result_files.store(tmp_path, seed=seed)
+    states, damaged = look(tmp_path, 'eegnet', 'deep4net')
+    text = status.show(states, damaged, tmp_path, 'table')
+    assert text.startswith('3 of 6 seeds done (50 %), 0 running, 0 failed, 3 missing; 1 of 2 cells whole')
+    assert 'deep4net' in text
+    found = json.loads(status.show(states, damaged, tmp_path, 'json'))
+    assert found['seeds'] == {'done': 3, 'running': 0, 'failed': 0, 'missing': 3} and found['coverage'] == 0.5
+    assert found['cells'][0]['done'] == [*SEEDS] and found['cells'][1]['missing'] == [*SEEDS]
+
+
+def test_of_many_cells_a_line_for_each_task_and_the_failed_ones(tmp_path):
+    states = [status.State('p3@2', 'Real', f'm{k}', f'key{k}', (33,), (), (34, 35) * (k > 30), ()) for k in range(50)]
+    text = status.show(states, [], tmp_path, 'table')
+    assert 'm3 ' not in text and f'm31: {tmp_path}/errors/key31.log' in text and 'and 9 more' in text
+    assert 'every cell: --status --verbose' in text
+    assert 'm3 ' in status.show(states, [], tmp_path, 'table', verbose=True)
+
+
+def test_plans_are_taken_together(tmp_path):
+    def kept(seeds, *models: str) -> Kept:
+        jobs = [Job('set', 'prepare', ()), *(Job(f'key of {m}', m, ()) for m in models)]
+        facts = [{'task': 'p3@2', 'dataset': 'Real', 'model': m} for m in ('', *models)]
+        return Kept(tmp_path, '', seeds, jobs, facts)
+
+    found = status.of_plans([kept((33,), 'eegnet', 'dummy'), kept((34, 33, 35), 'eegnet')])
+    assert found == [wanted('dummy')._replace(seeds=(33,)), wanted()]

@@ -1,0 +1,72 @@
+"""`gs://` through gcsfs, against a stand-in for Google's server."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from importlib.util import find_spec
+
+import gcs_server
+import pytest
+import run_whole
+
+from jbench.spec.errors import RequestError
+from jbench.stores import remote
+from jbench.stores.address import Address
+from jbench.stores.remote import Remote
+
+pytestmark = [
+    pytest.mark.slow,  # gcsfs is imported with its variables set: it reads them then
+    pytest.mark.skipif(find_spec('gcsfs') is None, reason="gs:// needs the extra 'cloud'"),
+]
+
+
+@pytest.fixture
+def held():
+    with gcs_server.serving() as found:
+        yield found
+
+
+@pytest.fixture
+def store(held, tmp_path, monkeypatch):
+    for name, value in gcs_server.machine(held.url, tmp_path).items():
+        if name.startswith(('STORAGE_', 'FSSPEC_', 'GCSFS_')):
+            monkeypatch.setenv(name, value)
+    import fsspec.config
+
+    monkeypatch.setitem(fsspec.config.conf, 'gs', {'token': 'anon'})  # read once, when fsspec is imported
+    monkeypatch.setattr(remote, 'WAITS', (0.01,))
+    return Remote(Address('gs', f'{gcs_server.BUCKET}/run'))
+
+
+def test_a_second_writer_is_refused(store, held, tmp_path):
+    assert store.write_absent('a/x.json', b'first') and not store.write_absent('a/x.json', b'second')
+    assert store.read('a/x.json') == held.files['run/a/x.json'][0] == b'first'
+    facts = store.facts('a/x.json')
+    assert store.list('a') == {'a/x.json': facts} and facts.size == 5 and facts.time
+    store.fetch('a/x.json', tmp_path / 'x', facts)
+    assert facts.same(tmp_path / 'x')
+    (tmp_path / 'y').write_bytes(b'file')
+    store.write('y', tmp_path / 'y')
+    store.remove(['a/x.json', 'none'])
+    assert set(store.list()) == {'y', remote.PROOF} and store.read('a/x.json') is None
+
+
+def test_a_bucket_that_is_not_there_is_one_error(store):
+    with pytest.raises(RequestError, match="no bucket 'nowhere'"):
+        Remote(Address('gs', 'nowhere/run')).list()
+
+
+def test_the_command_finds_what_another_machine_finished(held, tmp_path):
+    how = json.dumps({'at': None, 'save_every': 60.0, 'url': None})
+    flags = ('--task=p3', '--model=dummy', '--seeds=33', '--format=json', f'--workdir=gs://{gcs_server.BUCKET}/run')
+    tables = []
+    for name in 'ab':
+        env = gcs_server.machine(held.url, tmp_path / name)
+        command = [sys.executable, run_whole.__file__, how, *flags]
+        done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=300)
+        assert done.returncode == 0, done.stderr
+        tables.append(done.stdout)
+        assert ('finished before' in done.stderr) == (name == 'b')
+    assert tables[0] == tables[1]

@@ -1,0 +1,30 @@
+"""Memory that is freed and asked for again is handed out by the operating system once."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+PROGRAM = """
+import resource
+import numpy as np
+from jbench.train import kept_memory
+{first}
+def faults():
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    np.ones(200_000_000, np.uint8)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+faults()
+print(faults())
+"""
+
+
+@pytest.mark.skipif(sys.platform != 'linux', reason='of glibc')
+def test_a_block_that_was_freed_is_used_again() -> None:
+    kept, new = (
+        int(subprocess.check_output([sys.executable, '-c', PROGRAM.format(first=first)]))
+        for first in ('kept_memory.keep()', '')
+    )
+    assert kept < 10 < new  # pages, of 4 kB or 2 MB
