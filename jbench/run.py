@@ -176,7 +176,7 @@ def _run(args: argparse.Namespace) -> int:
     if 'download' in args.stages:
         where = (args.task, args.cell, args.data_dir)
         if args.cell:
-            models = weights.of_cell(cell_file.read(args.cell).model)
+            models = [name for path in args.cell for name in weights.of_cell(cell_file.read(path).model)]
         else:
             models = weights.to_fetch(select.select_models(args.model, args.device), args.weights)
         fetched, lost = download.fetch(*where, models=models, alone=alone, dry_run=args.dry_run)

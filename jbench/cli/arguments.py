@@ -78,7 +78,11 @@ def parser() -> argparse.ArgumentParser:
         '--set', action='append', default=[], metavar='FIELD=VALUE', help='change a field, e.g. recipe.max_epochs=5'
     )
     p.add_argument(
-        '--cell', metavar='FILE', help='run what a JSON file says: a cell of --dry_run --format=json, or a result'
+        '--cell',
+        metavar='FILE',
+        action='append',
+        default=[],
+        help='run what a JSON file says: a cell of --dry_run --format=json, or a result; several: once for each',
     )
     p.add_argument('--config', metavar='FILE', help='the same in a Python file: get() -> {FIELD: VALUE}')
     p.add_argument('--if_exists', default='resume', choices=IF_EXISTS, help='finished and half-done seeds [resume]')
@@ -154,7 +158,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
     args = known(parser(), argv)
     given = [flag for flag in ASKED if flag in (a.partition('=')[0] for a in argv)]
     if args.cell and given:
-        raise RequestError(f'--cell={args.cell} and {given[0]}: the cell says that already; leave one out')
+        raise RequestError(f'--cell={args.cell[0]} and {given[0]}: the cell says that already; leave one out')
     if args.verbose and not (args.dry_run or args.plan or args.status):
         raise RequestError('--verbose: unused without --dry_run, --plan or --status, which it has list every cell')
     # whatever lies in the work folder

@@ -16,7 +16,7 @@ Lost = tuple[str, str]  # a task and the dataset of it that could not be fetched
 
 def fetch(
     task: str | None,
-    cell_path: str | None,
+    cell_paths: Sequence[str],
     data_dir: Path | None,
     *,
     models: Sequence[str] = (),
@@ -27,7 +27,7 @@ def fetch(
     pretrained weights of models.
 
     Args:
-        task, cell_path: as --task and --cell, one of which is given.
+        task, cell_paths: as --task and --cell, one of which is given.
         data_dir: as --data_dir.
         models: names of those whose weights are wanted.
         alone: no stage follows.
@@ -38,8 +38,8 @@ def fetch(
     from jbench.data.stimuli import embed
     from jbench.progress import Progress
 
-    cell = cell_file.read(cell_path) if cell_path else None
-    asked = [(cell.task, cell.dataset)] if cell else select.select_tasks(task or '')
+    cells = [cell_file.read(path) for path in cell_paths]
+    asked = [(c.task, c.dataset) for c in cells] if cells else select.select_tasks(task or '')
     chosen = [(t, named or select.datasets()[t.datasets[0]]) for t, named in asked]
     wanted = [d for d in dict.fromkeys(dataset for _, dataset in chosen) if not _was_deleted(d, data_dir)]
     needs = {c: embed.lacking(*c, data_dir) if data_dir else '' for c in chosen}

@@ -111,8 +111,11 @@ def _show(kept: plan.Kept, form: str, verbose: bool) -> str:
     if form == 'json':
         return as_json({'plan': str(kept.path), 'commands': str(kept.commands), **files.read_json(kept.path)})
     jobs = kept.jobs
-    sets = sum(not job.devices for job in jobs)
-    head = f'plan {kept.path.stem}: {len(jobs) - sets} cells of {len(kept.seeds)} seeds, {sets} sets to be prepared; '
+    made = [job for job in jobs if not job.devices]
+    sets = sum(word.startswith('--cell=') for job in made for word in job.argv)
+    head = (
+        f'plan {kept.path.stem}: {len(jobs) - len(made)} cells of {len(kept.seeds)} seeds, {sets} sets to be prepared; '
+    )
     head += f'expected {_time(sum(j.seconds for j in jobs))} one after the other, '
     head += f'the longest job {_time(max((j.seconds for j in jobs), default=0))}, '
     head += f'the largest {max((j.memory for j in jobs), default=0) / GB:.1f} GB'

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from jbench import files
 from jbench.data.load import prepared_set
 from jbench.data.prepare import build_set
+from jbench.data.prepare.siblings import same_signal
 from jbench.data.stimuli import embed
 from jbench.grid import estimates
 from jbench.grid.engine import ordered
@@ -61,25 +62,41 @@ class Source(NamedTuple):
 
 
 def jobs(plan: Plan, told: Told) -> list[Job]:
-    """A job for each prepared set that is not there yet, and one for each cell; what is to be waited for longest first.
+    """A job for the prepared sets that are not there yet, one for those that are cut from the same signal, and one for
+    each cell; what is to be waited for longest first.
 
     Raises: RequestError for recordings that may not be read.
     """
     sources: dict[str, Source] = {}
-    needed: dict[str, Job] = {}
+    lacking: dict[str, list[Cell]] = {}  # one cell of each set that a job prepares
+    makers: dict[str, str] = {}  # the job of each set
     cells = []
     for cell in plan.cells:
         if cell.source not in sources:
-            sources[cell.source] = locate(cell, told)
+            source = sources[cell.source] = locate(cell, told)
+            if source.folder is not None and not source.ready:
+                makers[cell.source] = maker = _maker(cell, source.folder, lacking)
+                lacking.setdefault(maker, []).append(cell)
         source = sources[cell.source]
-        name = '' if source.ready or source.folder is None else f'prepare-{cell.dataset.name}-{source.folder.name}'
-        if name and name not in needed:
-            cost = estimates.of_set(cell, source.n_recordings)
-            needed[name] = Job(name, f'prepare {cell.dataset.name}', _argv(cell, told, 'prepare'), '', *cost, 0)
         size = estimates.windows(cell, source.folder, source.n_recordings)
         cost = estimates.of_cell(cell, len(told.seeds), size, told.workdir)
-        cells.append(Job(cell.key, cell.title, _argv(cell, told, 'prepare,train', plan), name, *cost))
-    return ordered([*needed.values(), *(cells if 'train' in told.stages else [])])
+        cells.append(
+            Job(cell.key, cell.title, _argv([cell], told, 'prepare,train', plan), makers.get(cell.source, ''), *cost)
+        )
+    needed = []
+    for key, made in lacking.items():
+        costs = [estimates.of_set(cell, sources[cell.source].n_recordings) for cell in made]
+        seconds, memory = (max(column) for column in zip(*costs, strict=True))
+        needed.append(Job(key, f'prepare {made[0].dataset.name}', _argv(made, told, 'prepare'), '', seconds, memory, 0))
+    return ordered([*needed, *(cells if 'train' in told.stages else [])])
+
+
+def _maker(cell: Cell, folder: Path, lacking: Mapping[str, Sequence[Cell]]) -> str:
+    """The job that prepares the set of a cell: that of another set which is cut from the same signal, else its own."""
+    for key, (first, *_) in lacking.items():
+        if first.dataset == cell.dataset and same_signal(first.task, cell.task):
+            return key
+    return f'prepare-{cell.dataset.name}-{folder.name}'
 
 
 def locate(cell: Cell, told: Told) -> Source:
@@ -123,7 +140,7 @@ def write(plan: Plan, made: Sequence[Job], told: Told, request: str) -> Kept:
     mirror.bring(told.workdir, 'plans')
     for key, cell in cells.items():
         files.write_atomic(cell_path(told.workdir, key), (json.dumps(to_json(cell), indent=1) + '\n').encode())
-    commands = sorted(_argv(cell, told, 'prepare,train', plan) for cell in cells.values())
+    commands = sorted(_argv([cell], told, 'prepare,train', plan) for cell in cells.values())
     path = told.workdir / 'plans' / f'{spec_hash([commands, told.stages])[:12]}.json'
     listed = [{**job._asdict(), **_facts(job, cells[cell_of(job)])} for job in made]
     if not files.write_absent(path, _text(request, told.seeds, listed)):
@@ -180,14 +197,14 @@ def _facts(job: Job, cell: Cell) -> dict[str, Any]:
     return {'task': task, 'dataset': cell.dataset.name, 'model': cell.model.full_name if job.devices else ''}
 
 
-def _argv(cell: Cell, told: Told, stages: str, plan: Plan | None = None) -> tuple[str, ...]:
-    """The arguments of a job; with `plan`, of one that trains."""
+def _argv(cells: Sequence[Cell], told: Told, stages: str, plan: Plan | None = None) -> tuple[str, ...]:
+    """The arguments of a job; with `plan`, of one that trains a cell."""
     workdir = mirror.name(told.workdir.absolute())
-    flags = [f'--cell={workdir}/cells/{cell.key}.json', f'--workdir={workdir}']
+    flags = [*(f'--cell={workdir}/cells/{cell.key}.json' for cell in cells), f'--workdir={workdir}']
     flags += [f'--data_dir={mirror.name(told.data_dir.absolute())}'] if told.data_dir else []
     if plan is not None:
         flags += [f'--seeds={",".join(map(str, told.seeds))}']
-        weights = plan.weights.get(cell.model.weights)
+        weights = plan.weights.get(cells[0].model.weights)
         flags += [f'--weights={weights.absolute()}'] if weights else []
         flags += [f'--device={told.device}'] if told.device else []
         flags += [f'--if_exists={told.if_exists}', f'--keep_weights={"yes" if told.keep_weights else "no"}']

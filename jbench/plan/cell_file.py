@@ -1,4 +1,4 @@
-"""A cell as JSON (`--cell=FILE`): it runs as it stands, under the key that it has.
+"""Cells as JSON (`--cell=FILE`): each runs as it stands, under the key that it has.
 
 What decides a score is the file's: every field of the task, which data, which model. What belongs to jbench's tables
 (words about a task, facts about a dataset, where the code of a model is) is theirs: no file can name other code.
@@ -7,6 +7,7 @@ What decides a score is the file's: every field of the task, which data, which m
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -29,21 +30,32 @@ from jbench.stores import mirror
 HOW = 'expected a cell, as --dry_run --format=json gives it ("config" of each), or a result file'
 
 
-def plan(path: str, data_dir: Path | None, workdir: Path, asked: str | None = None, *, trained: bool = True) -> Plan:
-    """The cell of a file, if its data are here, its model fits, and its weights are here where it is `trained`.
+def plan(
+    paths: Sequence[str], data_dir: Path | None, workdir: Path, asked: str | None = None, *, trained: bool = True
+) -> Plan:
+    """The cells of some files, if their data are here, their models fit, and weights are here where one is `trained`.
 
-    `asked`: as --weights. Raises: RequestError.
+    Args:
+        paths: each as --cell.
+        asked: as --weights.
+    Raises: RequestError.
     """
+    found, files_ = [_here(read(path), data_dir, workdir) for path in paths], dict[str, Path]()
+    for cell in found:
+        files_ |= weights.find(cell.model, asked, data_dir, needed=trained)
+    return Plan(found, cells.simulated([cells.Choice(c.task, c.dataset, True) for c in found]), [], files_)
+
+
+def _here(cell: Cell, data_dir: Path | None, workdir: Path) -> Cell:
+    """A cell that can run here. Raises: RequestError where its data are not, or its model does not fit."""
     from jbench.data.prepare.build_set import locate
 
-    cell = read(path)
     cells.fits(select.Pick(cell.model, True), cell.task)
     if locate(cell.task, cell.dataset, data_dir, workdir)[0] is None:
         raise cells.absent(cell.task, cell.dataset, data_dir)
     if cell.model.name in CHECKPOINTS:
         cell = dataclasses.replace(cell, model=weights.with_weights(cell.model, cell.model.weights, data_dir))
-    files_ = weights.find(cell.model, asked, data_dir, needed=trained)
-    return Plan([cell], cells.simulated([cells.Choice(cell.task, cell.dataset, True)]), [], files_)
+    return cell
 
 
 def read(path: str) -> Cell:

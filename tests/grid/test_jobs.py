@@ -168,27 +168,39 @@ def ask(flags, tmp_path, capsys):
     return answer
 
 
-def test_a_plan_has_a_job_for_each_set_and_cell_and_is_the_same_file_again(ask, tmp_path):
+def test_a_plan_has_a_job_for_the_sets_of_a_signal_and_for_each_cell_and_is_the_same_file_again(ask, tmp_path):
     status, out, err = ask('--plan')
     assert status == 0 and err == '' and '4 cells of 2 seeds, 2 sets to be prepared' in out
     (path,) = (tmp_path / 'work' / 'plans').glob('*.json')
     before, kept = path.read_bytes(), plan.read(path)
-    assert kept.seeds == (1, 2) and len(kept.jobs) == 6 and str(path) in out
+    assert kept.seeds == (1, 2) and len(kept.jobs) == 5 and str(path) in out
     sets = [j for j in kept.jobs if not j.devices]
-    assert [j.after for j in sets] == ['', ''] and {j.after for j in kept.jobs} == {'', *(j.key for j in sets)}
+    assert [j.after for j in sets] == [''] and {j.after for j in kept.jobs} == {'', *(j.key for j in sets)}
     assert all(kept.jobs.index(s) < kept.jobs.index(j) for s in sets for j in kept.jobs if j.after == s.key)
     assert {(f['task'], f['model']) for f in kept.facts} == {
-        (task, model) for task in ('eyes@1', 'side@1') for model in ('eegnet', 'dummy', '')
+        ('eyes@1', ''),
+        *((task, model) for task in ('eyes@1', 'side@1') for model in ('eegnet', 'dummy')),
     }
     assert kept.commands.read_text().splitlines() == [line(j) for j in kept.jobs]
     assert all(j.seconds > 0 and j.memory > 0 for j in kept.jobs)
     for j in kept.jobs:
         args = arguments.parse(list(j.argv))
         assert args.stages == (['prepare', 'train'] if j.devices else ['prepare'])
-        assert cell_file.read(args.cell).key == plan.cell_of(j) == (j.key if j.devices else plan.cell_of(j))
+        assert len(args.cell) == (1 if j.devices else 2), 'two tasks of one signal: their recordings are filtered once'
+        assert cell_file.read(args.cell[0]).key == plan.cell_of(j) == (j.key if j.devices else plan.cell_of(j))
     assert ask('--plan')[1] == out and path.read_bytes() == before and plan.kept(tmp_path / 'work') == [kept]
     found = json.loads(ask('--plan', '--format=json')[1])
     assert found['plan'] == str(path) and found['jobs'] == json.loads(before)['jobs']
+
+
+def test_sets_of_another_signal_are_made_by_another_job(flags, tmp_path):
+    models = ['--model=eegnet,cbramod', '--weights=none', f'--workdir={tmp_path}/work']
+    assert run.main([*(f for f in flags if not f.startswith('--model')), *models, '--plan']) == 0
+    (path,) = (tmp_path / 'work' / 'plans').glob('*.json')
+    made = {j.key: j for j in plan.read(path).jobs if not j.devices}
+    assert len(made) == 2 and all(sum(w.startswith('--cell=') for w in j.argv) == 2 for j in made.values())
+    of = {(f['task'], f['model'].partition(':')[0]): j.after for j, f in zip(*plan.read(path)[3:], strict=True)}
+    assert of['eyes@1', 'eegnet'] == of['side@1', 'eegnet'] != of['eyes@1', 'cbramod'] == of['side@1', 'cbramod']
 
 
 def test_a_plan_of_another_request_is_another_file(ask, tmp_path):

@@ -138,18 +138,18 @@ def test_a_cell_in_a_file_asks_for_its_weights(tmp_path):
     path = written(tmp_path / 'cell.json', canonical(cell).encode())
 
     def run(asked: str | None) -> Any:
-        return cell_file.plan(path, None, Path('absent'), asked)
+        return cell_file.plan([path], None, Path('absent'), asked)
 
     assert run(file).cells[0].key == cell.key and run(file).weights == {DIGEST: Path(file)}
     with pytest.raises(RequestError, match=f'SHA-256 {DIGEST}, not here; --weights=FILE names them'):
         run(None)
-    assert cell_file.plan(path, None, Path('absent'), trained=False).cells[0].key == cell.key
+    assert cell_file.plan([path], None, Path('absent'), trained=False).cells[0].key == cell.key
     for digest, told in (('', 'biot has no weights'), ('none', 'unused, because the cell starts from random')):
         other = dataclasses.replace(cell, model=dataclasses.replace(cell.model, weights=digest))
         with pytest.raises(RequestError, match=told):
-            cell_file.plan(written(tmp_path / 'o.json', canonical(other).encode()), None, Path('absent'), file)
+            cell_file.plan([written(tmp_path / 'o.json', canonical(other).encode())], None, Path('absent'), file)
     forged = dataclasses.replace(cell, model=dataclasses.replace(cell.model, own_weights=False, pretraining=('x',)))
-    (found,) = cell_file.plan(written(tmp_path / 'f.json', canonical(forged).encode()), None, Path(''), file).cells
+    (found,) = cell_file.plan([written(tmp_path / 'f.json', canonical(forged).encode())], None, Path(''), file).cells
     assert (found.model.own_weights, found.model.pretraining, found.key) == (True, (), cell.key)
     with pytest.raises(RequestError, match='is another file'):
         run(written(tmp_path / 'other.safetensors', save({'b': np.ones(1, np.float32)})))
