@@ -16,8 +16,10 @@ import numpy as np
 from jbench import targets
 from jbench.models import MODELS
 from jbench.results import index, origin
+from jbench.spec.cell import Cell, choosing
 from jbench.spec.checkpoints import CHECKPOINTS
 from jbench.spec.errors import RequestError
+from jbench.spec.identity import from_json
 from jbench.spec.model import SCRATCH
 from jbench.spec.pretraining import verdict
 
@@ -49,6 +51,7 @@ def problems(path: Path, result: Mapping[str, Any], arrays: Mapping[str, np.ndar
     yield from _overlap(result)
     yield from _partial(result)
     yield from _parameters(path, result)
+    yield from _final(result)
     if arrays is not None:
         yield from _classes(result, arrays)
 
@@ -97,6 +100,21 @@ def _partial(result: Mapping[str, Any]) -> Iterator[str]:
     )
     if set(said) != set(marked):
         yield f'protocol.partial: written {said}, expected {marked}, as its warnings say'
+
+
+def _final(result: Mapping[str, Any]) -> Iterator[str]:
+    """Where the epochs of a network come from that learnt without a validation part."""
+    said, asked = result.get('final'), result['config']['task']['recipe'].get('final') == 'all'
+    if (said is None) == asked and result['status'] != 'failed':
+        yield f'final: written {said}, expected {"the run that chose the epochs" if asked else "nothing"}'
+    if said is None or not asked:
+        return
+    key = choosing(from_json(Cell, result['config'], 'config')).key
+    for name, true in (('key', key), ('epochs', len(result['history']))):
+        if said[name] != true:
+            yield f'final.{name}: written {said[name]}, expected {true}'
+    if n := result['n_records']['valid']:
+        yield f'n_records.valid: written {n}, expected 0, as all learnt from them'
 
 
 def _parameters(path: Path, result: Mapping[str, Any]) -> Iterator[str]:

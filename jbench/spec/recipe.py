@@ -50,6 +50,9 @@ class Recipe:
     head_epochs: int = 5  # of two_stage, before the schedule of all begins
     few_shot: int = 0  # training windows of each class and subject; 0: all
     mask_channels: float = 0.0  # share of the channels of each test window that fail (are zero)
+    # which network is tested: that of the epoch that validation chose; or one that then learns from the training and the
+    # validation part together, for as many epochs (for submissions: no validation score is left)
+    final: typing.Literal['chosen', 'all'] = 'chosen'
     published: bool = False  # the reference's choices where ours differ: first batch statistics, fits on train + valid
 
     @property

@@ -29,7 +29,7 @@ AHEAD = 6  # of them that no cell has asked for yet
 # fields of a recipe that are not in the program but in the state that it carries, or outside of it
 FREE = (
     *('lr', 'warmup', 'max_epochs', 'least_steps', 'patience', 'patience_steps', 'class_weights', 'sampler'),
-    'head_epochs',
+    *('head_epochs', 'final'),
 )
 LOOK = 0.2  # s between looks at signals while a program compiles
 

@@ -294,6 +294,7 @@ DIFFERENT = {  # for every path of a task that `--set` takes: (text, value)
     'recipe.head_epochs': ('3', 3),
     'recipe.few_shot': ('10', 10),
     'recipe.mask_channels': ('.2', 0.2),
+    'recipe.final': ('all', 'all'),
     'recipe.published': ('true', True),
     'exclude_bad': ('yes', True),
 }
