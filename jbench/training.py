@@ -95,6 +95,7 @@ def _seeds(
     data = prepared_set.open_set(folder, cell.task)
     if cell.debug:
         data = few_windows(data)
+    outcomes: Iterator[tuple[int, dict[str, Any]]]
     if cell.model.kind == 'network':
         by = train_probe if cell.task.recipe.adaptation in PROBES else train_network
         able = [s for s in seeds if final is None or final.epochs[s]]

@@ -77,8 +77,12 @@ def test_as_many_epochs_as_validation_chose_on_both_parts(few: None, tmp_path: P
         assert final['subjects']['test'] == before['subjects']['test'] and final['subjects']['valid'] == []
         assert 'recipe.final=all' in final['protocol']['custom'] and 'final' not in before
         assert not any('recipe.final' in text for text in before['protocol']['custom'])
-        assert any(text.startswith(f'final: learnt from the training and the validation part for {epochs} epochs')
-                   and before['key'] in text and 'no validation score' in text for text in final['warnings'])
+        assert any(
+            text.startswith(f'final: learnt from the training and the validation part for {epochs} epochs')
+            and before['key'] in text
+            and 'no validation score' in text
+            for text in final['warnings']
+        )
         assert result_file.verify(paths['all']) == result_file.verify(paths['chosen']) == []
     outputs = load_predictions(stored(tmp_path)['all'])['outputs']
     final = result_file.read(stored(tmp_path)['all'])

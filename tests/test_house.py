@@ -148,14 +148,16 @@ def test_every_model_can_be_made(model):
 def test_every_config_sets_known_fields_and_its_command_is_right(name):
     path = ROOT / 'configs' / f'{name}.py'
     header = ast.get_docstring(ast.parse(path.read_text())) or ''
-    command = header.rpartition('Command: python -m jbench.run ')[2].splitlines()[0].split()
-    args = arguments.parse([a for a in command if not a.startswith('--data_dir')])
-    assert f'configs/{name}.py' in (args.config, args.task, args.cluster)
-    if args.config:
-        task = select.select_tasks(args.task)[0][0]
-        assert cells.apply(task, select.datasets()[task.simulated], user_files.config_overrides(str(path)))
-    select.select_tasks(args.task)
-    select.select_models(args.model)
+    commands = [text.splitlines()[0].split() for text in header.split('Command: python -m jbench.run ')[1:]]
+    assert commands
+    for command in commands:
+        args = arguments.parse([a for a in command if not a.startswith('--data_dir')])
+        assert f'configs/{name}.py' in (args.config, args.task, args.cluster)
+        if args.config:
+            task = select.select_tasks(args.task)[0][0]
+            assert cells.apply(task, select.datasets()[task.simulated], user_files.config_overrides(str(path)))
+        select.select_tasks(args.task)
+        select.select_models(args.model)
 
 
 @each('name', sorted(SUITES))

@@ -44,6 +44,7 @@ RANGES = (  # (path, least, greatest) of numbers that mean something
     ('recipe.patience', 1, math.inf),
     ('recipe.least_steps', 0, 1e9),
     ('recipe.patience_steps', 0, 1e9),
+    ('recipe.min_delta', 0, math.inf),
     ('recipe.grad_clip', TINY, math.inf),
     ('recipe.label_smoothing', 0, 1),
     ('recipe.loss_scale', TINY, math.inf),
@@ -90,6 +91,11 @@ def check(task: Task) -> None:
             raise RequestError(f'--set recipe.trainable: the factor of {pattern!r}, {factor!r}, must be at least 0')
     _adaptation(task.recipe)
     _final(task.recipe, task.split)
+    if task.recipe.schedule == 'cosine' and task.recipe.least_steps:
+        raise RequestError(
+            f'--set recipe.least_steps: {task.recipe.least_steps!r} is unused with recipe.schedule=cosine, which '
+            'counts epochs: set recipe.max_epochs'
+        )
     if not isinstance(task.split, Predefined) and task.split.valid + task.split.test >= 1:
         raise RequestError(
             f'--set split.valid, split.test: {task.split.valid!r} and {task.split.test!r} leave no rest to train on'

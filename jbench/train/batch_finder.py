@@ -96,7 +96,7 @@ def _try(cell: Cell, network: Model, data: PreparedSet, recipe: Recipe, drawn: A
     """A row of the curve: the step of one batch size, compiled, and run where it fits."""
     check_microbatch(recipe, network, jax.device_count())
     learnt = adaptation.resolved(adaptation.stages(recipe, network)[-1], network)
-    tx = optim.adamw(learnt, 1)
+    tx = optim.make(learnt, 1)
     n_bytes, fits, seconds = None, False, None
     with _enough_memory():  # where it runs out before a number is known, the size does not fit
         batch = _batch(cell, network, data, recipe.batch_size)

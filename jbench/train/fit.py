@@ -66,9 +66,10 @@ class Course:
     history: list[dict[str, float]] = field(default_factory=list)
     machine: dict[str, Any] = field(default_factory=dict)
 
-    def close_epoch(self, value: float | None, sign: float, n_batches: int) -> bool:
-        """Record an epoch whose monitor is `value`; True if it is the best so far (the first of equals is kept)."""
-        better = value is not None and sign * value > self.best
+    def close_epoch(self, value: float | None, sign: float, n_batches: int, min_delta: float = 0.0) -> bool:
+        """Record an epoch whose monitor is `value`; True if it is the best so far by more than `min_delta` (the first
+        of equals is kept)."""
+        better = value is not None and sign * value > self.best + min_delta
         if value is not None and better:
             self.best, self.best_epoch, self.wait = sign * value, self.epoch, 0
         else:
@@ -172,7 +173,7 @@ def fit(
             continue
         outputs = predict(programs, variables, valid, guard)
         value = monitor(valid, outputs, metric)
-        if course.close_epoch(value, sign, batches):
+        if course.close_epoch(value, sign, batches, recipe.min_delta):
             best = copy(variables)
         watch.progress({**course.history[-1], 'best': sign * course.best})
     if watch.save_end:

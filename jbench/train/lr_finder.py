@@ -150,7 +150,7 @@ def _begin(
     check_microbatch(recipe, network, d)
     begin = begin_from(cell, network, context)
     learnt = adaptation.resolved(adaptation.stages(recipe, network)[-1], network)
-    tx = optim.adamw(learnt, STEPS)
+    tx = optim.make(learnt, STEPS)
     drawn = begin(jax.jit(partial(parallel.init_state, network))(np.uint32(seed)))
     loader.carry(jax.jit(network.precompute))
     return parallel.one_step(network, tx, learnt), parallel.new_state(drawn, tx, fit.loss_weights(learnt, loader))

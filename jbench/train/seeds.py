@@ -150,7 +150,7 @@ class _Part(NamedTuple):
 def _start(part: _Part, drawn: Any, train: loader.Loader) -> Any:
     """The state before the first step of a part."""
     batches = loader.n_batches(len(train), part.recipe.batch_size)
-    tx = optim.adamw(part.resolved, batches * fit.length(part.recipe, batches).most)
+    tx = optim.make(part.resolved, batches * fit.length(part.recipe, batches).most)
     return parallel.new_state(drawn, tx, fit.loss_weights(part.recipe, train))
 
 

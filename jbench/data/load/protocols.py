@@ -1,4 +1,4 @@
-"""Protocols that any model may be asked to take: few training windows, no validation part, channels that fail in the test.
+"""Protocols that any model may be asked to take: few training windows, none for validation, channels that fail.
 
 Draws depend on what is drawn from alone, never on a model or on the seed that it learns with.
 """
