@@ -60,6 +60,7 @@ def by_hand(workdir: Path, result: dict[str, Any], epochs: int) -> np.ndarray:
     return parallel.predict(programs, {name: state[name] for name in ('params', 'batch_stats')}, test)
 
 
+@pytest.mark.slow
 def test_as_many_epochs_as_validation_chose_on_both_parts(few: None, tmp_path: Path, capsys: Any) -> None:
     command = [*BASE, FINAL, '--seeds=33,34', f'--workdir={tmp_path}']
     assert run.main(command) == 0
@@ -153,6 +154,7 @@ def test_a_seed_whose_first_run_failed_fails(few: None, tmp_path: Path, monkeypa
     assert done['status'] == 'done' and done['final']['epochs'] == len(done['history'])
 
 
+@pytest.mark.slow
 def test_a_forged_number_of_epochs_is_seen(few: None, tmp_path: Path) -> None:
     assert run.main([*BASE, '--debug', FINAL, '--seeds=33', f'--workdir={tmp_path}']) == 0
     path = stored(tmp_path)['all']

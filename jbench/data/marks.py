@@ -91,9 +91,9 @@ def told(parts: Sequence[tuple[str, Mapping[str, Any]]]) -> list[str]:
     if n := sum(part.get('twice', 0) for _, part in parts):
         where = _some([name for name, part in parts if part.get('twice')])
         notes.append(f'duplicate events: {n} that stood there before are left out, in {where}')
-    if where := [name for name, part in parts if part.get('past')]:
-        n = f'{len(where)} of {len(parts)} recordings'
-        notes.append(f'past the end: {n} are left out, whose last windows run off their files: {_some(where)}')
+    if ended := [name for name, part in parts if part.get('past')]:
+        which = f'{len(ended)} of {len(parts)} recordings are left out, whose last windows run off their files'
+        notes.append(f'past the end: {which}: {_some(ended)}')
     return notes
 
 

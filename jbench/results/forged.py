@@ -152,7 +152,7 @@ def _sizes(path: Path) -> dict[str, int] | None:
 def _classes(result: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Iterator[str]:
     """The list of classes against the width of the outputs, where an output is a class; schema 1 has no `n_out`."""
     kind, width = result['config']['task']['target']['kind'], arrays['outputs'].shape[1]
-    if targets.of(kind).frames:
+    if targets.of(kind).frames or targets.of(kind).measured:  # which may have any number of steps
         return
     names, n_out = result['classes'], result['n_out']
     if n_out is not None and n_out != width:

@@ -52,12 +52,18 @@ class Recipe:
     lora_dropout: float = 0.0
     layer_decay: float = 1.0  # factor of the rate from each layer to the one before it
     head_epochs: int = 5  # of two_stage, before the schedule of all begins
+    rotation: int = 0  # channels turn by up to so many places around a wrist, drawn for each training batch
     few_shot: int = 0  # training windows of each class and subject; 0: all
     mask_channels: float = 0.0  # share of the channels of each test window that fail (are zero)
     # which network is tested: that of the epoch that validation chose; or one that then learns from training and
     # validation windows together, for as many epochs (for submissions: no validation score is left)
     final: typing.Literal['chosen', 'all'] = 'chosen'
     published: bool = False  # the reference's choices where ours differ: first batch statistics, fits on train + valid
+
+    @property
+    def frames(self) -> bool:
+        """Whether networks answer each frame of a window."""
+        return self.loss == 'ctc'
 
     @property
     def own_head(self) -> bool:

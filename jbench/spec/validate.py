@@ -21,7 +21,8 @@ RANGES = (  # (path, least, greatest) of numbers that mean something
     ('window.trim.longest', 0, math.inf),
     ('window.jitter.span', TINY, math.inf),
     ('window.jitter.step', TINY, math.inf),
-    ('target.steps', 1, 1e6),
+    ('target.steps', 0, 1e6),
+    ('target.answers', 1, 1e6),
     ('signal.sfreq', TINY, 100_000),
     ('signal.clamp', TINY, math.inf),
     ('signal.factor', TINY, math.inf),
@@ -57,6 +58,7 @@ RANGES = (  # (path, least, greatest) of numbers that mean something
     ('recipe.lora_dropout', 0, 1 - TINY),
     ('recipe.layer_decay', TINY, 1),
     ('recipe.head_epochs', 1, 1e9),
+    ('recipe.rotation', 0, 1e6),
     ('recipe.few_shot', 0, 1e9),
     ('recipe.mask_channels', 0, 1 - TINY),
 )

@@ -54,7 +54,7 @@ def find(cell: Cell, data: PreparedSet, seed: int, context: Context) -> Found:
     if not len(rows):
         raise RequestError(f'{cell.title}: --stage=find_batch: the training part holds no window')
     recipe, curve, told = cell.task.recipe, list[dict[str, Any]](), list[str]()
-    network = build(cell.model, asked_signal(cell.model, data.signal), data.n_out, recipe, data.length > 0)
+    network = build(cell.model, asked_signal(cell.model, data.signal), data.n_out, recipe, recipe.frames)
     drawn = parallel.copy(jax.jit(partial(parallel.init_state, network))(np.uint32(seed)))
     free, size = free_bytes(), max(jax.device_count(), recipe.microbatch, 1)
     while size <= min(LARGEST, max(len(rows), jax.device_count())):

@@ -26,8 +26,9 @@ def fit_estimator(
     test_rows = data.rows('test')
     vectors = data.fitted_vectors(cell.task.recipe.published and cell.model.family == 'baselines')
     taught = {} if vectors is None else {'vectors': vectors}
+    y = targets.of(data.kind).answered(data.y, data.n_out)
     given = Training(
-        **{k: Labelled(prepared_set.View(data, r), data.y[r], data.about(r) | taught) for k, r in rows.items()},
+        **{k: Labelled(prepared_set.View(data, r), y[r], data.about(r) | taught) for k, r in rows.items()},
         kind=data.kind,
         n_out=data.n_out,
         signal=data.signal,

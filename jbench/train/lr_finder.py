@@ -146,7 +146,7 @@ def _begin(
     recipe, d = cell.task.recipe, jax.device_count()
     if recipe.batch_size % d:
         raise RequestError(f'recipe.batch_size: {recipe.batch_size} cannot be split over {d} devices')
-    network = build(cell.model, asked_signal(cell.model, data.signal), data.n_out, recipe, data.length > 0)
+    network = build(cell.model, asked_signal(cell.model, data.signal), data.n_out, recipe, recipe.frames)
     check_microbatch(recipe, network, d)
     begin = begin_from(cell, network, context)
     learnt = adaptation.resolved(adaptation.stages(recipe, network)[-1], network)

@@ -52,7 +52,7 @@ def train_probe(
     """
     recipe, signal = cell.task.recipe, asked_signal(cell.model, data.signal)
     own = dataclasses.replace(learnt_by(recipe), precision=recipe.precision)
-    encoder = probes.tapped(build(cell.model, signal, data.n_out, own, data.length > 0), recipe)
+    encoder = probes.tapped(build(cell.model, signal, data.n_out, own, recipe.frames), recipe)
     attached = adaptation.adapted(encoder, signal, data.n_out, recipe, parallel.AXIS)
     draw, begin = jax.jit(partial(parallel.init_state, encoder)), begin_from(cell, encoder, context)
     program = functools.cache(

@@ -86,7 +86,7 @@ class Compiler:
             if len(self._made) >= KEPT and not foreseen:  # between cells, when nothing runs
                 self._forget(self._used - {key})
             if key not in self._made:
-                network = build(model, signal, n_out, recipe, length > 0)
+                network = build(model, signal, n_out, recipe, recipe.frames)
                 recipe = adaptation.resolved(recipe, network)
                 tx = optim.make(recipe, 1)
                 self._made[key] = parallel.compile_programs(network, tx, recipe, signal, n_out, length)

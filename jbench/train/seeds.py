@@ -77,7 +77,7 @@ def train_network(
     valid, test = (loader.Loader(data, (s,), size, channel_mask=masked) for s, size in sizes)
     weigh = sampling.SAMPLERS[recipe.sampler]
     train = loader.Loader(data, ('train',), recipe.batch_size, weigh=weigh, channel_mask=masked)
-    network = build(model, asked_signal(model, data.signal), data.n_out, recipe, data.length > 0)
+    network = build(model, asked_signal(model, data.signal), data.n_out, recipe, recipe.frames)
     begin = begin_from(cell, network, context) if learner is None else lambda drawn: drawn
     began, wait = time.monotonic(), _while_compiling(name, context)
     parts = [

@@ -295,6 +295,7 @@ DIFFERENT = {  # for every path of a task that `--set` takes: (text, value)
     'recipe.lora_dropout': ('.1', 0.1),
     'recipe.layer_decay': ('0.9', 0.9),
     'recipe.head_epochs': ('3', 3),
+    'recipe.rotation': ('1', 1),
     'recipe.few_shot': ('10', 10),
     'recipe.mask_channels': ('.2', 0.2),
     'recipe.final': ('all', 'all'),

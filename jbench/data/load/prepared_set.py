@@ -74,8 +74,8 @@ class PreparedSet:
 
     @property
     def length(self) -> int:
-        """Of a sequence of keys; 0 for other targets."""
-        return int(self.y.shape[1]) if targets.of(self.kind).frames else 0
+        """Of a sequence of keys, or of angles; 0 for other targets."""
+        return int(self.y.shape[1]) if (kind := targets.of(self.kind)).frames or kind.measured else 0
 
     def learnt(self, y: np.ndarray) -> np.ndarray:
         """What a network learns of targets y: int32 or float32 [N, ...]."""

@@ -405,10 +405,9 @@ def test_windows_whose_angles_are_known_are_made(pose: Path, tmp_path: Path) -> 
     assert part['windows']['onset'] == [0.0], 'the second one holds what is not known, the third is not whole'
     assert part['ch_names'] == tuple(f'emg{k}' for k in range(16))
     encoded = targets.encode(select.tasks()['challenge2026/pose'][-1].target, [part['windows']['target'][0].strip('"')])
-    assert encoded.y.shape == (1, 1000)
-    joint = encoded.y.reshape(20, 50)
-    slope = 2 / 24_000
-    np.testing.assert_allclose(joint[0], -1 + slope * (np.arange(50) * 200 + 99.5), atol=1e-3)
+    assert encoded.y.shape == (1, 200_000) and len(encoded.classes) == 1000
+    joint = encoded.y.reshape(20, 10_000)
+    np.testing.assert_allclose(joint[0], -1 + 2 / 24_000 * np.arange(10_000), atol=1e-3)
     np.testing.assert_allclose(joint[10] - joint[0], 0.5, atol=1e-3)
 
 
