@@ -153,7 +153,7 @@ def test_every_config_sets_known_fields_and_its_command_is_right(name):
     assert commands
     for command in commands:
         args = arguments.parse([a for a in command if not a.startswith('--data_dir')])
-        assert f'configs/{name}.py' in (args.config, args.task, args.cluster)
+        assert f'configs/{name}.py' in (args.config, args.task, args.cluster, args.search)
         if args.config:
             task = select.select_tasks(args.task)[0][0]
             assert cells.apply(task, select.datasets()[task.simulated], user_files.config_overrides(str(path)))
