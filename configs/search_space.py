@@ -2,7 +2,7 @@
 
 Command: python -m jbench.run --task=p3 --model=eegnet --stage=search --search=configs/search_space.py
 
-A list has the choices of a field; a range has `low` and `high`, and `log` (of the same weight in each decade) or `step`.
+A list has the choices of a field; a range has `low` and `high`, and `log` (equal weight in each decade) or `step`.
 See docs/finders.md.
 """
 

@@ -61,7 +61,7 @@ def search(table: Table, *, fields: list[str], look: Look) -> Figure:
 
 def _wide(numbers: list[float]) -> bool:
     """Whether numbers span decades."""
-    return bool(numbers) and min(numbers) > 0 and max(numbers) / min(numbers) > 50
+    return bool(numbers) and min(numbers) > 0 and max(numbers) / min(numbers) > 10
 
 
 def _course(values: list[float], higher: bool) -> list[float]:
