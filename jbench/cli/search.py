@@ -236,12 +236,8 @@ def _shown(cell: Cell, trials: Sequence[Trial], home: Path, form: str) -> str:
     if found is None:
         lines.append('  no value: every trial failed')
     else:
-        what = (
-            f'{_set(found.values)}  (trial {found.number}, not applied)'
-            if found.number
-            else 'as it is: no trial beat it'
-        )
-        lines.append(f'  validation {metric} {found.score:.4g}: {what}')
+        what = f'trial {found.number}, {_set(found.values)} (not applied)' if found.number else 'the recipe as it is'
+        lines.append(f'  best validation {metric} {found.score:.4g}: {what}')
     lines.append(f'  the recipe as it is: {"failed" if first is None else f"{first:.4g}"}')
     lines += [f'  rule: {RULE}', f'  trials: {", ".join(paths)}']
     return '\n'.join(lines)
