@@ -13,6 +13,8 @@ times and C electrodes; every convolution is 3 times x 2 electrodes, its borders
 
 Outputs [B, joints * T]: the steps of the first joint, then those of the next. Weights begin as braindecode draws them.
 
+How it is computed. An electrode and the next one are features of one convolution over time, which is fast on CPUs.
+
 Parameters at 16 electrodes and 20 joints: 6354903, whatever T.
 """
 
@@ -21,10 +23,9 @@ from __future__ import annotations
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
-from jax import lax
 
-from jbench.models.layers import blocks
-from jbench.models.layers.blocks import PRECISION, BatchNorm, Linear
+from jbench.models.layers import blocks, filters
+from jbench.models.layers.blocks import BatchNorm, Linear
 from jbench.models.layers.resize import linear
 from jbench.models.model import Batch, Model, network, require
 from jbench.models.torch_weights import Tensor, batch_norm_tensors, linear_tensors
@@ -51,13 +52,22 @@ class _Conv(nn.Module):
     def __call__(self, x: jax.Array, mask: jax.Array, *, train: bool, key: jax.Array | None) -> jax.Array:
         taps = self.param('taps', NORMAL, (self.n_out, self.n_in, *TAPS))
         bias = self.param('bias', ZEROS, (self.n_out,))
-        order = ('NHWC', 'HWIO', 'NHWC')
-        h = lax.conv_general_dilated(
-            x, taps.transpose(2, 3, 1, 0), (1, 1), 'SAME', dimension_numbers=order, precision=PRECISION
-        )
+        h = over_both(x, taps)
         norm = BatchNorm(self.n_out, axis_name=self.axis_name, last=True, name='norm')
         flat = norm(h.reshape(len(h), -1, self.n_out), mask, train=train, bias=bias)
         return blocks.dropout(nn.relu(flat).reshape(h.shape), DROPOUT, key, self.axis_name, batch_axis=0)
+
+
+def over_both(x: jax.Array, taps: jax.Array) -> jax.Array:
+    """Cross-correlation of x [b, t, e, f] with taps [n, f, 3, 2], zeros around it: [b, t, e, n].
+
+    An electrode and the next one are features of one convolution over time (see filters.py); the last has no next."""
+    b, t, e, _ = x.shape
+    after = jnp.pad(x[:, :, 1:], ((0, 0), (0, 0), (0, 1), (0, 0)))
+    both = x if e == 1 else jnp.concatenate([x, after], 3)
+    weight = taps[..., 0] if e == 1 else jnp.concatenate([taps[..., 0], taps[..., 1]], 1)
+    flat = both.transpose(0, 2, 1, 3).reshape(b * e, t, -1)
+    return filters.conv(flat, weight, (1, 1), last=True).reshape(b, e, t, -1).transpose(0, 2, 1, 3)
 
 
 class _NeuroPose(nn.Module):
