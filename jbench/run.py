@@ -22,7 +22,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from jbench.cli import download, tables
-from jbench.cli.arguments import FINDERS, parse, parse_cite
+from jbench.cli.arguments import FINDERS, SEARCH, parse, parse_cite
 from jbench.cli.environment import environment
 from jbench.plan import cell_file, request, select, weights
 from jbench.plan.request import Plan
@@ -31,6 +31,7 @@ from jbench.spec.errors import RequestError, unknown
 
 if TYPE_CHECKING:
     from jbench import stages
+    from jbench.spec.cell import Cell
 
 SWITCHES = ('debug', 'exclude_bad')  # flags without a value
 OF_PYTHON = (
@@ -167,7 +168,28 @@ def _main(argv: list[str]) -> int:
         from jbench.cli import grid
 
         return grid.show_status(args, _plan(args) if args.task or args.cell else None)
-    return _run(args)
+    return _search(args) if args.search else _run(args)
+
+
+def _search(args: argparse.Namespace) -> int:
+    """Trials of a space of fields, each as `_run` would train it. Raises RequestError."""
+    from jbench.cli import search
+    from jbench.report.dataset import facts as dataset_facts
+
+    dataset_facts.require(f'--stage={SEARCH}')
+    search.require()
+    args.stages = ['prepare', 'train']
+
+    def attempt(changes: dict[str, Any]) -> tuple[list[Cell], list[dict[str, Any]] | None]:
+        plan = _plan(args, {**typed, **changes})
+        outcome = _stages(args, plan)
+        return plan.cells, None if outcome is None else outcome.results
+
+    typed = dict(request.changes(args.set, args.config))
+    plan = _plan(args)
+    for reason in filter(None, (plan.simulated, *(f'not run: {a}' for a in plan.absent))):
+        say(reason)
+    return search.run(args, plan, attempt)
 
 
 def _run(args: argparse.Namespace) -> int:

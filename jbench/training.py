@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import itertools
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,18 +14,20 @@ import numpy as np
 from jbench import processes
 from jbench.context import Context
 from jbench.data.load import prepared_set
+from jbench.data.load.loader import n_batches
 from jbench.data.load.prepared_set import PreparedSet
 from jbench.progress import Interrupted
-from jbench.results import pool, record, result_file, weights
-from jbench.spec.cell import Cell
+from jbench.results import learnt, pool, record, result_file, weights
+from jbench.spec.cell import Cell, choosing
 from jbench.spec.errors import RequestError
 from jbench.spec.recipe import PROBES
 from jbench.spec.task import ByGroup
 from jbench.stores import checkpoints, mirror, results, sets
-from jbench.train import checkpoint
+from jbench.train import checkpoint, fit
+from jbench.train.estimators import fit_estimator
 from jbench.train.probe import train_probe
 from jbench.train.programs import Compiler
-from jbench.train.seeds import checkpoint_folder, few_windows, fit_estimator, train_network
+from jbench.train.seeds import Final, checkpoint_folder, few_windows, train_network
 
 AFRESH = ('skip', 'overwrite')  # of --if_exists: no seed goes on from a checkpoint
 Results = dict[int, dict[str, Any]]  # by seed
@@ -86,12 +89,17 @@ def _seeds(
 ) -> Results:
     """Train seeds, and write their results to `home`."""
     folder, prepare_seconds = prepared
+    final, chosen = None, dict[int, dict[str, Any]]()
+    if cell.task.recipe.final == 'all':
+        final, chosen = _chosen(cell, prepared, seeds, compiler, context)
     data = prepared_set.open_set(folder, cell.task)
     if cell.debug:
         data = few_windows(data)
+    outcomes: Iterator[tuple[int, dict[str, Any]]]
     if cell.model.kind == 'network':
         by = train_probe if cell.task.recipe.adaptation in PROBES else train_network
-        outcomes = by(cell, data, seeds, compiler, context)
+        able = [s for s in seeds if final is None or final.epochs[s]]
+        outcomes = itertools.chain(_unable(seeds, able), by(cell, data, able, compiler, context, final=final))
     else:
         outcomes = fit_estimator(cell, data, seeds, context) if processes.first() else iter(())
     done = {}
@@ -99,12 +107,50 @@ def _seeds(
         for seed, outcome in _together(outcomes, context):
             result = record.describe(cell, data, seed, prepared_set.digest(folder), outcome)
             result['timings']['prepare'] = prepare_seconds
+            if seed in chosen:
+                result |= {'final': chosen[seed], 'warnings': [*result['warnings'], _without_validation(chosen[seed])]}
             done[seed] = result
             if processes.first():
                 done[seed] = result_file.write(home, result, outcome.get('predictions'), _weights(outcome, context))
                 _to_store(home, [seed], context, refused)
                 checkpoint.remove(checkpoint_folder(cell, seed, context))
     return done
+
+
+def _chosen(
+    cell: Cell, prepared: tuple[Path, float], seeds: list[int], compiler: Compiler, context: Context
+) -> tuple[Final, dict[int, dict[str, Any]]]:
+    """How long seeds learn without a validation part, as it chose before: in results that are there, or are made now.
+
+    Returns: the epochs of each seed, 0 where that run failed; and, in the first process, what results say of it.
+
+    Raises: as `train`.
+    """
+    before, recipe = choosing(cell), cell.task.recipe
+    again = context if context.if_exists in ('skip', 'resume') else context._replace(if_exists='resume')
+    found = {r['seed']: r for r in train(before, prepared, seeds, compiler, again)}
+    chosen = {
+        seed: {'epochs': learnt.best_epoch(r, fit.monitor_of(cell.task)) + 1, **{k: r[k] for k in ('key', 'sha256')}}
+        for seed, r in found.items()
+        if processes.first() and r['status'] != 'failed'
+    }
+    rows = [(chosen[s]['epochs'] if s in chosen else 0, found[s]['n_records']['train'] if found else 0) for s in seeds]
+    epochs, windows = processes.agreed(np.array(rows, np.int64)).T.tolist()
+    most = fit.length(recipe, n_batches(windows[0], recipe.batch_size)).most
+    return Final(most, dict(zip(seeds, epochs, strict=True))), chosen
+
+
+def _unable(seeds: list[int], able: list[int]) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The outcomes of seeds whose epochs nobody could choose."""
+    reason = 'recipe.final=all: the run that was to choose the epochs failed'
+    return ((seed, {'failed': reason}) for seed in seeds if seed not in able)
+
+
+def _without_validation(chosen: dict[str, Any]) -> str:
+    return (
+        f'final: learnt from the training and the validation part for {chosen["epochs"]} epochs, as many as validation '
+        f'chose in the run {chosen["key"]}; it has no validation score'
+    )
 
 
 def _to_store(home: Path, seeds: list[int], context: Context, refused: Refused) -> None:

@@ -108,7 +108,8 @@ def test_a_version_says_what_it_corrects_and_the_first_what_it_was_read_from(tas
 @each('model', [m for m in MODELS.values() if m.kind == 'network'], ids=lambda m: m.name)
 def test_the_shortest_window_of_a_network_is_in_the_table(model):
     def build(n_times: int):
-        return factory(model)(dataclasses.replace(fitting(model, 1), n_times=n_times), 3, axis_name=None)
+        n_out = 20 if model.targets == ('angles',) else 3
+        return factory(model)(dataclasses.replace(fitting(model, 1), n_times=n_times), n_out, axis_name=None)
 
     build(model.least_times)
     if model.least_times > 1:
@@ -133,29 +134,31 @@ def test_every_model_can_be_made(model):
         import jax
         import jax.numpy as jnp
 
-        frames = 'keystrokes' in model.targets  # answers each of several, and needs long windows
-        signal = fitting(model, 2064 if frames else 128)
+        frames, moves = 'keystrokes' in model.targets, model.targets == ('angles',)  # of several times, of long windows
+        signal = fitting(model, 2064 if frames or moves else 128)
         c, t = signal.n_chans, signal.n_times
-        made = make(signal, 3)
+        made = make(signal, 20 if moves else 3)
         variables = jax.eval_shape(made.init, jax.random.key(0))
         batch = {'x': jnp.zeros((2, c, t)), 'y': jnp.zeros(2, int), 'mask': jnp.ones(2, bool)}
         batch['id'] = jnp.arange(2)
         logits, *_ = jax.eval_shape(lambda v: made.apply(v, batch, train=False, key=None), variables)
-        assert logits.shape == ((2, 2, 3) if frames else (2, 3))
+        assert logits.shape == ((2, 2, 3) if frames else (2, 20 * t) if moves else (2, 3))
 
 
 @each('name', files('configs', 'real_check'))
 def test_every_config_sets_known_fields_and_its_command_is_right(name):
     path = ROOT / 'configs' / f'{name}.py'
     header = ast.get_docstring(ast.parse(path.read_text())) or ''
-    command = header.rpartition('Command: python -m jbench.run ')[2].splitlines()[0].split()
-    args = arguments.parse([a for a in command if not a.startswith('--data_dir')])
-    assert f'configs/{name}.py' in (args.config, args.task, args.cluster)
-    if args.config:
-        task = select.select_tasks(args.task)[0][0]
-        assert cells.apply(task, select.datasets()[task.simulated], user_files.config_overrides(str(path)))
-    select.select_tasks(args.task)
-    select.select_models(args.model)
+    commands = [text.splitlines()[0].split() for text in header.split('Command: python -m jbench.run ')[1:]]
+    assert commands
+    for command in commands:
+        args = arguments.parse([a for a in command if not a.startswith('--data_dir')])
+        assert f'configs/{name}.py' in (args.config, args.task, args.cluster, args.search)
+        if args.config:
+            task = select.select_tasks(args.task)[0][0]
+            assert cells.apply(task, select.datasets()[task.simulated], user_files.config_overrides(str(path)))
+        select.select_tasks(args.task)
+        select.select_models(args.model)
 
 
 @each('name', sorted(SUITES))

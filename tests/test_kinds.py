@@ -19,7 +19,7 @@ from jbench.metrics import keystrokes
 from jbench.results import checked, result_file
 from jbench.spec.errors import RequestError
 from jbench.targets import score
-from jbench.train import fit, seeds
+from jbench.train import estimators, fit
 
 
 @pytest.fixture(scope='module')
@@ -116,12 +116,12 @@ def test_an_estimator_of_ones_own_is_not_fitted_on_raw_embeddings(context, monke
         given.append(data)
         return lambda test: np.zeros((len(test), data.n_out))
 
-    monkeypatch.setattr(seeds, 'factory', lambda model: watched)
+    monkeypatch.setattr(estimators, 'factory', lambda model: watched)
     for family in ('user', 'baselines'):
         cell = answers.cell('words', 'ridge', recipe__published=True)
         cell = dataclasses.replace(cell, model=dataclasses.replace(cell.model, family=family))
         data = prepared_set.open_set(stages.prepare(cell, context)[0], cell.task)
-        list(seeds.fit_estimator(cell, data, [33], context))
+        list(estimators.fit_estimator(cell, data, [33], context))
     np.testing.assert_array_equal(given[0].train.about['vectors'], data.vectors)
     np.testing.assert_array_equal(given[1].train.about['vectors'], data.raw_vectors)
 

@@ -13,7 +13,8 @@ from jbench.stores import address, mirror
 from jbench.version import __version__
 
 FINDERS = ('find_lr', 'find_batch')
-STAGES = ('download', 'prepare', 'train', 'report', 'check', *FINDERS)
+SEARCH = 'search'
+STAGES = ('download', 'prepare', 'train', 'report', 'check', *FINDERS, SEARCH)
 DEFAULT = STAGES[1:4]  # each does what is missing
 ASKED = ('--task', '--model', '--set', '--config', '--debug', '--simulated', '--exclude_bad')  # what a cell says
 IF_EXISTS = ('skip', 'resume', 'overwrite', 'fail')
@@ -54,8 +55,13 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument(
         '--stage',
         help=f'only these of {",".join(STAGES)}; check: a page of what the data hold; find_lr, find_batch: '
-        'a learning rate, a batch size, with its curve; report alone needs no --task [what is missing]',
+        'a learning rate, a batch size, with its curve; search: trials of a space of fields (--search); report alone '
+        'needs no --task [what is missing]',
     )
+    p.add_argument(
+        '--search', metavar='FILE', help='with --stage=search: a Python file, get() -> {FIELD: choices or range}'
+    )
+    p.add_argument('--trials', type=int, default=20, metavar='N', help='of a search, beside the recipe as it is [20]')
     p.add_argument(
         '--download', action='store_true', help='fetch what is missing first; --stage=download does that alone'
     )
@@ -184,6 +190,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
         raise RequestError(
             f'--stage={args.stage}: {found[0]} shows a curve and changes nothing; ask for {min(more)} in another run'
         )
+    _search(args, stages)
     if found and args.distributed:
         raise RequestError(f'--stage={args.stage}: {found[0]} runs in one process; leave --distributed out')
     if 'check' in stages:
@@ -204,6 +211,20 @@ def parse(argv: list[str]) -> argparse.Namespace:
     args.workdir = mirror.local(args.workdir, '--workdir')
     args.data_dir = _data_dir(args.data_dir, args.workdir, fetched='download' in stages and not args.dry_run)
     return args
+
+
+def _search(args: argparse.Namespace, stages: list[str]) -> None:
+    """Check what is asked of a search. Raises: RequestError."""
+    if (args.search is not None) != (SEARCH in stages):
+        raise RequestError('--search=FILE and --stage=search go together: the file says what each field may be')
+    if SEARCH not in stages:
+        return
+    apart = [f'--{name}' for name in ('distributed', 'plan', 'jobs', 'cluster', 'dry_run') if getattr(args, name)]
+    if len(stages) > 1 or apart or args.cell:
+        other = '--cell' if args.cell else apart[0] if apart else f'--stage={",".join(stages)}'
+        raise RequestError(f'--stage=search and {other}: a search trains its own trials, one after the other, alone')
+    if args.trials < 1:
+        raise RequestError(f'--trials={args.trials}: expected at least 1')
 
 
 def _places(args: argparse.Namespace, stages: list[str]) -> None:

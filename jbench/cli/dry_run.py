@@ -164,21 +164,20 @@ def _network(cell: Cell, folder: Path | None) -> Model | None:
         shape = _shape(cell, folder)
         if shape is None:
             return None
-        signal, n_out, length = shape
+        signal, n_out = shape
         asked = programs.asked_signal(cell.model, signal)
-        return programs.build(cell.model, asked, n_out, cell.task.recipe, length > 0)
+        return programs.build(cell.model, asked, n_out, cell.task.recipe, cell.task.recipe.frames)
     except RequestError:  # the cell itself will be refused, in its place
         return None
 
 
-def _shape(cell: Cell, folder: Path | None) -> tuple[Signal, int, int] | None:
-    """Signal, number of outputs and length of targets of a network; None where the data will tell."""
+def _shape(cell: Cell, folder: Path | None) -> tuple[Signal, int] | None:
+    """Signal and number of outputs of a network; None where the data will tell."""
     from jbench.data.load import prepared_set
     from jbench.train import programs
 
     if folder is not None:  # no window is looked at
         unscaled = override(cell.task, 'signal.scaler', 'none')
         data = prepared_set.open_set(folder, unscaled, verified=False)
-        return data.signal, data.n_out, data.length
-    known = programs.expected(cell)
-    return (*known, 0) if known else None
+        return data.signal, data.n_out
+    return programs.expected(cell)

@@ -76,9 +76,9 @@ def evaluate(
     Args:
         model: called with windows f32 [B, C, T], scaled and clamped as networks get them, the last batch being smaller.
             It returns finite outputs [B, n_out]: logits of classes and labels (not probabilities), values in the unit
-            of the target, embeddings; of keystrokes logits [B, frames, n_out]. A NumPy or JAX function, a module of
-            torch (asked in evaluation mode, without gradients, where its parameters are), or what `jbench.load_model`
-            gives.
+            of the target, embeddings, angles (of each joint any number of steps, up to one a sample); of keystrokes
+            logits [B, frames, n_out]. A NumPy or JAX function, a module of torch (asked in evaluation mode, without
+            gradients, where its parameters are), or what `jbench.load_model` gives.
         task: as --task, or from `jbench.task`: one task. A dataset that it names is never replaced by a simulation.
         name: of the function, in the result; None: its own.
         takes: what it is given: 'numpy', 'jax' or 'torch' arrays; None: torch for a module of torch, else NumPy.
@@ -270,6 +270,9 @@ def _checked(found: np.ndarray, x: np.ndarray, data: PreparedSet, names: list[st
     path = frames and found.ndim == 2 and len(found) == len(x) and (found % 1 == 0).all()  # as `load_model` gives it
     wanted = f'[{len(x)}, frames, {n_out}]' if frames else f'[{len(x)}, {n_out}]'
     fits = found.ndim == 2 + frames and (found.shape[0], found.shape[-1]) == (len(x), n_out) and found.size > 0
+    if targets.of(data.kind).measured and found.ndim == 2 and len(found) == len(x):  # any number of steps a joint
+        joints = len({name.rpartition(' ')[0] for name in data.classes})
+        fits = found.shape[1] % joints == 0 and 0 < found.shape[1] <= data.length
     if found.dtype.kind not in 'biuf' or not (fits or path):
         known = f' ({", ".join(names[:6])}{", ..." * (len(names) > 6)})' if names else ''
         hint = ': of classes one logit each, not their numbers' if found.ndim == 1 and n_out > 1 else ''

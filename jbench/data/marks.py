@@ -1,7 +1,8 @@
 """What recorders and people mark in a recording: where it is bad, cut, or not recorded at all (MNE's words and rule).
 
-In an event table these are rows of the types `BAD` and `TWICE`, which make no windows; a window that a row of type
-`BAD` overlaps is left out, as by MNE's `reject_by_annotation`.
+In an event table these are rows of the types `BAD`, `TWICE` and `PAST`, which make no windows; a window that a row of
+type `BAD` overlaps is left out, as by MNE's `reject_by_annotation`. A row of type `PAST` stands for the stimuli of a
+recording whose windows would run off its end: its source leaves all of them out.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from jbench.data.recording import EVENT_TYPE
 from jbench.spec.task import Task
 
 if TYPE_CHECKING:
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
 
     from jbench.events import Table
 
-BAD, TWICE = KINDS = ('Bad', 'Duplicate')  # types of events that are marks
+BAD, TWICE, PAST = KINDS = ('Bad', 'Duplicate', 'PastEnd')  # types of events that are marks
 WHY = 'marked'  # the column that holds the words of a mark
 SKIP = 'BAD_ACQ_SKIP'  # what was never recorded, as Neuromag files have it: zeros
 _CUT = re.compile(r'(edge )?boundary|New Segment/.*', re.IGNORECASE)  # at one moment, whatever duration it says
@@ -68,9 +70,12 @@ def overlapped(events: Table, task: Task, starts: list[float]) -> list[str]:
     return [str(why[hit[0]]) if len(hit) else '' for hit in hits]
 
 
-def counted(events: Table, taken: list[str]) -> dict[str, Any]:
-    """What `told` needs of one recording: windows that each kind of mark takes, and events that stood there twice."""
-    return {'marked': dict(Counter(filter(None, taken))), 'twice': int((events['type'] == TWICE).sum())}
+def counted(events: Table, taken: list[str], trigger: str) -> dict[str, Any]:
+    """What `told` needs of one recording: windows that each kind of mark takes, events that stood there twice, and
+    whether its source left out the events of the type `trigger`, of which windows are made."""
+    kinds = events['type']
+    past = trigger not in EVENT_TYPE.values() and bool((kinds == PAST).any())
+    return {'marked': dict(Counter(filter(None, taken))), 'twice': int((kinds == TWICE).sum()), 'past': past}
 
 
 def told(parts: Sequence[tuple[str, Mapping[str, Any]]]) -> list[str]:
@@ -86,6 +91,9 @@ def told(parts: Sequence[tuple[str, Mapping[str, Any]]]) -> list[str]:
     if n := sum(part.get('twice', 0) for _, part in parts):
         where = _some([name for name, part in parts if part.get('twice')])
         notes.append(f'duplicate events: {n} that stood there before are left out, in {where}')
+    if ended := [name for name, part in parts if part.get('past')]:
+        which = f'{len(ended)} of {len(parts)} recordings are left out, whose last windows run off their files'
+        notes.append(f'past the end: {which}: {_some(ended)}')
     return notes
 
 

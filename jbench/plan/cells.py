@@ -75,6 +75,8 @@ def fits(pick: Pick, task: Task) -> bool:
         reason += (
             f'recipe.layer={recipe.layer}, recipe.layer_decay={recipe.layer_decay:g} is for one (--model=foundation)'
         )
+    if recipe.final == 'all' and not (model.kind == 'network' and model.trained):
+        reason = f'model {model.name!r} learns for no number of epochs, and recipe.final=all repeats one'
     if reason and pick.named:
         raise UnfitError(f'{reason}; a group leaves out what does not fit, as in --model={model.family}')
     return not reason and (pick.named or not model.paradigms or task.paradigm in model.paradigms)

@@ -25,13 +25,23 @@ def config_overrides(path: str) -> tuple[Override, ...]:
 
     Raises: RequestError where there is no such file, or it gives no fields.
     """
-    get = names_in('--config', path).get('get')
+    return _fields('--config', path)
+
+
+def space(path: str) -> tuple[Override, ...]:
+    """A space to search (Python with `get() -> {'recipe.lr': {'low': 1e-4, 'high': 1e-1, 'log': True}, ...}`), field by
+    field. Raises: as `config_overrides`."""
+    return _fields('--search', path)
+
+
+def _fields(flag: str, path: str) -> tuple[tuple[str, Any], ...]:
+    get = names_in(flag, path).get('get')
     try:
         fields = get() if callable(get) else None
     except Exception as error:  # the user's own code
-        raise RequestError(f'--config={path}: {type(error).__name__}: {error}') from error
+        raise RequestError(f'{flag}={path}: {type(error).__name__}: {error}') from error
     if not isinstance(fields, dict) or not all(isinstance(k, str) for k in fields):
-        raise RequestError(f'--config={path}: expected a function get() that returns {{field: value}}')
+        raise RequestError(f'{flag}={path}: expected a function get() that returns {{field: value}}')
     return tuple(sorted(fields.items()))
 
 

@@ -16,8 +16,10 @@ import numpy as np
 from jbench import targets
 from jbench.models import MODELS
 from jbench.results import index, origin
+from jbench.spec.cell import Cell, choosing
 from jbench.spec.checkpoints import CHECKPOINTS
 from jbench.spec.errors import RequestError
+from jbench.spec.identity import from_json
 from jbench.spec.model import SCRATCH
 from jbench.spec.pretraining import verdict
 
@@ -49,6 +51,7 @@ def problems(path: Path, result: Mapping[str, Any], arrays: Mapping[str, np.ndar
     yield from _overlap(result)
     yield from _partial(result)
     yield from _parameters(path, result)
+    yield from _final(result)
     if arrays is not None:
         yield from _classes(result, arrays)
 
@@ -99,6 +102,21 @@ def _partial(result: Mapping[str, Any]) -> Iterator[str]:
         yield f'protocol.partial: written {said}, expected {marked}, as its warnings say'
 
 
+def _final(result: Mapping[str, Any]) -> Iterator[str]:
+    """Where the epochs of a network come from that learnt without a validation part."""
+    said, asked = result.get('final'), result['config']['task']['recipe'].get('final') == 'all'
+    if (said is None) == asked and result['status'] != 'failed':
+        yield f'final: written {said}, expected {"the run that chose the epochs" if asked else "nothing"}'
+    if said is None or not asked:
+        return
+    key = choosing(from_json(Cell, result['config'], 'config')).key
+    for name, true in (('key', key), ('epochs', len(result['history']))):
+        if said[name] != true:
+            yield f'final.{name}: written {said[name]}, expected {true}'
+    if n := result['n_records']['valid']:
+        yield f'n_records.valid: written {n}, expected 0, as all learnt from them'
+
+
 def _parameters(path: Path, result: Mapping[str, Any]) -> Iterator[str]:
     """The number of parameters against the arrays of the weights, where these lie beside."""
     kept = path.with_suffix('.safetensors')
@@ -134,7 +152,7 @@ def _sizes(path: Path) -> dict[str, int] | None:
 def _classes(result: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Iterator[str]:
     """The list of classes against the width of the outputs, where an output is a class; schema 1 has no `n_out`."""
     kind, width = result['config']['task']['target']['kind'], arrays['outputs'].shape[1]
-    if targets.of(kind).frames:
+    if targets.of(kind).frames or targets.of(kind).measured:  # which may have any number of steps
         return
     names, n_out = result['classes'], result['n_out']
     if n_out is not None and n_out != width:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from jbench.spec.metrics import METRICS
+
 ENDED_EARLY = 'training ended before it learnt'  # how the warning begins, by which the table finds it
 FEW = 200  # steps
 FELL = 0.25  # of the training loss of the first epoch: a fall by less is none to speak of
@@ -25,3 +27,10 @@ def warning(outcome: Mapping[str, Any]) -> str:
         f'{ENDED_EARLY}: the tested epoch came after {steps} steps, with a training loss of {best:.3f} ({first:.3f} in '
         'the first epoch); a higher recipe.lr or recipe.least_steps=1000 may mend it'
     )
+
+
+def best_epoch(result: Mapping[str, Any], metric: str) -> int:
+    """The place in the history of the epoch that was tested, the first of equal ones; `metric`: the monitor."""
+    sign = 1.0 if METRICS[metric].better == 'higher' else -1.0
+    seen = {k: sign * e['monitor'] for k, e in enumerate(result['history']) if e.get('monitor') is not None}
+    return max(seen, key=lambda k: seen[k])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 
 from jbench.spec.dataset import Dataset
@@ -45,3 +46,11 @@ class Cell:
         model = [self.model.with_options, self.model.version, self.model.weights]
         data = [self.dataset.name, self.dataset.revision]
         return spec_hash({'task': task, 'exclude': out, 'dataset': data, 'model': model, 'debug': self.debug})
+
+
+def choosing(cell: Cell) -> Cell:
+    """The cell whose validation part chooses how many epochs a cell with `recipe.final=all` learns: the same, less
+    that."""
+    recipe = dataclasses.replace(cell.task.recipe, final='chosen')
+    others = tuple((path, value) for path, value in cell.overrides if path != 'recipe.final')
+    return dataclasses.replace(cell, task=dataclasses.replace(cell.task, recipe=recipe), overrides=others)

@@ -27,11 +27,13 @@ class Jitter:
 
 @dataclass(frozen=True, kw_only=True)
 class Angles:
-    """Angles of joints over the window, in radians: channels of the recording, each averaged over `steps` equal parts
-    of it. A stretch of the recording in which an angle is not known makes no window."""
+    """Angles of joints over the window, in radians: channels of the recording, learnt and scored at every sample.
+    What answers at fewer steps holds each answer for its share of the window. A stretch of the recording in which an
+    angle is not known makes no window."""
 
     field: str = 'joint'  # with which the names of these channels begin
-    steps: int = 50
+    steps: int = 0  # that are kept of a window, means of equal parts of it (much less memory); 0: every sample
+    answers: int = 50  # steps at which a model answers that knows no time
     kind: typing.Literal['angles'] = 'angles'
     losses: typing.ClassVar = ('absolute_error',)
     samplers: typing.ClassVar = ('shuffle',)

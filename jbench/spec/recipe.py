@@ -10,7 +10,10 @@ from dataclasses import dataclass
 class Recipe:
     """How a network learns (training.md): AdamW, one-cycle with cycling beta1, clipping, early stopping."""
 
-    lr: float = 1e-4  # highest learning rate of the cycle
+    lr: float = 1e-4  # highest learning rate of the schedule
+    optimizer: typing.Literal['adamw', 'adamax'] = 'adamw'  # decay is decoupled in both
+    # of the rate: one_cycle, with the beta1 of AdamW; cosine, a step an epoch, 0 in the last one; it stays as it is
+    schedule: typing.Literal['one_cycle', 'cosine', 'constant'] = 'one_cycle'
     weight_decay: float = 0.05
     batch_size: int = 64
     microbatch: int = 0  # windows of a batch that are computed at once, for less memory; 0: all
@@ -19,6 +22,7 @@ class Recipe:
     least_steps: int = 0  # the schedule is no shorter, in whole epochs, and nothing stops it before
     patience: int = 5  # epochs without a strictly better monitor
     patience_steps: int = 0  # and at least so many steps without one
+    min_delta: float = 0.0  # a monitor is better where it is so by more than this
     grad_clip: float = 1.0  # global L2 norm
     label_smoothing: float = 0.1
     class_weights: bool = False
@@ -27,7 +31,7 @@ class Recipe:
     ] = 'cross_entropy'
     loss_scale: float = 1.0
     sampler: typing.Literal['shuffle', 'balanced', 'bins'] = 'shuffle'  # drawn with replacement: classes | bins of y
-    warmup: float = 0.1  # share of the cycle in which the rate rises
+    warmup: float = 0.1  # of one_cycle: share in which the rate rises
     start_div: float = 25.0  # lr / start_div at the first step
     end_div: float = 1e4  # lr / start_div / end_div at the last step
     # (pattern of the path of a parameter, factor of its rate), the first that fits; 0: it stays as it is
@@ -48,9 +52,18 @@ class Recipe:
     lora_dropout: float = 0.0
     layer_decay: float = 1.0  # factor of the rate from each layer to the one before it
     head_epochs: int = 5  # of two_stage, before the schedule of all begins
+    rotation: int = 0  # channels turn by up to so many places around a wrist, drawn for each training batch
     few_shot: int = 0  # training windows of each class and subject; 0: all
     mask_channels: float = 0.0  # share of the channels of each test window that fail (are zero)
+    # which network is tested: that of the epoch that validation chose; or one that then learns from training and
+    # validation windows together, for as many epochs (for submissions: no validation score is left)
+    final: typing.Literal['chosen', 'all'] = 'chosen'
     published: bool = False  # the reference's choices where ours differ: first batch statistics, fits on train + valid
+
+    @property
+    def frames(self) -> bool:
+        """Whether networks answer each frame of a window."""
+        return self.loss == 'ctc'
 
     @property
     def own_head(self) -> bool:

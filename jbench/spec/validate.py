@@ -9,7 +9,7 @@ from jbench.spec import metrics
 from jbench.spec.errors import RequestError, unknown
 from jbench.spec.overrides import paths
 from jbench.spec.recipe import DEFAULT, LORA, Recipe
-from jbench.spec.task import PARADIGMS, TARGETS, ByGroup, Embedding, Predefined, SignalSpec, Target, Task
+from jbench.spec.task import PARADIGMS, TARGETS, ByGroup, Embedding, Predefined, SignalSpec, SplitSpec, Target, Task
 
 TINY = 1e-9  # stands for 'above 0'
 CLASSES = ('classes', 'state')  # kinds of which a window has one class
@@ -21,7 +21,8 @@ RANGES = (  # (path, least, greatest) of numbers that mean something
     ('window.trim.longest', 0, math.inf),
     ('window.jitter.span', TINY, math.inf),
     ('window.jitter.step', TINY, math.inf),
-    ('target.steps', 1, 1e6),
+    ('target.steps', 0, 1e6),
+    ('target.answers', 1, 1e6),
     ('signal.sfreq', TINY, 100_000),
     ('signal.clamp', TINY, math.inf),
     ('signal.factor', TINY, math.inf),
@@ -44,6 +45,7 @@ RANGES = (  # (path, least, greatest) of numbers that mean something
     ('recipe.patience', 1, math.inf),
     ('recipe.least_steps', 0, 1e9),
     ('recipe.patience_steps', 0, 1e9),
+    ('recipe.min_delta', 0, math.inf),
     ('recipe.grad_clip', TINY, math.inf),
     ('recipe.label_smoothing', 0, 1),
     ('recipe.loss_scale', TINY, math.inf),
@@ -56,6 +58,7 @@ RANGES = (  # (path, least, greatest) of numbers that mean something
     ('recipe.lora_dropout', 0, 1 - TINY),
     ('recipe.layer_decay', TINY, 1),
     ('recipe.head_epochs', 1, 1e9),
+    ('recipe.rotation', 0, 1e6),
     ('recipe.few_shot', 0, 1e9),
     ('recipe.mask_channels', 0, 1 - TINY),
 )
@@ -66,6 +69,7 @@ FIELDS = {  # of a recipe -> adaptations that read it
     'head_epochs': ('two_stage',),
     'layer_decay': LAYERED,
 }
+UNCOUNTED = ('two_stage', 'ridge_probe')  # adaptations that no number of epochs repeats
 HEADS = {
     'probe': ('',),
     'ridge_probe': ('',),
@@ -88,6 +92,12 @@ def check(task: Task) -> None:
         if not 0 <= factor < math.inf:
             raise RequestError(f'--set recipe.trainable: the factor of {pattern!r}, {factor!r}, must be at least 0')
     _adaptation(task.recipe)
+    _final(task.recipe, task.split)
+    if task.recipe.schedule == 'cosine' and task.recipe.least_steps:
+        raise RequestError(
+            f'--set recipe.least_steps: {task.recipe.least_steps!r} is unused with recipe.schedule=cosine, which '
+            'counts epochs: set recipe.max_epochs'
+        )
     if not isinstance(task.split, Predefined) and task.split.valid + task.split.test >= 1:
         raise RequestError(
             f'--set split.valid, split.test: {task.split.valid!r} and {task.split.test!r} leave no rest to train on'
@@ -102,6 +112,21 @@ def check(task: Task) -> None:
     if task.paradigm not in PARADIGMS:
         raise unknown('paradigm', task.paradigm, PARADIGMS[1:])
     _fitting(task)
+
+
+def _final(recipe: Recipe, split: SplitSpec) -> None:
+    """Refuse a training without validation of which nobody can say how long it goes on. Raises RequestError."""
+    if recipe.final == 'chosen':
+        return
+    if recipe.adaptation in UNCOUNTED:
+        why = f'recipe.adaptation={recipe.adaptation}, which has no single number of epochs'
+    elif recipe.few_shot:
+        why = 'recipe.few_shot, which counts training windows'
+    elif isinstance(split, ByGroup) and split.folds:
+        why = 'split.folds, which tests every fold; one of them can: --set split.fold=1/5'
+    else:
+        return
+    raise RequestError(f'--set recipe.final={recipe.final}: not with {why}')
 
 
 def _adaptation(recipe: Recipe) -> None:

@@ -72,6 +72,8 @@ class Kind(NamedTuple):
     together: bool = False  # triggers may start together: what they say is not the target
     # ---- learning ----
     class_weights: Callable[[np.ndarray, int | None], np.ndarray] | None = None  # (y, n_out) -> f32 [n_out]
+    # (y, n_out) -> what a model that gives n_out numbers is taught, where y has more
+    answered: Callable[[np.ndarray, int], np.ndarray] = lambda y, n_out: y
     sklearn_y: Callable[[np.ndarray, About], np.ndarray] = _targets  # what an estimator of scikit-learn is fitted to
     # (fitted estimator, features, n_out) -> its outputs f64 [N, n_out]
     sklearn_outputs: Callable[[Any, np.ndarray, int], np.ndarray] = _predicted

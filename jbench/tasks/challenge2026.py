@@ -106,8 +106,16 @@ TASKS = (
         target=Angles(),
         signal=SignalSpec(picks=('emg',), sfreq=2000.0, band=None, notch=(), scaler='micro', clamp=None),
         split=Predefined(field='split', test=('test',), valid_by=''),  # all parts are given
-        recipe=Recipe(
-            loss='absolute_error', label_smoothing=0.0, lr=1e-3, weight_decay=0.0, max_epochs=100, patience=20
+        recipe=Recipe(  # Adam, as there is no decay
+            loss='absolute_error',
+            label_smoothing=0.0,
+            lr=1e-3,
+            schedule='constant',
+            weight_decay=0.0,
+            grad_clip=1e9,  # none
+            max_epochs=100,
+            patience=20,
+            rotation=1,
         ),
         metric='angular_mae',
         revision=CODE,

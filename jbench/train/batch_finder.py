@@ -54,7 +54,7 @@ def find(cell: Cell, data: PreparedSet, seed: int, context: Context) -> Found:
     if not len(rows):
         raise RequestError(f'{cell.title}: --stage=find_batch: the training part holds no window')
     recipe, curve, told = cell.task.recipe, list[dict[str, Any]](), list[str]()
-    network = build(cell.model, asked_signal(cell.model, data.signal), data.n_out, recipe, data.length > 0)
+    network = build(cell.model, asked_signal(cell.model, data.signal), data.n_out, recipe, recipe.frames)
     drawn = parallel.copy(jax.jit(partial(parallel.init_state, network))(np.uint32(seed)))
     free, size = free_bytes(), max(jax.device_count(), recipe.microbatch, 1)
     while size <= min(LARGEST, max(len(rows), jax.device_count())):
@@ -96,7 +96,7 @@ def _try(cell: Cell, network: Model, data: PreparedSet, recipe: Recipe, drawn: A
     """A row of the curve: the step of one batch size, compiled, and run where it fits."""
     check_microbatch(recipe, network, jax.device_count())
     learnt = adaptation.resolved(adaptation.stages(recipe, network)[-1], network)
-    tx = optim.adamw(learnt, 1)
+    tx = optim.make(learnt, 1)
     n_bytes, fits, seconds = None, False, None
     with _enough_memory():  # where it runs out before a number is known, the size does not fit
         batch = _batch(cell, network, data, recipe.batch_size)

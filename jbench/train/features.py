@@ -85,7 +85,7 @@ def of_cell(cell: Cell, seed: int, context: Context, layer: str = LAYER, pooled:
     embed.provide(cell.task, cell.dataset, folder, *where, progress.update)
     data = prepared_set.open_set(folder, cell.task)
     signal, recipe = asked_signal(cell.model, data.signal), cell.task.recipe
-    network = build(cell.model, signal, data.n_out, recipe, data.length > 0)
+    network = build(cell.model, signal, data.n_out, recipe, recipe.frames)
     drawn = jax.jit(partial(parallel.init_state, network))(np.uint32(seed))
     state = seeds.begin_from(cell, network, context)(drawn)
     variables = {name: state[name] for name in ('params', 'batch_stats')}

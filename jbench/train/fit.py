@@ -66,23 +66,22 @@ class Course:
     history: list[dict[str, float]] = field(default_factory=list)
     machine: dict[str, Any] = field(default_factory=dict)
 
-    def close_epoch(self, value: float | None, sign: float, n_batches: int) -> bool:
-        """Record an epoch whose monitor is `value`; True if it is the best so far (the first of equals is kept)."""
-        self.history.append(
-            {
-                'epoch': self.epoch,
-                'train_loss': self.loss / n_batches,
-                'grad_norm': self.grad_norm / n_batches,  # before clipping
-                'monitor': math.nan if value is None else value,
-            }
-        )
-        better = value is not None and sign * value > self.best
+    def close_epoch(self, value: float | None, sign: float, n_batches: int, min_delta: float = 0.0) -> bool:
+        """Record an epoch whose monitor is `value`; True if it is the best so far by more than `min_delta` (the first
+        of equals is kept)."""
+        better = value is not None and sign * value > self.best + min_delta
         if value is not None and better:
             self.best, self.best_epoch, self.wait = sign * value, self.epoch, 0
         else:
             self.wait, self.undefined = self.wait + 1, value is None
-        self.epoch, self.chunk, self.loss, self.grad_norm = self.epoch + 1, 0, 0.0, 0.0
+        self.record(n_batches, {'monitor': math.nan if value is None else value})
         return better
+
+    def record(self, n_batches: int, seen: dict[str, float]) -> None:
+        """Add an epoch to the history, with what was `seen` of it beside its training, and begin the next one."""
+        means = {'train_loss': self.loss / n_batches, 'grad_norm': self.grad_norm / n_batches}  # before clipping
+        self.history.append({'epoch': self.epoch, **means, **seen})
+        self.epoch, self.chunk, self.loss, self.grad_norm = self.epoch + 1, 0, 0.0, 0.0
 
     def ended(self, length: Length) -> bool:
         """Whether training is over."""
@@ -122,14 +121,14 @@ def loss_weights(recipe: Recipe, train: Loader) -> np.ndarray:
 
 
 def fit(
-    programs: Programs, start: State, train: Loader, valid: Loader, recipe: Recipe, metric: str, watch: Watch
+    programs: Programs, start: State, train: Loader, valid: Loader | None, recipe: Recipe, metric: str, watch: Watch
 ) -> Fitted:
     """Train until the monitor has not improved for the patience of the recipe, or its schedule ends (`length`).
 
     Args:
         programs: compiled for these shapes.
         start: the state before the first step (its optimiser holds the length of the schedule).
-        train, valid: loaders.
+        train, valid: loaders; without `valid` nothing is selected, and the state after the last epoch is kept.
         recipe: epochs and patience.
         metric: monitor on the validation part; the first of equal bests is kept.
         watch: where to report and save.
@@ -168,13 +167,19 @@ def fit(
             save_if(False)
         guard()
         variables = {'params': state['params'], 'batch_stats': state['batch_stats']}
+        if valid is None:
+            course.record(batches, {})
+            watch.progress(course.history[-1])
+            continue
         outputs = predict(programs, variables, valid, guard)
         value = monitor(valid, outputs, metric)
-        if course.close_epoch(value, sign, batches):
+        if course.close_epoch(value, sign, batches, recipe.min_delta):
             best = copy(variables)
         watch.progress({**course.history[-1], 'best': sign * course.best})
     if watch.save_end:
         save_if(True)
+    if valid is None:
+        best, course.best_epoch = copy({name: state[name] for name in best}), course.epoch - 1
     if course.best_epoch < 0:
         raise NonFinite(f'{metric} on the validation part was never defined')
     return Fitted(best, course.history, course.best_epoch, before + time.monotonic() - began, course.resumed_at)

@@ -7,6 +7,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 
 AXIS = 'data'  # the mapped axis over which batches are split
@@ -40,8 +41,17 @@ def squared_error(outputs: jax.Array, batch: Batch, weights: jax.Array, smoothin
 
 
 def absolute_error(outputs: jax.Array, batch: Batch, weights: jax.Array, smoothing: float) -> PerRow:
-    """Absolute error of values y [B, K], the mean over values."""
-    return jnp.abs(outputs - batch['y']).mean(1), jnp.ones(len(outputs), outputs.dtype)
+    """Absolute error of values y [B, K], the mean over values; outputs of fewer steps are held for their shares."""
+    y = batch['y']
+    return jnp.abs(_held(outputs, y.shape[1]) - y).mean(1), jnp.ones(len(outputs), outputs.dtype)
+
+
+def _held(outputs: jax.Array, width: int) -> jax.Array:
+    """As `jbench.targets.angles.held`."""
+    n = outputs.shape[1]
+    if n == width:
+        return outputs
+    return jnp.repeat(outputs, width // n, 1) if width % n == 0 else outputs[:, np.arange(width) * n // width]
 
 
 def clip(outputs: jax.Array, batch: Batch, weights: jax.Array, smoothing: float) -> PerRow:
@@ -111,6 +121,10 @@ def _vector(n_out: int, length: int) -> Row:
     return (n_out,), jnp.float32
 
 
+def _path(n_out: int, length: int) -> Row:
+    return (length or n_out,), jnp.float32
+
+
 def _keys(n_out: int, length: int) -> Row:
     return (length,), jnp.int32
 
@@ -119,7 +133,7 @@ TAUGHT = {  # the shape and type of a row of y, so that programs compile before 
     'cross_entropy': _class,
     'binary_cross_entropy': _vector,
     'squared_error': _vector,
-    'absolute_error': _vector,
+    'absolute_error': _path,
     'clip': _vector,
     'clip_distinct': _vector,
     'ctc': _keys,

@@ -146,11 +146,11 @@ def _begin(
     recipe, d = cell.task.recipe, jax.device_count()
     if recipe.batch_size % d:
         raise RequestError(f'recipe.batch_size: {recipe.batch_size} cannot be split over {d} devices')
-    network = build(cell.model, asked_signal(cell.model, data.signal), data.n_out, recipe, data.length > 0)
+    network = build(cell.model, asked_signal(cell.model, data.signal), data.n_out, recipe, recipe.frames)
     check_microbatch(recipe, network, d)
     begin = begin_from(cell, network, context)
     learnt = adaptation.resolved(adaptation.stages(recipe, network)[-1], network)
-    tx = optim.adamw(learnt, STEPS)
+    tx = optim.make(learnt, STEPS)
     drawn = begin(jax.jit(partial(parallel.init_state, network))(np.uint32(seed)))
     loader.carry(jax.jit(network.precompute))
     return parallel.one_step(network, tx, learnt), parallel.new_state(drawn, tx, fit.loss_weights(learnt, loader))

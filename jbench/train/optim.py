@@ -1,7 +1,8 @@
-"""How the weights move: clipping, AdamW and the one-cycle schedule, as PyTorch computes them.
+"""How the weights move: clipping, AdamW or Adamax, and the schedule of the rate, as PyTorch computes them.
 
-Sources: Loshchilov & Hutter (2019), Decoupled weight decay regularization; Smith & Topin (2018), Super-convergence;
-`torch.optim.AdamW`, `torch.optim.lr_scheduler.OneCycleLR` (cosine, beta1 cycles too) and
+Sources: Loshchilov & Hutter (2019), Decoupled weight decay regularization; Kingma & Ba (2015), Adam (section 7.1:
+Adamax); Smith & Topin (2018), Super-convergence; `torch.optim.AdamW`, `torch.optim.Adamax`,
+`torch.optim.lr_scheduler.CosineAnnealingLR`, `torch.optim.lr_scheduler.OneCycleLR` (cosine, beta1 cycles too) and
 `torch.nn.utils.clip_grad_norm_`. optax's own one-cycle differs by up to 4.5 % of the highest rate and keeps beta1.
 """
 
@@ -22,6 +23,7 @@ from jbench.train import trainable
 DEFAULT = Recipe()
 BETA1_HIGH, BETA1_LOW = 0.95, 0.85  # beta1 falls while the rate rises
 BETA2, EPS = 0.999, 1e-8
+BETA1 = 0.9  # where it does not cycle
 
 
 class OneCycleAdamW(NamedTuple):
@@ -90,15 +92,81 @@ FLAT = 1e6  # steps in which a schedule hardly moves
 
 
 def at_rate(state: Any, lr: float) -> Any:
-    """The state of `adamw` whose next step has the rate `lr` and the lowest beta1, whatever its schedule says."""
+    """The state of `make` whose next step has the rate `lr` and the lowest beta1, whatever its schedule says."""
 
     def held(part: Any) -> Any:
-        if not isinstance(part, OneCycleAdamW):
+        if not isinstance(part, OneCycleAdamW | Rate):
             return part
-        numbers = (_host(v, np.float32) for v in (lr, int(part.step) - 1, int(part.step) + FLAT))
-        return part._replace(**dict(zip(('lr_max', 'warm_end', 'last'), numbers, strict=True)))
+        step = int(part.step)
+        numbers = {'lr_max': lr, 'warm_end': step - 1, 'last': step + FLAT, 'per_epoch': step + FLAT}
+        return part._replace(**{k: _host(v, np.float32) for k, v in numbers.items() if k in part._fields})
 
     return tuple(map(held, state))
+
+
+class Rate(NamedTuple):
+    """State of a schedule that moves no beta1."""
+
+    step: jax.Array  # i32, steps done
+    lr_max: jax.Array  # f32
+    warm_end: jax.Array  # f32, as of OneCycleAdamW
+    last: jax.Array  # f32
+    per_epoch: jax.Array  # f32, steps of an epoch
+
+
+def make(recipe: Recipe, total_steps: int) -> optax.GradientTransformation:
+    """The optimiser of a recipe for `total_steps` steps: `adamw`, or another optimizer or schedule, whose betas stay at
+    0.9 and 0.999, with decoupled weight decay.
+
+    All that `adamw` says of its state holds for it too.
+
+    Raises: as `adamw`.
+    """
+    if (recipe.optimizer, recipe.schedule) == ('adamw', 'one_cycle'):
+        return adamw(recipe, total_steps)
+    _check(total_steps)
+    scale = {'adamw': optax.scale_by_adam, 'adamax': optax.scale_by_adamax}[recipe.optimizer](BETA1, BETA2, EPS)
+
+    def trained(params: Any) -> Any:
+        learns = trainable.divide(params, recipe.trainable)[0]
+        return scale.init(jax.tree.map(lambda p: np.zeros(p.shape, p.dtype), learns))
+
+    moments = optax.GradientTransformation(trained, scale.update)
+    return optax.chain(clip_by_global_norm(recipe.grad_clip), moments, _by_rate(recipe, total_steps))
+
+
+def _by_rate(recipe: Recipe, total_steps: int) -> optax.GradientTransformation:
+    """Steps against directions: -rate * (weight decay * p + direction), times the factors of recipe.trainable."""
+
+    def init(params: Any) -> Rate:
+        epochs = max(recipe.max_epochs, 1)
+        numbers = (recipe.lr, recipe.warmup * total_steps - 1, total_steps - 1, max(total_steps // epochs, 1))
+        return Rate(_host(0, np.int32), *(_host(v, np.float32) for v in numbers))
+
+    def update(directions: Any, state: Rate, params: Any = None) -> tuple[Any, Rate]:
+        if params is None:
+            raise ValueError('make: update needs the parameters for weight decay')
+        lr = _rate(recipe, state)
+
+        def move(path: Any, p: jax.Array, d: jax.Array) -> jax.Array:
+            return -lr * trainable.factor(path, recipe.trainable) * (recipe.weight_decay * p + d)
+
+        return jax.tree_util.tree_map_with_path(move, params, directions), state._replace(step=state.step + 1)
+
+    return optax.GradientTransformation(init, update)
+
+
+def _rate(recipe: Recipe, state: Rate) -> jax.Array:
+    """The learning rate of the next step. The cosine is torch's with T_max one epoch less than there are: lr in the
+    first epoch, 0 in the last."""
+    if recipe.schedule == 'constant':
+        return state.lr_max
+    if recipe.schedule == 'cosine':
+        epoch = state.step.astype(jnp.float32) // state.per_epoch
+        last = jnp.maximum((state.last + 1) // state.per_epoch - 1, 1)
+        return state.lr_max * jnp.cos(jnp.pi / 2 * jnp.minimum(epoch / last, 1)) ** 2
+    cycle = OneCycleAdamW(*state[:4], None, None)
+    return schedule(cycle, recipe.start_div, recipe.end_div)[0]
 
 
 def clip_by_global_norm(limit: float) -> optax.GradientTransformation:

@@ -27,7 +27,7 @@ from jbench.spec.metrics import METRICS
 from jbench.spec.recipe import DEFAULT, Recipe
 from jbench.train import adaptation, fit, frozen, parallel, ridge
 from jbench.train.programs import Compiler, asked_signal, build
-from jbench.train.seeds import Learner, begin_from, train_network
+from jbench.train.seeds import Final, Learner, begin_from, train_network
 
 OF_ENCODER = ('adaptation', 'layer', 'aggregation', 'head', 'precision')  # fields that say nothing to a head
 ROOM = 4  # float64 tables [d, d] that a ridge takes: sums, their part, eigenvectors, and room to work
@@ -35,9 +35,15 @@ BLOCK = 4096  # windows that are summed at once
 
 
 def train_probe(
-    cell: Cell, data: PreparedSet, seeds: list[int], compiler: Compiler, context: Context
+    cell: Cell,
+    data: PreparedSet,
+    seeds: list[int],
+    compiler: Compiler,
+    context: Context,
+    *,
+    final: Final | None = None,
 ) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield (seed, outcome) of each seed of a cell whose recipe asks for a probe.
+    """Yield (seed, outcome) of each seed of a cell whose recipe asks for a probe; `final`: as of `train_network`.
 
     The outcome is that of the encoder with its head, as one network. What weights do not say of an encoder is drawn by
     the seed, and then features are those of one seed.
@@ -46,7 +52,7 @@ def train_probe(
     """
     recipe, signal = cell.task.recipe, asked_signal(cell.model, data.signal)
     own = dataclasses.replace(learnt_by(recipe), precision=recipe.precision)
-    encoder = probes.tapped(build(cell.model, signal, data.n_out, own, data.length > 0), recipe)
+    encoder = probes.tapped(build(cell.model, signal, data.n_out, own, recipe.frames), recipe)
     attached = adaptation.adapted(encoder, signal, data.n_out, recipe, parallel.AXIS)
     draw, begin = jax.jit(partial(parallel.init_state, encoder)), begin_from(cell, encoder, context)
     program = functools.cache(
@@ -59,7 +65,7 @@ def train_probe(
         bare = probes.without_head(encoder, whole)
         features = frozen.ready(data, _encoder(cell, (bare, whole), program), context)
         seconds = time.monotonic() - began
-        train = _closed_form if recipe.adaptation == 'ridge_probe' else _by_steps
+        train = _closed_form if recipe.adaptation == 'ridge_probe' else partial(_by_steps, final=final)
         outcome = train(cell, features, seed, compiler, context)
         yield seed, _joined(outcome, attached, (encoder, whole), seconds)
 
@@ -91,11 +97,13 @@ def _feature(recipe: Recipe) -> str:
     return recipe.layer + (f' {how}' if how != DEFAULT.aggregation else '')
 
 
-def _by_steps(cell: Cell, features: PreparedSet, seed: int, compiler: Compiler, context: Context) -> dict[str, Any]:
+def _by_steps(
+    cell: Cell, features: PreparedSet, seed: int, compiler: Compiler, context: Context, *, final: Final | None
+) -> dict[str, Any]:
     """The outcome of a head that is trained as networks are."""
     recipe = cell.task.recipe
     learner = Learner(probes.head_of(recipe), learnt_by(recipe))
-    ((_, outcome),) = train_network(cell, features, [seed], compiler, context, learner=learner)
+    ((_, outcome),) = train_network(cell, features, [seed], compiler, context, learner=learner, final=final)
     return outcome
 
 

@@ -29,7 +29,7 @@ AHEAD = 6  # of them that no cell has asked for yet
 # fields of a recipe that are not in the program but in the state that it carries, or outside of it
 FREE = (
     *('lr', 'warmup', 'max_epochs', 'least_steps', 'patience', 'patience_steps', 'class_weights', 'sampler'),
-    'head_epochs',
+    *('head_epochs', 'final', 'min_delta'),
 )
 LOOK = 0.2  # s between looks at signals while a program compiles
 
@@ -86,9 +86,9 @@ class Compiler:
             if len(self._made) >= KEPT and not foreseen:  # between cells, when nothing runs
                 self._forget(self._used - {key})
             if key not in self._made:
-                network = build(model, signal, n_out, recipe, length > 0)
+                network = build(model, signal, n_out, recipe, recipe.frames)
                 recipe = adaptation.resolved(recipe, network)
-                tx = optim.adamw(recipe, 1)
+                tx = optim.make(recipe, 1)
                 self._made[key] = parallel.compile_programs(network, tx, recipe, signal, n_out, length)
                 self._seal()
             if not foreseen:

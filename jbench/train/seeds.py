@@ -1,21 +1,20 @@
-"""The seeds of a cell: a network trained for each, or an estimator fitted once for all."""
+"""The seeds of a cell: a network trained for each."""
 
 from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
-from jbench import epochs, processes, targets
+from jbench import epochs, processes
 from jbench.context import Context
 from jbench.data.load import loader, prepared_set, sampling
-from jbench.models import factory, pretrained
-from jbench.models.baselines.estimator import Labelled, Training
+from jbench.models import pretrained
 from jbench.models.model import Model
 from jbench.spec.cell import Cell
 from jbench.spec.checkpoints import CHECKPOINTS
@@ -50,6 +49,13 @@ class Learner(NamedTuple):
     recipe: Recipe
 
 
+class Final(NamedTuple):
+    """How long networks learn that are trained without a validation part (`recipe.final`)."""
+
+    most: int  # epochs of the whole schedule, as it was while validation chose
+    epochs: Mapping[int, int]  # by seed, after which training ends
+
+
 def train_network(
     cell: Cell,
     data: prepared_set.PreparedSet,
@@ -58,16 +64,20 @@ def train_network(
     context: Context,
     *,
     learner: Learner | None = None,
+    final: Final | None = None,
 ) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield (seed, outcome) of each trained seed; `learner`: in the place of the cell's own model and recipe."""
+    """Yield (seed, outcome) of each trained seed; `learner`: in the place of the cell's own model and recipe; `final`:
+    nothing is selected, the network after its last epoch is tested."""
     model, recipe = learner or Learner(cell.model, cell.task.recipe)
+    if final is not None:
+        recipe = dataclasses.replace(recipe, max_epochs=final.most, least_steps=0)
     name, masked = cell.title, 'channel_mask' in model.asks
     tested_by = stream.alone(recipe) if data.places else recipe
     sizes = (('valid', recipe.batch_size), ('test', tested_by.batch_size))
     valid, test = (loader.Loader(data, (s,), size, channel_mask=masked) for s, size in sizes)
     weigh = sampling.SAMPLERS[recipe.sampler]
     train = loader.Loader(data, ('train',), recipe.batch_size, weigh=weigh, channel_mask=masked)
-    network = build(model, asked_signal(model, data.signal), data.n_out, recipe, data.length > 0)
+    network = build(model, asked_signal(model, data.signal), data.n_out, recipe, recipe.frames)
     begin = begin_from(cell, network, context) if learner is None else lambda drawn: drawn
     began, wait = time.monotonic(), _while_compiling(name, context)
     parts = [
@@ -86,7 +96,8 @@ def train_network(
         began = time.monotonic()
         try:
             if model.trained:
-                fitted = _fit(cell, drawn, parts, (train, valid), seed, context)
+                limit = None if final is None else final.epochs[seed]
+                fitted = _fit(cell, drawn, parts, (train, valid), seed, context, limit=limit)
             else:
                 start = _start(parts[-1], drawn, train)
                 stats = fit.warm_batch_stats(parts[-1].programs, start, train)
@@ -94,10 +105,8 @@ def train_network(
         except fit.NonFinite as error:
             yield seed, {'failed': str(error)}
             continue
-        context.progress.finish(
-            f'{name} seed {seed}',
-            f'stopped after {len(fitted.history)} epochs, the best was {fitted.best_epoch + 1}',
-        )
+        best = f'the best was {fitted.best_epoch + 1}' if final is None else 'as many as validation chose before'
+        context.progress.finish(f'{name} seed {seed}', f'stopped after {len(fitted.history)} epochs, {best}')
         tested = time.monotonic()
         outputs = parallel.predict(answering, fitted.variables, test, context.guard_all)
         if not np.isfinite(outputs).all():
@@ -141,7 +150,7 @@ class _Part(NamedTuple):
 def _start(part: _Part, drawn: Any, train: loader.Loader) -> Any:
     """The state before the first step of a part."""
     batches = loader.n_batches(len(train), part.recipe.batch_size)
-    tx = optim.adamw(part.resolved, batches * fit.length(part.recipe, batches).most)
+    tx = optim.make(part.resolved, batches * fit.length(part.recipe, batches).most)
     return parallel.new_state(drawn, tx, fit.loss_weights(part.recipe, train))
 
 
@@ -152,8 +161,11 @@ def _fit(
     loaders: tuple[loader.Loader, loader.Loader],
     seed: int,
     context: Context,
+    *,
+    limit: int | None,
 ) -> fit.Fitted:
-    """Train in one part, or in two: the second goes on from the best epoch of the first, as one history."""
+    """Train in one part, or in two: the second goes on from the best epoch of the first, as one history; with `limit`
+    for so many epochs of the schedule, without validation."""
     train, valid = loaders
     batches = loader.n_batches(len(train), parts[-1].recipe.batch_size)
     most = [fit.length(part.recipe, batches).most for part in parts]
@@ -164,7 +176,12 @@ def _fit(
         if len(parts) > 1:
             watch = _of_part(watch, k, before)
         metric = fit.monitor_of(cell.task)
-        fitted = fit.fit(part.programs, _start(part, drawn, train), train, valid, part.recipe, metric, watch)
+        start, by = _start(part, drawn, train), part.recipe
+        if limit is None:
+            fitted = fit.fit(part.programs, start, train, valid, by, metric, watch)
+        else:
+            by = dataclasses.replace(by, max_epochs=limit)
+            fitted = fit.fit(part.programs, start, train, None, by, metric, watch)
         drawn = drawn | fitted.variables
         history = [h | {'epoch': h['epoch'] + before} for h in fitted.history]
         resumed = [e + before for e in fitted.resumed_at if e < len(history) or len(parts) == 1]  # else it was over
@@ -235,63 +252,10 @@ def _watch(cell: Cell, data: prepared_set.PreparedSet, seed: int, n_epochs: int,
             f'{cell.title} seed {seed}',
             int(facts['epoch']) + 1,
             n_epochs,
-            f'loss {facts["train_loss"]:.3f} valid {metric} {facts["monitor"]:.3f} (best {facts["best"]:.3f})',
+            f'loss {facts["train_loss"]:.3f}'
+            + (f' valid {metric} {facts["monitor"]:.3f} (best {facts["best"]:.3f})' if 'monitor' in facts else ''),
         )
 
     versions = {'jax': jax.__version__, 'jbench': __version__}
     machine = processes.devices() | {'prepared': data.folder.name} | versions
     return fit.Watch(progress, context.progress.say, context.asked, checkpoint_folder(cell, seed, context), machine)
-
-
-def fit_estimator(
-    cell: Cell, data: prepared_set.PreparedSet, seeds: list[int], context: Context
-) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield (seed, outcome) of an estimator: fitted once, the same for every seed."""
-    rows = {'train': data.rows('train'), 'valid': data.rows('valid'), 'both': data.rows('train', 'valid')}
-    test_rows = data.rows('test')
-    vectors = data.fitted_vectors(cell.task.recipe.published and cell.model.family == 'baselines')
-    taught = {} if vectors is None else {'vectors': vectors}
-    given = Training(
-        **{k: Labelled(prepared_set.View(data, r), data.y[r], data.about(r) | taught) for k, r in rows.items()},
-        kind=data.kind,
-        n_out=data.n_out,
-        signal=data.signal,
-        metric=cell.task.metric,
-        published=cell.task.recipe.published,
-        classes=tuple(prepared_set.class_names(cell.dataset, data)),
-    )
-    what = cell.title
-    context.progress.update(what, 0, 1)
-    began = time.monotonic()
-    predict = factory(cell.model)(given, **dict(cell.model.options))
-    fitted = time.monotonic()
-    context.guard()
-    outputs, shape = _answered(data, predict, test_rows), (len(test_rows), data.n_out)
-    if targets.of(data.kind).frames and outputs.ndim == 2:  # a path of any number of frames
-        shape = (len(test_rows), outputs.shape[1])
-    if outputs.shape != shape or outputs.dtype.kind not in 'biuf' or not np.isfinite(outputs).all():
-        raise RequestError(
-            f'model {cell.model.name}: expected finite numbers {list(shape)} ([windows, n_out]) as its outputs on the '
-            f'test part, got {outputs.dtype} {list(outputs.shape)}' + ', not all finite' * (outputs.shape == shape)
-        )
-    tested = time.monotonic()
-    context.progress.update(what, 1, 1)
-    predictions = data.predictions(test_rows, outputs)
-    for seed in seeds:
-        context.guard()
-        yield (
-            seed,
-            {
-                'predictions': predictions,
-                'timings': {'compile': 0.0, 'fit': fitted - began, 'test': tested - fitted, 'total': tested - began},
-            },
-        )
-        began = fitted = tested  # the other seeds took no time
-
-
-def _answered(data: prepared_set.PreparedSet, predict: Any, rows: np.ndarray) -> np.ndarray:
-    """What an estimator answers to windows: all at once, or each alone and in order where they are streamed."""
-    if data.places is None:
-        return np.asarray(predict(prepared_set.View(data, rows)))
-    one = [prepared_set.View(data, rows[k : k + 1]) for k in range(len(rows))]
-    return stream.answers(predict, one.__getitem__, data.places.of(rows), lambda model, window: model(window))

@@ -15,6 +15,7 @@ from jbench.spec.task import Recipe
 from jbench.train import trainable
 from jbench.train.losses import AXIS, LOSSES
 
+ROTATION = 1 << 20  # of the key of a step: dropout takes others
 State = dict[str, Any]  # {'params', 'batch_stats', 'opt', 'step', 'key', 'loss_weights'}
 
 
@@ -37,6 +38,8 @@ def train_step(
     chex.assert_rank(batch['x'], 3)
     key = jax.random.fold_in(state['key'], state['step'])
     trained, frozen = trainable.divide(state['params'], recipe.trainable)
+    if recipe.rotation:
+        batch = {**batch, 'x': rotated(batch['x'], recipe.rotation, key)}
 
     def share(params: Any) -> tuple[jax.Array, Any]:
         variables = {'params': trainable.join(params, frozen), 'batch_stats': state['batch_stats']}
@@ -54,6 +57,14 @@ def train_step(
     params = trainable.join(optax.apply_updates(trained, updates), frozen)
     new_state = state | {'params': params, 'batch_stats': new, 'opt': opt, 'step': state['step'] + 1}
     return new_state, {'loss': value, 'grad_norm': optax.tree.norm(grads)}
+
+
+def rotated(x: jax.Array, most: int, key: jax.Array) -> jax.Array:
+    """Windows x [B, C, T] with their channels turned by a number of places from -most to most, the same for all rows: a
+    wristband that sits otherwise (emg2pose; braindecode 1.8.1 `BandRotation` with one band draws one a batch, too).
+    Channel k of the answer is channel k - places."""
+    places = jax.random.randint(jax.random.fold_in(key, ROTATION), (), -most, most + 1)
+    return jnp.roll(x, places, axis=1)
 
 
 def _accumulated(

@@ -100,6 +100,8 @@ FLAGS: dict[str, tuple[tuple[str, ...], int, str]] = {  # flag -> (arguments, ex
     '--weights': (('--task=p3', '--model=biot', '--weights=none', '--dry_run'), 0, 'biot:weights=none'),
     '--seeds': (('--task=p3', '--seeds=1,2', '--dry_run'), 0, 'seeds          1, 2'),
     '--stage': ((*BASE, '--stage=report'), 0, 'SimulatedP3 (simulated)'),
+    '--search': ((*BASE, '--search={work}/recipe.py'), 2, '--search=FILE and --stage=search go together'),
+    '--trials': ((*BASE, '--stage=search', '--trials=3'), 2, '--search=FILE and --stage=search go together'),
     '--download': (
         ('--task=ssvep/kalunga2016', '--download', '--dry_run'),
         0,

@@ -241,3 +241,23 @@ def test_a_streamed_task_is_asked_a_window_at_a_time(tmp_path: Path, monkeypatch
     louder, _ = answers(n // 2)
     np.testing.assert_array_equal(plain[: n // 2], louder[: n // 2])
     assert plain[n // 2] != louder[n // 2]
+
+
+@pytest.mark.slow
+def test_angles_are_answered_at_any_number_of_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Track 4, from recordings to the score: one step a window, some, or one a sample are held for their shares."""
+    name = 'SimulatedChallengePose'
+    six = {name: dataclasses.replace(select.datasets()[name], n_subjects=6, n_recordings=6)}
+    known = {**select.datasets(), **six}
+    monkeypatch.setattr(select, 'datasets', lambda: known)
+
+    def said(steps: int) -> Any:
+        def model(x: np.ndarray) -> np.ndarray:
+            return np.repeat(np.linspace(-0.2, 0.9, 20, dtype=np.float32), steps)[None].repeat(len(x), 0)
+
+        return jbench.evaluate(model, 'challenge2026/pose', workdir=tmp_path, simulated=True)
+
+    found = [said(steps).result['headline'] for steps in (1, 7, 10_000)]
+    assert found[0]['value'] == pytest.approx(found[1]['value'], rel=1e-6) == pytest.approx(found[2]['value'], rel=1e-6)
+    with pytest.raises(RequestError, match=r'gave float32 \[\d+, 200020\]'):
+        said(10_001)

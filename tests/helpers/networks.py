@@ -20,6 +20,7 @@ from jbench.spec.model import Signal
 
 RECORDED = FIXTURES / 'networks'
 WITHOUT_PEER = {'simpleconv_time_agg', 'emg2qwerty', 'fmri_linear', 'fmri_mlp', 'multiscale_ssm'}  # not in braindecode
+WITHOUT_PEER |= {'vemg2pose', 'neuropose'}  # which answer angles: test_pose_networks.py
 NETWORKS = [m.name for m in MODELS.values() if m.family == 'classic' and m.name not in WITHOUT_PEER]
 
 

@@ -10,7 +10,8 @@ from jbench.metrics import challenges
 from jbench.spec.challenges import Angles
 from jbench.spec.errors import RequestError
 from jbench.targets import score
-from jbench.targets.angles import packed
+from jbench.targets.angles import answered, packed
+from jbench.train.losses import LOSSES
 
 RNG = np.random.default_rng(5)
 
@@ -77,11 +78,21 @@ def test_without_cells_there_is_no_such_score() -> None:
 # ---- angles ----
 
 
-def test_angles_are_kept_to_a_ten_thousandth() -> None:
-    x = RNG.uniform(-3, 3, (20, 50))
-    encoded = targets.encode(Angles(), [packed(x), packed(-x)])
-    assert encoded.y.shape == (2, 1000) and encoded.y.dtype == np.float32
-    np.testing.assert_allclose(encoded.y.reshape(2, 20, 50), [x, -x], atol=0.51e-4)
+@pytest.mark.parametrize('steps', [0, 70])
+def test_angles_are_kept_to_a_ten_thousandth(steps: int) -> None:
+    x = RNG.uniform(-3.2, 3.2, (20, 70))
+    encoded = targets.encode(Angles(steps=steps), [packed(x), packed(-x)])
+    assert encoded.y.shape == (2, 1400) and encoded.y.dtype == np.float32
+    np.testing.assert_allclose(encoded.y.reshape(2, 20, 70), [x, -x], atol=0.51e-4)
+    assert len(encoded.classes) == targets.of('angles').n_out(encoded.y, encoded.classes, None) == 1000
+
+
+def test_joints_that_move_smoothly_take_little_room() -> None:
+    """Tracked at 60 Hz and interpolated to 2 kHz, as the recordings are: a seventh of 16 bits a sample."""
+    slow = np.cumsum(RNG.normal(0, 0.02, (20, 301)), 1)
+    x = np.stack([np.interp(np.arange(10_000) / 2000 * 60, np.arange(301), row) for row in slow])
+    assert len(packed(x)) < 20 * 10_000 * 2 / 7
+    np.testing.assert_allclose(targets.encode(Angles(), [packed(x)]).y.reshape(x.shape), x, atol=0.51e-4)
 
 
 @pytest.mark.parametrize('x', [np.full((1, 2), 90.0), np.array([[0.0, np.nan]])])
@@ -91,8 +102,40 @@ def test_degrees_and_gaps_are_refused(x: np.ndarray) -> None:
 
 
 def test_windows_of_unequal_length_are_refused() -> None:
-    with pytest.raises(RequestError, match='expected 50 a joint'):
-        targets.encode(Angles(), [packed(np.zeros((1, 50))), packed(np.zeros((1, 51)))])
+    two = [packed(np.zeros((1, 50))), packed(np.zeros((1, 51)))]
+    with pytest.raises(RequestError, match='50 angles of 1 joints and 51 angles of 1 joints'):
+        targets.encode(Angles(), two)
+    with pytest.raises(RequestError, match='51 angles of 1 joints, 50 a joint'):
+        targets.encode(Angles(steps=50), two[1:])
+
+
+@pytest.mark.parametrize('steps', [1, 3, 50, 97, 100])
+def test_fewer_steps_are_held_as_the_platform_resamples(steps: int) -> None:
+    """Step floor(k * steps / times) of an answer stands for sample k: in all scores, and in the loss."""
+    n, joints, times = 12, 3, 100
+    outputs, y = RNG.normal(0, 1, (n, joints, steps)), RNG.normal(0, 1, (n, joints, times))
+    at = np.floor(np.arange(times) * steps / times).astype(int)
+    expected = np.degrees(np.abs(outputs[:, :, at] - y).mean((1, 2)))
+    flat = outputs.reshape(n, -1).astype(np.float32), y.reshape(n, -1).astype(np.float32)
+    assert score.evaluate('angles', *flat)['angular_mae'] == pytest.approx(expected.mean(), rel=1e-6)
+    subject = np.repeat(['a', 'b', 'c', 'd'], 3)
+    arrays = {'id': np.arange(n), 'outputs': flat[0], 'y': flat[1], 'subject': subject}
+    each = score.score('angles', 'angular_mae', arrays, None)['per_subject']
+    np.testing.assert_allclose([*each.values()], expected.reshape(4, 3).mean(1), rtol=1e-6)
+    loss, _ = LOSSES['absolute_error'](flat[0], {'y': flat[1]}, None, 0.0)
+    np.testing.assert_allclose(np.degrees(loss), expected, rtol=1e-5)
+    coarse = answered(flat[1], joints * steps).reshape(n, joints, steps)
+    np.testing.assert_allclose(
+        coarse, [[[row[at == k].mean() for k in range(steps)] for row in w] for w in y], atol=1e-6
+    )
+    constant = score.dummy('angles', flat[1], 2, n_out=joints * steps).reshape(2, joints, steps)
+    np.testing.assert_allclose(
+        constant[0], [[np.median(y[:, j, at == k]) for k in range(steps)] for j in range(joints)], atol=1e-6
+    )
+
+
+def test_more_steps_than_samples_are_refused() -> None:
+    assert not targets.of('angles').fits((3, 101), (3, 100)) and targets.of('angles').fits((3, 7), (3, 100))
 
 
 def test_errors_of_angles_are_degrees() -> None:

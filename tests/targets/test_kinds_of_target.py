@@ -36,7 +36,8 @@ def test_what_a_row_teaches_has_the_shape_of_what_is_encoded(kind: str) -> None:
     n_out = targets.of(kind).n_out(encoded.y, encoded.classes, vectors)
     y = encoded.y if vectors is None else vectors[encoded.y]
     for loss in TARGETS[kind].losses:
-        tail, dtype = TAUGHT[loss](n_out, 128)
+        length = y.shape[1] if targets.of(kind).measured else 128 * targets.of(kind).frames
+        tail, dtype = TAUGHT[loss](n_out, length)
         assert tail == y.shape[1:] and np.dtype(dtype).kind == y.dtype.kind
 
 

@@ -211,3 +211,40 @@ def test_a_microbatch_that_would_be_another_step_is_refused():
         with pytest.raises(RequestError, match=message):
             step.check_microbatch(recipe, model, devices)
     step.check_microbatch(Recipe(batch_size=8, microbatch=4), plain, 2)
+
+
+def test_channels_turn_by_a_place_for_a_whole_batch() -> None:
+    """Each of three turns comes; all rows turn alike, time and order stay."""
+    x = jnp.arange(2 * 4 * 3.0).reshape(2, 4, 3)
+    seen = set()
+    for k in range(30):
+        turned = np.asarray(step.rotated(x, 1, jax.random.key(k)))
+        (place,) = (p for p in (-1, 0, 1) if (turned == np.roll(x, p, axis=1)).all())
+        seen.add(place)
+    assert seen == {-1, 0, 1}
+
+
+@pytest.mark.parametrize(('rotation', 'seen'), [(0, {0.0}), (1, {0.0, 1.0, 9.0})])
+def test_a_step_turns_channels_where_its_recipe_says_so(rotation: int, seen: set[float]) -> None:
+    """Channel k holds k, and the network answers channel 0 with a target of 0: the loss tells the turn of the step."""
+    import optax
+
+    from jbench.models.model import Answer, Model
+    from jbench.spec.task import Recipe
+
+    def apply(variables, batch, *, train, key):
+        return Answer(variables['params'] * batch['x'][:, 0, :1], {})
+
+    x = jnp.broadcast_to(jnp.arange(4.0)[:, None], (2, 4, 3))
+    batch = {'x': x, 'y': jnp.zeros((2, 1)), 'mask': jnp.ones(2, bool)}
+    tx, recipe = optax.sgd(0.0), Recipe(loss='squared_error', rotation=rotation)
+    run = partial(step.train_step, model=Model(lambda key: {}, apply), tx=tx, recipe=recipe)
+    taken = jax.jit(jax.vmap(run, axis_name=losses.AXIS, in_axes=(None, 0), out_axes=None))
+    params = jnp.array(1.0)
+    state = {'params': params, 'batch_stats': {}, 'opt': tx.init(params), 'step': jnp.array(0)}
+    state |= {'key': jax.random.key_data(jax.random.key(3)), 'loss_weights': jnp.ones(1)}
+    found = set()
+    for _ in range(30):
+        state, facts = taken(state, {k: v[None] for k, v in batch.items()})
+        found.add(float(facts['loss']))
+    assert found == seen

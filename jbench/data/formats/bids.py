@@ -229,7 +229,7 @@ def _without_locks() -> Iterator[None]:
 
 
 def events(
-    path: Path, raw: mne.io.BaseRaw, *, unit: float = 1.0, needed: Sequence[str] = ()
+    path: Path, raw: mne.io.BaseRaw | None, *, unit: float = 1.0, needed: Sequence[str] = ()
 ) -> dict[str, np.ndarray] | Finding:
     """A table of events in time order: `onset` and `duration` in s from the start of the recording, the rest as text.
 
@@ -237,7 +237,7 @@ def events(
 
     Args:
         path: .tsv, or .csv.
-        raw: the recording; its length tells samples from seconds.
+        raw: the recording; its length tells samples from seconds. None: they are seconds.
         unit: of the numbers in the file, s.
         needed: columns that must be there beside the onset.
     """
@@ -254,11 +254,12 @@ def events(
             out[name] = np.array([float(v or 0) * unit for v in out[name].tolist()])
         except ValueError as error:
             return Finding(str(path), f'each {name} must be a number', str(error), 's', AGAIN)
-    last, seconds, sfreq = out['onset'].max(initial=0.0), raw.n_times / raw.info['sfreq'], raw.info['sfreq']
-    if 2 * seconds < last <= raw.n_times:  # what lies a little after the end is no other unit: the contract says so
-        rule, found_ = 'onsets must be in seconds', f'{last:g} in a recording of {seconds:.1f} s'
-        remedy = f'divide samples by the rate, {sfreq:g} Hz; if these are seconds, the recording is truncated'
-        return Finding(str(path), rule, found_, 's from its start', remedy)
+    if raw is not None:
+        last, seconds, sfreq = out['onset'].max(initial=0.0), raw.n_times / raw.info['sfreq'], raw.info['sfreq']
+        if 2 * seconds < last <= raw.n_times:  # what lies a little after the end is no other unit: the contract says so
+            rule, found_ = 'onsets must be in seconds', f'{last:g} in a recording of {seconds:.1f} s'
+            remedy = f'divide samples by the rate, {sfreq:g} Hz; if these are seconds, the recording is truncated'
+            return Finding(str(path), rule, found_, 's from its start', remedy)
     order = np.argsort(out['onset'], kind='stable')
     return {name: v[order] for name, v in out.items()}
 

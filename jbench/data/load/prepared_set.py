@@ -74,8 +74,8 @@ class PreparedSet:
 
     @property
     def length(self) -> int:
-        """Of a sequence of keys; 0 for other targets."""
-        return int(self.y.shape[1]) if targets.of(self.kind).frames else 0
+        """Of a sequence of keys, or of angles; 0 for other targets."""
+        return int(self.y.shape[1]) if (kind := targets.of(self.kind)).frames or kind.measured else 0
 
     def learnt(self, y: np.ndarray) -> np.ndarray:
         """What a network learns of targets y: int32 or float32 [N, ...]."""
@@ -182,11 +182,10 @@ def open_set(
     y = np.zeros((len(split), *encoded.y.shape[1:]), encoded.y.dtype)
     y[counted] = encoded.y
     kind, subjects = targets.of(task.target.kind), events['subject'][windows['event']]
-    if task.recipe.few_shot and divided:
-        split = protocols.few_shot(split, y, subjects, task.recipe.few_shot)
+    split = protocols.asked(split, y, subjects, task.recipe) if divided else split
     warnings = [*manifest['notes'], *notes, *(alike.told(encoded.classes) if kind.least else ())]
     if kind.single and divided:
-        for name in ('train', 'valid', 'test'):
+        for name in ('train', 'valid', 'test') if task.recipe.final == 'chosen' else ('train', 'test'):
             absent = sorted(set(range(len(encoded.classes))) - set(y[split == name].tolist()))
             if absent:
                 warnings.append(f'{name} holds no window of class {", ".join(encoded.classes[k] for k in absent)}')

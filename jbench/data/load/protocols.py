@@ -1,4 +1,4 @@
-"""Protocols that any model may be asked to take: few training windows, and channels that fail in the test.
+"""Protocols that any model may be asked to take: few training windows, none for validation, channels that fail.
 
 Draws depend on what is drawn from alone, never on a model or on the seed that it learns with.
 """
@@ -11,9 +11,17 @@ import math
 import numpy as np
 
 from jbench.spec.errors import RequestError
+from jbench.spec.recipe import Recipe
 
 SEED = 33  # of all draws
 LEFT_OUT = 'left out'  # part of training windows that were not drawn; nobody reads them
+
+
+def asked(split: np.ndarray, y: np.ndarray, subjects: np.ndarray, recipe: Recipe) -> np.ndarray:
+    """The parts of windows [N] as a recipe asks for them: few training windows; those of validation among them."""
+    if recipe.few_shot:
+        split = few_shot(split, y, subjects, recipe.few_shot)
+    return np.where(split == 'valid', 'train', split) if recipe.final == 'all' else split
 
 
 def few_shot(split: np.ndarray, y: np.ndarray, subjects: np.ndarray, k: int) -> np.ndarray:

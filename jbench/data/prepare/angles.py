@@ -1,4 +1,4 @@
-"""Joint angles of windows: channels of the recording, averaged over equal parts of each window (spec.Angles)."""
+"""Joint angles of windows: channels of the recording, at every sample or averaged over equal parts (spec.Angles)."""
 
 from __future__ import annotations
 
@@ -25,15 +25,16 @@ def known(raw: mne.io.BaseRaw, target: Angles, rows: list[Row], duration: float)
     if not joints:
         raise RequestError(f'no channel begins with {target.field!r} (target.field): no angle is known')
     n = round(duration * raw.info['sfreq'])
-    if n < target.steps:
-        raise RequestError(f'target.steps: {target.steps} steps in a window of {n} samples')
-    borders = np.arange(target.steps) * n // target.steps
+    steps = target.steps or n
+    if n < max(steps, target.answers):
+        field, asked = ('steps', steps) if n < steps else ('answers', target.answers)
+        raise RequestError(f'target.{field}: {asked} {field} in a window of {n} samples')
+    borders = np.arange(steps) * n // steps
     kept, found = [], []
     for row in rows:
         first = round(row[1] * raw.info['sfreq'])
         x = raw.get_data(joints, start=max(first, 0), stop=min(first + n, raw.n_times))
         if x.shape[1] == n and np.isfinite(x).all():
-            sums = np.add.reduceat(x, borders, axis=1)
             kept.append(row)
-            found.append(packed(sums / np.diff(borders, append=n)))
+            found.append(packed(x if steps == n else np.add.reduceat(x, borders, axis=1) / np.diff(borders, append=n)))
     return kept, found

@@ -195,7 +195,7 @@ def _process(task: Task, whole: _Whole) -> tuple[Converted, np.ndarray | Rows]:
         'ch_names': ch_names,
         'events': {k: v.tolist() for k, v in table.items()},
         'n_windows': len(rows),
-        **marks.counted(table, taken),
+        **marks.counted(whole.table, taken, task.window.trigger),
         'windows': {'event': [i for i, _ in rows], 'onset': [t for _, t in rows], 'target': targets},
     }
     return part, data

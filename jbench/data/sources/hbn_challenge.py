@@ -6,7 +6,8 @@ Cz. Each release is a folder, whole (R5_L100_bdf) or its twenty people (R5_mini_
 Trials of the contrast change task are those of the competition's own code: a trial lasts from `contrastTrial_start` to
 the next one, the last one to `end_experiment` (else it is left out); the stimulus is the first target in it, the
 response the first press from then on, right or wrong. Where a window of these trials would run off the file, that
-code fails, and the recording is left out here (PAST_END).
+code fails, and participants drop the recording: its trials are left out here (PAST_END), and every result says of how
+many recordings.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from jbench.data import marks
 from jbench.data.formats import bids
 from jbench.data.recording import Finding, Recording, RecordingRef
 from jbench.data.sources import hbn
@@ -100,12 +102,13 @@ def read(ref: RecordingRef) -> Recording | Finding:
     if path is None:
         rule, expected = 'a table of events must lie beside the recording', 'events.tsv'
         return Finding(ref.where, rule, 'none', expected, 'fetch it')
-    found = bids.events(path, raw, needed=('value',))
+    found = bids.events(path, None, needed=('value',))  # a file may be cut off: that is no other unit
     if isinstance(found, Finding):
         return found
     onset, reaction = trials(found['onset'], found['value'])
     if len(onset) and onset.max() + PAST_END > raw.n_times / raw.info['sfreq'] + 1e-9:
-        return Recording(raw, none)
+        past = {'onset': np.zeros(1), 'duration': np.zeros(1), 'type': np.array([marks.PAST])}
+        return Recording(raw, {**past, 'reaction_time': np.full(1, np.nan)})
     kinds = np.full(len(onset), 'Stimulus')
     return Recording(raw, {'onset': onset, 'duration': np.zeros(len(onset)), 'type': kinds, 'reaction_time': reaction})
 

@@ -14,6 +14,7 @@ import small_files as files
 from small_files import tsv
 
 from jbench import targets
+from jbench.data import marks
 from jbench.data.discover import find_recordings
 from jbench.data.load import split_windows, streams
 from jbench.data.prepare import check_recording, convert
@@ -136,10 +137,27 @@ def test_windows_follow_the_stimulus_and_lie_inside_the_file(copies: Path, tmp_p
         TRIALS.rpartition('12.0')[0].replace('9.0 n/a right_b', '9.9 n/a right_b') + '10.5 0 end_experiment',
     )
     gone = find_recordings(COPY, short)[1]
-    assert len(hbn_challenge.read(gone).events['onset']) == 0, 'a window past the end leaves the recording out'
-    files.edf(Path(f'{stem}_eeg.bdf'), NAMES[-4:], 100, 3)
-    found = hbn_challenge.read(gone)
-    assert isinstance(found, Finding) and found.level == 'fatal', 'events of another recording'
+    assert hbn_challenge.read(gone).events['type'].tolist() == [marks.PAST], 'a window past the end'
+    files.edf(Path(f'{stem}_eeg.bdf'), NAMES[-4:], 100, 3)  # events, too, and as far as seconds could be samples
+    assert hbn_challenge.read(gone).events['type'].tolist() == [marks.PAST]
+
+
+def test_a_recording_that_ends_too_early_is_left_out_and_counted(copies: Path, tmp_path: Path) -> None:
+    """Of challenge 1, whose windows would run off; challenge 2 has windows of the signal that is there."""
+    shutil.copytree(copies / COPY.name / 'R4_L100_bdf', tmp_path / COPY.name / 'R4_L100_bdf')
+    stem = tmp_path / COPY.name / 'R4_L100_bdf/sub-NDARA/eeg/sub-NDARA_task-contrastChangeDetection_run-1'
+    files.edf(Path(f'{stem}_eeg.bdf'), NAMES, 100, 6)
+    refs = find_recordings(COPY, tmp_path)
+    assert [r.subject for r in refs] == ['NDARA', 'NDARB']
+    parts = [made('challenge2025/response_time', ref, tmp_path / 'one') for ref in refs]
+    assert [p['n_windows'] for p in parts] == [0, 2]
+    kept, notes = check_recording.judge(COPY, refs, parts)
+    assert kept == [0, 1] and [n for n in notes if n.startswith('past the end')] == [
+        f'past the end: 1 of 2 recordings are left out, whose last windows run off their files: {refs[0].name}'
+    ]
+    other = [made('challenge2025/externalizing', ref, tmp_path / 'two') for ref in refs[:1]]
+    assert [p['n_windows'] for p in other] == [2]
+    assert not any('past the end' in n for n in check_recording.judge(COPY, refs[:1], other)[1])
 
 
 def test_crops_are_drawn_as_the_scorer_draws_them(copies: Path, tmp_path: Path) -> None:
@@ -387,10 +405,9 @@ def test_windows_whose_angles_are_known_are_made(pose: Path, tmp_path: Path) -> 
     assert part['windows']['onset'] == [0.0], 'the second one holds what is not known, the third is not whole'
     assert part['ch_names'] == tuple(f'emg{k}' for k in range(16))
     encoded = targets.encode(select.tasks()['challenge2026/pose'][-1].target, [part['windows']['target'][0].strip('"')])
-    assert encoded.y.shape == (1, 1000)
-    joint = encoded.y.reshape(20, 50)
-    slope = 2 / 24_000
-    np.testing.assert_allclose(joint[0], -1 + slope * (np.arange(50) * 200 + 99.5), atol=1e-3)
+    assert encoded.y.shape == (1, 200_000) and len(encoded.classes) == 1000
+    joint = encoded.y.reshape(20, 10_000)
+    np.testing.assert_allclose(joint[0], -1 + 2 / 24_000 * np.arange(10_000), atol=1e-3)
     np.testing.assert_allclose(joint[10] - joint[0], 0.5, atol=1e-3)
 
 
