@@ -83,10 +83,12 @@ def events(words: Words, start: np.ndarray, silent: np.ndarray) -> dict[str, lis
         onset = np.stack([start[one], elsewhere[other]], 1).ravel()  # in turn
         half = np.repeat([1, 2], n)
         quarter = 2 * half - (np.tile(np.arange(n), 2) < n // 2)
-        columns = (onset, np.full(2 * n, SECONDS), [event_type(task)] * 2 * n, ['1', '0'] * n, half, quarter)
-        for name, values in zip(out, columns, strict=True):
-            texts = name in ('half', 'quarter')
-            out[name] += [str(v) for v in values] if texts else list(values)
+        out['onset'] += onset.tolist()
+        out['duration'] += [SECONDS] * 2 * n
+        out['type'] += [event_type(task)] * 2 * n
+        out['label'] += ['1', '0'] * n
+        out['half'] += [str(v) for v in half.tolist()]
+        out['quarter'] += [str(v) for v in quarter.tolist()]
     return out
 
 

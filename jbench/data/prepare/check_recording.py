@@ -10,16 +10,7 @@ from jbench.data import marks
 from jbench.data.prepare import amplitude, constant, contacts
 from jbench.data.prepare.constant import KEPT, Stretch
 from jbench.data.prepare.findings import faults, grouped, left_out, some
-from jbench.data.recording import (
-    EVENT_TYPE,
-    OF_A_PERSON,
-    PERMIT,
-    Finding,
-    Recording,
-    RecordingRef,
-    blocks,
-    data_channels,
-)
+from jbench.data.recording import EVENT_TYPE, PERMIT, Finding, Recording, RecordingRef, blocks, data_channels
 from jbench.data.source import is_own
 from jbench.spec.dataset import Dataset
 from jbench.spec.errors import RequestError
@@ -234,8 +225,8 @@ def _agree(dataset: Dataset, refs: list[RecordingRef], parts: list[Converted]) -
     if dataset.n_chans not in counts:
         found = _range(counts)
         notes.append(f'partial: number of channels: found {found}, declared {dataset.n_chans}')
-    own = dataset.device in OF_A_PERSON
-    strange, lacks = ([], contacts.united([p['ch_names'] for p in parts])) if own else _united(refs, parts)
+    own = contacts.united([p['ch_names'] for p in parts], dataset)
+    strange, lacks = _united(refs, parts) if own is None else ([], own)
     declared = dataset.seconds or 0.0
     short = [p['native']['seconds'] for p in parts if p['native']['seconds'] < SHORT * declared]
     if short:

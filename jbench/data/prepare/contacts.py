@@ -38,9 +38,12 @@ def told(raw: mne.io.BaseRaw, ch_names: Sequence[str], dataset: Dataset, where: 
     return found
 
 
-def united(ch_names: Sequence[Sequence[str]]) -> list[str]:
-    """What is said of a set with these channels in its recordings: those of each person stand beside the others'."""
+def united(ch_names: Sequence[Sequence[str]], dataset: Dataset) -> list[str] | None:
+    """What is said of a set with these channels in its recordings, where those of each person stand beside the others';
+    None where people share channels, as regions of the brain are."""
     sets = {frozenset(names) for names in ch_names if names}
+    if dataset.device not in OF_A_PERSON or not all('/' in name for names in sets for name in names):
+        return None
     if len(sets) < 2:
         return []
     n, most = len(frozenset.union(*sets)), max(map(len, sets))

@@ -35,7 +35,7 @@ def mixed(raw: mne.io.BaseRaw, spec: SignalSpec) -> mne.io.BaseRaw:
     from jbench.data.prepare import by_channel
 
     names, weights = _referenced(raw, spec.reference)
-    renamed = {}
+    renamed: dict[str, str] = {}
     if spec.regions:
         renamed, weights = _by_region(names, weights, regions_of(raw))
         names = list(renamed)

@@ -59,7 +59,7 @@ def _spoken(rng: np.random.Generator) -> tuple[dict[str, np.ndarray], np.ndarray
         left = 0
     n = len(rows)
     words = {name: np.array([row[name] for row in rows]) for name in rows[0]}
-    drawn = {name: rng.standard_normal(n) for name in neuroprobe.NUMBERS.values()}
+    drawn: dict[str, np.ndarray] = {name: rng.standard_normal(n) for name in neuroprobe.NUMBERS.values()}
     drawn |= {'face_num': rng.integers(0, 3, n), 'bin_head': rng.integers(0, 2, n)}
     return words | drawn | {'pos': rng.choice(['VERB', 'NOUN', 'PRON'], n)}, np.array(silence)
 

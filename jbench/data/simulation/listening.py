@@ -56,7 +56,7 @@ def story(p: Paradigm, session: int, rng: np.random.Generator) -> Trials:
     moments = np.arange(MIDDLE, SECONDS - STEP, STEP)
     heard = np.array([any(a <= t < b for a, b in spans) for t in moments])
     names = rng.choice(list(PHONEMES), len(phonemes))
-    onset = np.round(np.concatenate([moments, phonemes]) * SFREQ) / SFREQ
+    onset = np.concatenate([moments, np.round(np.array(phonemes) * SFREQ) / SFREQ])
     sizes = (len(moments), len(phonemes))
     table = {
         'onset': onset,

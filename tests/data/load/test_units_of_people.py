@@ -10,7 +10,7 @@ import pytest
 from jbench.data.load import prepared_set
 from jbench.data.load.shards import of_unit
 from jbench.data.load.splits import assign
-from jbench.data.prepare import build_set
+from jbench.data.prepare import build_set, contacts
 from jbench.plan import cells, select
 from jbench.spec.errors import SplitError
 from jbench.spec.overrides import override
@@ -105,6 +105,14 @@ def test_a_person_is_as_wide_as_his_recordings(folder: tuple[Path, Task]) -> Non
     assert whole.signal.n_chans == 24 + 24 + 16
     (said,) = [w for w in whole.warnings if w.startswith('channels')]
     assert said == 'channels: 64, each person beside the others; a recording has at most 24, and zeros for the rest'
+
+
+def test_people_share_regions() -> None:
+    """Then what is said of a set is what is said of any other one."""
+    dataset = select.find_dataset('SimulatedIeegFilm')
+    assert contacts.united([('insula', 'temporal'), ('temporal',)], dataset) is None
+    assert contacts.united([('S01/A1',), ('S01/A1',)], dataset) == []
+    assert contacts.united([('Cz',), ('Pz',)], select.find_dataset('SimulatedP3')) is None
 
 
 def test_the_published_split_across_people_is_given(folder: tuple[Path, Task]) -> None:
