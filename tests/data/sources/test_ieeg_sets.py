@@ -125,6 +125,10 @@ def test_windows_are_where_the_words_of_the_session_are(treebanks: Path) -> None
     low, high = (mine['onset'][mine['label'] == c] for c in '01')
     np.testing.assert_allclose(high, 64.501 + np.arange(19), atol=1e-3)  # 61 of 80 words and more are below these
     assert set(np.round(low, 1)) <= set(np.round(3.5 + np.arange(20), 1)) and (np.diff(low) > 0).all()
+    first = one['onset'][(one['type'] == 'Onset') & (one['label'] == '1')]
+    np.testing.assert_allclose(
+        first, 6.501 + 4 * np.arange(20), atol=1e-3
+    )  # each fourth word of the film, from the fifth on
     quiet = one['onset'][(one['type'] == 'Onset') & (one['label'] == '0')]
     assert set(quiet) <= set(90.0 + np.arange(30)) and len(quiet) == 20
     assert set(one['cross_subject'][one['half'] == '1']) == {'valid'}
