@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from jbench.spec.dataset import Dataset
@@ -15,9 +15,14 @@ if TYPE_CHECKING:
     import numpy as np
 
 # the event that covers a whole recording, by device
-EVENT_TYPE = {'eeg': 'Eeg', 'meg': 'Meg', 'emg': 'Emg', 'fmri': 'Fmri', 'fnirs': 'Fnirs'}
+EVENT_TYPE = {'eeg': 'Eeg', 'ieeg': 'Ieeg', 'meg': 'Meg', 'emg': 'Emg', 'fmri': 'Fmri', 'fnirs': 'Fnirs'}
 DATA_TYPES = ('eeg', 'mag', 'grad', 'seeg', 'ecog', 'hbo', 'hbr')
-OWN_TYPES = {'emg': ('emg',), 'fmri': ('misc',)}  # of a device whose channels are of other types (MNE has no voxels)
+OWN_TYPES = {  # of a device whose channels are of other types (MNE has no voxels)
+    'emg': ('emg',),
+    'fmri': ('misc',),
+    'ieeg': ('seeg', 'ecog', 'dbs'),
+}
+OF_A_PERSON = ('ieeg',)  # devices whose sensors lie elsewhere in each person
 UNIT = {  # name and symbol, where it is not the volt
     'meg': ('tesla (of gradiometers tesla per metre)', 'T'),
     'fnirs': ('mol/l', 'mol/l'),
@@ -73,6 +78,17 @@ class Recording(NamedTuple):
     events: dict[str, np.ndarray]
 
 
+def with_regions(raw: mne.io.BaseRaw, regions: Mapping[str, str]) -> mne.io.BaseRaw:
+    """The recording itself, which now knows the regions of the brain that its channels lie in."""
+    raw.info['temp'] = {'regions': dict(regions)}  # what MNE keeps for others, and writes into no file
+    return raw
+
+
+def regions_of(raw: mne.io.BaseRaw) -> dict[str, str]:
+    """The regions of the brain, by channel; {} where nobody said them."""
+    return dict((raw.info.get('temp') or {}).get('regions', {}))
+
+
 class Finding(NamedTuple):
     """One broken rule of the contract. A fatal one stops the preparation, once every recording is checked."""
 
@@ -98,6 +114,12 @@ def data_channels(raw: mne.io.BaseRaw, dataset: Dataset) -> list[str]:
         return [raw.ch_names[k] for k in mne.pick_types(raw.info, meg=True, exclude=())]
     kinds = OWN_TYPES.get(dataset.device, DATA_TYPES)
     return [c for c, kind in zip(raw.ch_names, raw.get_channel_types(), strict=True) if kind in kinds]
+
+
+def set_names(ch_names: Sequence[str], subject: str, dataset: Dataset) -> tuple[str, ...]:
+    """What a prepared set calls the channels of a recording: contacts in the brain by person and name, as `02/F01`,
+    since those of two people are never the same channel."""
+    return tuple(f'{subject}/{name}' for name in ch_names) if dataset.device in OF_A_PERSON else tuple(ch_names)
 
 
 def blocks(raw: mne.io.BaseRaw, picks: Sequence[int]) -> Iterator[list[int]]:

@@ -57,6 +57,9 @@ class SignalSpec:
     clamp: float | None = 20.0  # applied when windows are loaded; handcrafted baselines skip it
     crop: Crop | None = None  # None: the whole recording is read
     bads: typing.Literal['keep', 'drop', 'interpolate'] = 'keep'  # channels that their recording marks bad
+    # what each channel loses before any filter: the mean of all that are not bad | of its neighbours on a shaft
+    reference: typing.Literal['none', 'average', 'laplacian'] = 'none'
+    regions: bool = False  # of contacts in the brain: the mean of those in each region, then, as channels
     factor: float = 1.0  # applied when windows are loaded, before the clamp: some models want their own unit
 
 
@@ -172,6 +175,8 @@ class ByGroup:
     fold: str = ''
     folds: str = ''  # 'n': every fold tests once, and the results are one; 'all': as many as groups
     within: typing.Literal['', 'subject', 'session'] = ''  # units that are dealt, and learnt, each by itself
+    # a column: of the fold that tests, rows with the first half of its values validate, and no others do
+    validate_by: str = ''
     kind: typing.Literal['by_group'] = 'by_group'
 
     def fold_numbers(self) -> tuple[int, int, int]:

@@ -156,6 +156,8 @@ def _folds(split: ByGroup, target: Target) -> None:
     """Raises: RequestError for folds that are none, that leave other fields unused, or whose results cannot be one."""
     if split.within and not (split.fold or split.folds):
         raise RequestError(f'--set split.within={split.within}: it needs folds, as --set split.folds=5')
+    if split.validate_by and not (split.fold or split.folds):
+        raise RequestError(f'--set split.validate_by={split.validate_by}: it needs folds, as --set split.folds=2')
     if split.fold and split.folds:
         raise RequestError('--set split.fold, split.folds: one of the folds, or all of them')
     if split.fold:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from jbench.data.load.grouping import first_rows, groups, in_order, listed, strata_ranks, train_test_positions
-from jbench.events import Table, as_text, column, present
+from jbench.events import Table, as_text, column, present, unique_sorted
 from jbench.spec.errors import RequestError, SplitError
 from jbench.spec.task import ByGroup
 
@@ -32,7 +32,8 @@ def fold_names(events: Table, split: ByGroup) -> list[str]:
 
 def fold_parts(events: Table, split: ByGroup) -> np.ndarray:
     """The part of every event in one fold: fold k tests, the next one (after the last the first) validates, the others
-    train. Of two folds, a share `valid` of the groups of the other one validates; of a single group, of its rows.
+    train. Of two folds, a share `valid` of the groups of the other one validates; of a single group, of its rows. With
+    `validate_by`, all others train, and a part of fold k validates: rows with the first half of its values.
 
     Groups are dealt in first-seen order, as cards are; with `stratify`, those of one stratum after those of another.
     With as many folds as groups, one group is left out.
@@ -50,6 +51,11 @@ def fold_parts(events: Table, split: ByGroup) -> np.ndarray:
     group_of = _dealt(events, units[unit - 1], split)
     _enough(events, split, group_of, n)
     dealt = group_of % n + 1
+    if split.validate_by:
+        names = np.array([as_text(v) for v in column(events, split.validate_by)])
+        test = (group_of >= 0) & (dealt == k)
+        valid = test & np.isin(names, _first_half(names[test], split.validate_by))
+        return np.select([group_of < 0, valid, test], ['', 'valid', 'test'], 'train').astype('<U5')
     if n > 2:
         parts = [group_of < 0, dealt == k, dealt == k % n + 1]
         return np.select(parts, ['', 'test', 'valid'], 'train').astype('<U5')
@@ -63,6 +69,14 @@ def fold_parts(events: Table, split: ByGroup) -> np.ndarray:
         raise SplitError(f'--set split.fold: {split.fold!r} leaves {len(rest)} rows to train and validate')
     out[rest[np.isin(number, train_test_positions(n_there, split.valid, split.seed)[1])]] = 'valid'
     return out
+
+
+def _first_half(names: np.ndarray, by: str) -> list[str]:
+    """The first half of the values of the column `by` in a fold, in order. Raises: SplitError where there is one."""
+    values = [name for name in unique_sorted(names.tolist()) if name]
+    if len(values) < 2:
+        raise SplitError(f'split.validate_by: {by!r} needs two values in a fold, there is {listed(values) or "none"}')
+    return values[: len(values) // 2]
 
 
 def first_fold(events: Table, split: ByGroup) -> ByGroup:

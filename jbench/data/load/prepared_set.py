@@ -14,7 +14,7 @@ import numpy as np
 from jbench import files, targets
 from jbench.data.load import folds, protocols
 from jbench.data.load.grouping import listed
-from jbench.data.load.shards import Scale, Shards, scale_by_training_part
+from jbench.data.load.shards import Scale, Shards, of_unit, scale_by_training_part
 from jbench.data.load.split_windows import divide, drawn_from, undivided
 from jbench.data.load.streams import Places, places
 from jbench.data.prepare import build_set
@@ -171,11 +171,11 @@ def open_set(
     """
     if verified:
         _verify_once(folder, files.sha256_file(folder / 'manifest.json') if (folder / 'manifest.json').exists() else '')
-    manifest = files.read_json(folder / 'manifest.json')
-    index = files.read_npz(folder / 'index.npz')
+    manifest, index = files.read_json(folder / 'manifest.json'), files.read_npz(folder / 'index.npz')
     events = {k[len('event.') :]: v for k, v in index.items() if k.startswith('event.')}
     windows = {k[len('window.') :]: v for k, v in index.items() if k.startswith('window.')}
     split, counted, notes = divide(events, windows, task, manifest['dataset']) if divided else undivided(windows)
+    manifest = of_unit(manifest, task.split, events['recording'][windows['event']], split)
     encoded = targets.encode(task.target, [json.loads(t) for t in windows['target'][counted]])
     if divided:
         _require_classes(task, manifest['dataset'], encoded.classes, events['type'])

@@ -18,6 +18,7 @@ from jbench.data.prepare import codec
 from jbench.data.prepare.signal import statistics
 from jbench.data.recording import BLOCK
 from jbench.spec.errors import RequestError
+from jbench.spec.task import SplitSpec
 
 OTHER_FILES = 256  # that a process has open besides shards
 READERS = 3  # that may have all shards open at once: train, valid, test
@@ -66,7 +67,7 @@ class Shards:
         self._ends = np.cumsum(counts)
         place = {c: i for i, c in enumerate(union)}
         self._channels = [
-            np.array([place[c] for c in r['ch_names']]) if r['ch_names'] not in (None, union) else None
+            np.array([place[c] for c in r['ch_names']], int) if r['ch_names'] not in (None, union) else None
             for r in recordings
         ]
         self._n_chans, self._clamp, self._scale, self._factor = len(union), clamp, scale, np.float32(factor)
@@ -78,9 +79,12 @@ class Shards:
         plain = self._scale is None and self._factor == 1
         for i in np.argsort(numbers, kind='stable').tolist():  # in the order in which they lie on the disk
             shard = int(shards[i])
+            if (channels := self._channels[shard]) is not None and not len(channels):
+                out[i] = 0  # of another unit
+                continue
             try:
                 record = self._source[int(numbers[i])]
-                codec.decode_into(record, self._channels[shard], self._clamp if plain else None, out[i])
+                codec.decode_into(record, channels, self._clamp if plain else None, out[i])
             except UNREADABLE as error:
                 if os.strerror(errno.EMFILE) in str(error):
                     raise RequestError(f'{self._paths[shard]}: {error}; allow more open files (ulimit -n)') from error
@@ -107,6 +111,28 @@ class Shards:
         return there[np.searchsorted(self._ends, numbers, 'right')]
 
 
+def of_unit(manifest: dict[str, Any], split: SplitSpec, recording: np.ndarray, part: np.ndarray) -> dict[str, Any]:
+    """The manifest of a set without the channels that a unit lacks altogether, where a split learns each unit by
+    itself: contacts in the brain of other people. Recordings of other units are left without channels.
+
+    Args:
+        manifest: of the prepared set.
+        split: `within` says what a unit is.
+        recording: int [N], the number of each window's recording.
+        part: [N], '' for windows of other units.
+    """
+    mine = set(recording[part != ''].tolist())
+    if not getattr(split, 'within', '') or not mine:
+        return manifest
+    union, recordings = manifest['ch_names'], manifest['recordings']
+    own = [(r['ch_names'] or union) if k in mine else [] for k, r in enumerate(recordings)]
+    used = {name for names in own for name in names}
+    if len(used) == len(union):
+        return manifest
+    narrowed = [{**r, 'ch_names': names} for r, names in zip(recordings, own, strict=True)]
+    return {**manifest, 'ch_names': [name for name in union if name in used], 'recordings': narrowed}
+
+
 def scale_by_training_part(folder: Path, manifest: dict[str, Any], split: np.ndarray, n_times: int) -> Scale:
     """Median and 25-75 % range of each recording and channel, over the recording's windows that train, or over all of
     them where none does. No label and, where some train, no other window is looked at.
@@ -121,6 +147,9 @@ def scale_by_training_part(folder: Path, manifest: dict[str, Any], split: np.nda
     window, first = np.empty((1, n_chans, n_times), np.float32), 0
     for r, recording in enumerate(manifest['recordings']):
         every = np.arange(first, first := first + recording['n_windows'])
+        if recording['ch_names'] == []:  # of another unit: nobody reads it
+            scale.spread[r] = 1
+            continue
         trained = every[split[every] == 'train']
         rows = trained if len(trained) else every
         step = max(1, BLOCK // (8 * len(rows) * n_times))

@@ -67,6 +67,10 @@ def stored_spec(task: Task, dataset: Dataset) -> dict[str, Any]:
         del spec['signal']['bads']
     if task.window.jitter is None:  # likewise
         del spec['window']['jitter']
+    if task.signal.reference == 'none':
+        del spec['signal']['reference']
+    if not task.signal.regions:
+        del spec['signal']['regions']
     facts = {name: to_json(getattr(dataset, name)) for name in FACTS}
     if (reader := getattr(source_of(dataset), 'VERSION', 1)) != 1:  # a later fact
         facts['reader'] = reader

@@ -125,3 +125,27 @@ def interpolate(raw: mne.io.BaseRaw) -> None:
             rows.write(row, start, piece.get_data([name])[0])
     channels.replaced |= {source.ch_names.index(name): (rows, row) for row, name in enumerate(bad)}
     raw.info['bads'] = []
+
+
+def combined(raw: mne.io.BaseRaw, names: list[str], weights: np.ndarray) -> mne.io.BaseRaw:
+    """A recording of the channels `names`, each a weighted sum of all channels of `raw`.
+
+    Args:
+        raw: V; one that is laid out is summed piece by piece, into another copy on disk, any other one in memory.
+        names: of those channels of `raw` that the sums take the places of.
+        weights: f64 [names, C].
+    """
+    if not is_laid_out(raw):
+        out = raw.copy().pick(names).load_data()
+        order = [names.index(name) for name in out.ch_names]
+        out._data[:] = weights[order] @ raw.get_data()
+        return out
+    channels: _Channels = raw._raw_extras[0]['channels']
+    source = channels.raw
+    rows = Rows(channels.rows.folder, (len(names), source.n_times), np.float64)
+    whole = ByChannel(source, channels)  # with what was interpolated
+    for start, stop in pieces(source):
+        for row, values in enumerate(weights @ whole.get_data(raw.ch_names, start, stop)):
+            rows.write(row, start, values)
+    channels.replaced |= {source.ch_names.index(name): (rows, row) for row, name in enumerate(names)}
+    return raw.pick(names)

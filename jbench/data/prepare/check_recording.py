@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from jbench.data import marks
-from jbench.data.prepare import amplitude, constant
+from jbench.data.prepare import amplitude, constant, contacts
 from jbench.data.prepare.constant import KEPT, Stretch
 from jbench.data.prepare.findings import faults, grouped, left_out, some
 from jbench.data.recording import EVENT_TYPE, PERMIT, Finding, Recording, RecordingRef, blocks, data_channels
@@ -74,6 +74,7 @@ def examine(recording: Recording, dataset: Dataset, where: str) -> tuple[list[Fi
         return [Finding(where, rule, f'{raw.n_times} samples', 'at least one second', remedy)], None
     seconds = (raw.n_times - 1) / float(raw.info['sfreq'])
     loud, findings = _check_samples(raw, names, dataset, where)
+    findings += contacts.told(raw, names, dataset, where)
     return [*findings, *_check_events(events, dataset, seconds, where)], loud
 
 
@@ -224,7 +225,8 @@ def _agree(dataset: Dataset, refs: list[RecordingRef], parts: list[Converted]) -
     if dataset.n_chans not in counts:
         found = _range(counts)
         notes.append(f'partial: number of channels: found {found}, declared {dataset.n_chans}')
-    strange, lacks = _united(refs, parts)
+    own = contacts.united([p['ch_names'] for p in parts], dataset)
+    strange, lacks = _united(refs, parts) if own is None else ([], own)
     declared = dataset.seconds or 0.0
     short = [p['native']['seconds'] for p in parts if p['native']['seconds'] < SHORT * declared]
     if short:

@@ -10,6 +10,7 @@ import json
 import os
 import warnings
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -149,6 +150,7 @@ class _Whole:
         self.table = recording.event_table(read, ref, dataset)
         self.is_cropped: bool | None = None  # nothing is known before the first task
         self.ready: tuple[np.ndarray | Rows, tuple[str, ...]] | None = None
+        self.name = partial(recording.set_names, subject=ref.subject, dataset=dataset)
 
     def cropped(self, table: dict[str, np.ndarray], task: Task) -> dict[str, np.ndarray]:
         """The events of a task in the part that it keeps of the recording, which is cut now. Raises: ValueError where
@@ -165,7 +167,8 @@ class _Whole:
     def signal(self, spec: SignalSpec) -> tuple[np.ndarray | Rows, tuple[str, ...]]:
         """The signal [C, T], and its channels."""
         if self.ready is None:
-            self.ready = process(self.raw, spec, self.folder)
+            data, names = process(self.raw, spec, self.folder)
+            self.ready = data, names if spec.regions else self.name(names)
         return self.ready
 
 

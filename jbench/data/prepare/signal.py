@@ -1,8 +1,9 @@
 """From a raw recording to the signal that windows are cut from: MNE calls in the order of the published protocol.
 
-Order (NeuralBench's MneRaw reader): pick, notch, band-pass, resample, scale; all on the whole recording. Each channel
-is treated by itself, so a long recording passes through in blocks of channels, and the result is the same. What is too
-long for memory lies on disk by channels, before (by_channel.py) and after (rows.py).
+Order (NeuralBench's MneRaw reader): pick, notch, band-pass, resample, scale; all on the whole recording. Channels are
+mixed before the notch where a task asks for that (reference.py). From there on each is treated by itself, so a long
+recording passes through in blocks of channels, and the result is the same. What is too long for memory lies on disk by
+channels, before (by_channel.py) and after (rows.py).
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, overload
 
 from jbench.data import marks
+from jbench.data.prepare import reference
 from jbench.data.prepare.bad_channels import treat
 from jbench.data.recording import blocks
 from jbench.spec.errors import RequestError
@@ -47,6 +49,8 @@ def process(
     Returns: float32 [C, T] at `spec.sfreq` (unit-free after a scaler, else as `raw`), and the channel names.
     """
     pick(raw, spec)
+    if spec.reference != 'none' or spec.regions:
+        raw = reference.mixed(raw, spec)
     out = None
     for block in blocks(raw, range(len(raw.ch_names))):
         ready = _filter(raw.copy().pick(block).load_data(), spec)

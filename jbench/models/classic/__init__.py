@@ -164,6 +164,5 @@ MODELS = (
         paradigms=SERIES,
         asks=('positions',),
         citation='Gu and Dao (2023), arXiv:2312.00752',
-        accelerator=True,
     ),
 )

@@ -1,4 +1,4 @@
-"""Selective state spaces: diagonal linear systems in time whose pace each token sets, computed by a parallel scan.
+"""Selective state spaces: diagonal linear systems in time whose pace each token sets, computed in chunks of tokens.
 
 h_t = a_t h_(t-1) + b_t, complex, from h_0 = 0. With a pace g_t = softplus(W x_t + w) + least for each state and token
 
@@ -6,10 +6,13 @@ h_t = a_t h_(t-1) + b_t, complex, from h_0 = 0. With a pace g_t = softplus(W x_t
 
 A pace near 0 keeps a state and writes nothing; a large one forgets it and writes the token. That the step depends on
 the token is the selection of Mamba (Gu & Dao 2023, arXiv:2312.00752), whose output gate follows too; one system of many
-inputs and outputs for all features, and its scan (`jax.lax.associative_scan`, Blelloch 1990), are those of S5 (Smith,
-Warrington & Linderman 2023, arXiv:2208.04933); b_t is scaled as in linear recurrent units (Orvieto et al. 2023,
-arXiv:2303.06349), so that white tokens give states of unit variance at any pace. Unlike Mamba's, V and C do not depend
-on the token, and there is no convolution before.
+inputs and outputs for all features is that of S5 (Smith, Warrington & Linderman 2023, arXiv:2208.04933); b_t is scaled
+as in linear recurrent units (Orvieto et al. 2023, arXiv:2303.06349), so that white tokens give states of unit variance
+at any pace. Unlike Mamba's, V and C do not depend on the token, and there is no convolution before.
+
+Tokens are cut into chunks of about the root of their number. One loop goes through the tokens of a chunk, all chunks at
+once; another one through the chunks. Both are `jax.lax.scan`, whose body is compiled once, while
+`jax.lax.associative_scan` writes out a tree of slices for every power of two.
 """
 
 from __future__ import annotations
@@ -30,24 +33,43 @@ PACE_START = math.log(math.e - 1)  # softplus of it is 1
 Pair = tuple[jax.Array, jax.Array]
 
 
-def _combine(earlier: Pair, later: Pair) -> Pair:
-    """Two steps h -> a h + b, one after the other, as one."""
-    (a, b), (c, d) = earlier, later
-    return a * c, c * b + d
-
-
 @jax.custom_vjp
 def recurrence(decay: jax.Array, write: jax.Array) -> jax.Array:
     """States h_t = decay_t h_(t-1) + write_t along the last axis but one, from zero: [..., l, p] of both.
 
-    Depth log l. The gradient is the same recurrence backwards in time, and keeps nothing but decays and states.
+    Some 2 sqrt(l) steps, one after the other. The gradient is the same recurrence backwards in time, and keeps nothing
+    but decays and states.
     """
-    return _scan(decay, write, backwards=False)
+    return _chunked(decay, write)
 
 
-def _scan(decay: jax.Array, write: jax.Array, *, backwards: bool) -> jax.Array:
-    states: jax.Array = lax.associative_scan(_combine, (decay, write), reverse=backwards, axis=decay.ndim - 2)[1]
-    return states
+def _chunked(decay: jax.Array, write: jax.Array, *, backwards: bool = False) -> jax.Array:
+    """The recurrence, by chunks of tokens. What fills up the last one writes nothing, and comes before all tokens or
+    behind them."""
+    shape = decay.shape
+    n = max(1, round(math.sqrt(shape[-2])))  # tokens of a chunk
+    fill = [(0, 0)] * (len(shape) - 2) + [(0, -shape[-2] % n), (0, 0)]
+
+    def cut(x: jax.Array) -> jax.Array:
+        """[..., l, p] -> [n, chunks, ..., p]."""
+        chunks = jnp.pad(x, fill).reshape(*shape[:-2], -1, n, shape[-1])
+        return jnp.moveaxis(chunks, (-2, -3), (0, 1))
+
+    def token(before: Pair, now: Pair) -> tuple[Pair, Pair]:
+        """One token further in every chunk: what the chunk makes of a state before it, and its own state."""
+        after = (now[0] * before[0], now[0] * before[1] + now[1])
+        return after, after
+
+    def chunk(state: jax.Array, whole: Pair) -> tuple[jax.Array, jax.Array]:
+        """The state before a chunk; that behind it is carried on."""
+        return whole[0] * state + whole[1], state
+
+    steps = (cut(decay), cut(write))
+    start = (jnp.ones_like(steps[0][0]), jnp.zeros_like(steps[1][0]))
+    whole, (kept, made) = lax.scan(token, start, steps, reverse=backwards)
+    _, before = lax.scan(chunk, jnp.zeros_like(whole[1][0]), whole, reverse=backwards)
+    states = jnp.moveaxis(kept * before + made, (0, 1), (-2, -3))  # [..., chunks, n, p]
+    return states.reshape(*shape[:-2], -1, shape[-1])[..., : shape[-2], :]
 
 
 def _forward(decay: jax.Array, write: jax.Array) -> tuple[jax.Array, Pair]:
@@ -59,7 +81,7 @@ def _backward(kept: Pair, grad: jax.Array) -> Pair:
     decay, states = kept
     nothing = jnp.zeros_like(decay[..., :1, :])
     following = jnp.concatenate([decay[..., 1:, :], nothing], -2)
-    of_write = _scan(following, grad, backwards=True)
+    of_write = _chunked(following, grad, backwards=True)
     before = jnp.concatenate([nothing, states[..., :-1, :]], -2)
     return of_write * before, of_write
 

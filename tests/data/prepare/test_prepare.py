@@ -313,6 +313,8 @@ OTHER = {
     'length': 9,
     'crop': Crop(start=1.0),
     'bads': 'drop',
+    'reference': 'average',
+    'regions': True,
     'where': (Where(field='code'),),
     'last': 1.0,
     'trim': Trim(),

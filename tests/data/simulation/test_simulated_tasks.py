@@ -21,7 +21,7 @@ from jbench.data.simulation.paradigm import RHYTHMS, stream
 from jbench.data.simulation.simulate import _gain, simulate
 from jbench.data.simulation.stimuli import latent
 from jbench.data.simulation.traits import release
-from jbench.data.sources import simulated, simulated_challenges
+from jbench.data.sources import simulated, simulated_challenges, simulated_ieeg, simulated_listening
 from jbench.data.windows import chosen, starts, triggers
 from jbench.models.baselines.classical import _band_powers
 from jbench.plan import cells, select
@@ -30,7 +30,8 @@ from jbench.spec.task import Angles, Task
 from jbench.targets import collect, encode
 
 TASKS = [t for versions in select.tasks().values() for t in versions if t.simulated]
-BY_NAME = {d.name: d for d in (*simulated.DATASETS, *simulated_challenges.DATASETS)}
+OTHERS = (*simulated_ieeg.DATASETS, *simulated_listening.DATASETS)
+BY_NAME = {d.name: d for d in (*simulated.DATASETS, *simulated_challenges.DATASETS, *OTHERS)}
 CLASSES = {  # of the windows of four recordings
     'sleep_stage': ('N1', 'N2', 'N3', 'R', 'W'),
     'seizure': ('seiz', '(none)'),
@@ -49,7 +50,8 @@ CLASSES = {  # of the windows of four recordings
 def read(name: str, number: int) -> tuple:
     """A recording of a simulated set, its table of events, and its reference."""
     ref = simulated.recordings(BY_NAME[name], None)[number]
-    found = simulated_challenges.read(ref)  # as simulated.read; it tells angles apart
+    # the last is as simulated.read, and tells angles apart
+    found = (simulated_ieeg if 'Ieeg' in name else simulated_challenges).read(ref)
     return found, event_table(found, ref, BY_NAME[name]), ref
 
 
@@ -83,7 +85,9 @@ def test_its_windows_and_targets_are_there(task: Task) -> None:
             raws += angles.known(raw, task.target, rows, task.window.duration)[1]
         else:
             raws += [collect(task.target, kept, i, t, task.window.duration) for i, t in rows]
-        assert {p for p in task.signal.picks if p not in ('eeg', 'meg', 'misc', 'emg')} <= set(raw.ch_names)
+        assert {p for p in task.signal.picks if p not in ('eeg', 'meg', 'misc', 'emg', 'seeg', 'ecog')} <= set(
+            raw.ch_names
+        )
     encoded = encode(task.target, raws)
     if task.target.kind in ('classes', 'state'):
         assert len(set(encoded.y.tolist())) > 1 or task.level != 'window' or 'Eeg' in task.window.trigger
@@ -106,7 +110,7 @@ def test_no_part_of_its_split_is_empty(task: Task) -> None:
     assert 0.1 < np.mean(np.isin([v for v in values if v], split.test)) < 0.6
 
 
-@pytest.mark.parametrize('dataset', simulated.DATASETS, ids=lambda d: d.name)
+@pytest.mark.parametrize('dataset', (*simulated.DATASETS, *OTHERS), ids=lambda d: d.name)
 def test_recordings_meet_the_contract(dataset: Dataset) -> None:
     found, _, ref = read(dataset.name, 1)
     assert check_recording.check(found, dataset, ref.name) == []
