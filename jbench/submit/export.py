@@ -91,6 +91,8 @@ def _check(path: Path, result: Mapping[str, Any], track: Track) -> None:
     cell = from_json(Cell, result['config'], f'{path}: config')
     if cell.model.name not in TWINS:
         raise RequestError(f'{path}: {cell.model.name} has no twin in torch; those that have: {", ".join(TWINS)}')
+    if result['status'] != 'done':
+        raise RequestError(f'{path}: its status is {result["status"]}; train it whole, without --debug')
     if result['weights'] is None or not path.with_suffix('.safetensors').is_file():
         raise RequestError(f'{path}: its weights are not here; train it again with --keep_weights=yes')
     recipe = cell.task.recipe

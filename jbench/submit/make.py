@@ -102,9 +102,9 @@ def _told(trial: checks.Trial, model: TrainedModel, track: Track, torch: str) ->
     n = model.result['n_records']['test']
     whole = trial.seconds * n
     how = 'one at a time' if track.alone else f'{checks.FEW} at a time'
-    yield f'  {1000 * trial.seconds:.1f} ms a window here, {how}: {_length(whole)} for {n} test windows (limit: 1 h)'
+    yield f'  {1000 * trial.seconds:.1f} ms a window here, {how}: {_length(whole)} for {n} test windows'
     if whole > HOUR:
-        yield '  WARNING: longer than the hour that a platform gives, on this processor'
+        yield '  WARNING: longer here than the hour that the platform gives on a GPU'
     yield f'  {_score(trial.local, model)}'
 
 

@@ -81,6 +81,7 @@ RESULTS: dict[str, tuple[dict[str, Any], str]] = {
     'another task': ({'task': 'challenge2026/sleep'}, 'a result of challenge2026/sleep, and track 2026-2 takes one'),
     'no twin': ({'model': 'atcnet'}, 'atcnet has no twin in torch; those that have: eegnet, '),
     'other outputs': ({'n_out': 2}, 'a network of 2 outputs, and track 2026-2 has 3'),
+    'a try': ({'status': 'debug'}, 'its status is debug; train it whole'),
     'another head': ({'config': {'task': {'recipe': {'head': 'mlp'}}}}, 'head=mlp'),
     'LoRA': ({'config': {'task': {'recipe': {'adaptation': 'lora'}}}}, 'recipe.adaptation=lora'),
     'half precision': ({'config': {'task': {'recipe': {'precision': 'bfloat16'}}}}, 'precision=bfloat16'),
@@ -189,45 +190,41 @@ def test_its_local_score_is_that_of_the_result(made: Made) -> None:
     np.testing.assert_allclose([float(v) for v in said.groups()], [value, low, high], rtol=1e-3)
 
 
+INIT, WINDOWS = '        super().__init__()\n', '    def windows(self, x: Tensor) -> Tensor:\n'
+BROKEN = {  # what was changed in the source of an archive, and what is said of it
+    'another network': ('F.elu(', 'F.relu(', 'answers windows of noise'),
+    'logits, not a class': ('return found[:, : self.width].argmax(1)', 'return found', 'answers float32'),
+    'no answer to NaN': ('nan=0.0', "nan=float('nan')", 'outputs that are not finite for NaN among the samples'),
+    'jax': ('import torch\n', 'import torch\nimport jax\n', 'ModuleNotFoundError: jax is not in an archive'),
+    'mne': ('import torch\n', 'import torch\nimport mne\n', 'ModuleNotFoundError: mne is not in an archive'),
+    'the network': (
+        INIT,
+        INIT + '        import socket\n        socket.create_connection(("localhost", 9))\n',
+        'must not use the network',
+    ),
+    'a file': (INIT, INIT + '        (weights.parent / "new").write_text("")\n', 'writes into its own folder'),
+    'statistics of the batch': (
+        WINDOWS,
+        WINDOWS + '        x = x - x.mean(0, keepdim=True) * (len(x) > 1)\n',
+        'answers windows of noise',
+    ),
+    'a state': (
+        WINDOWS,
+        WINDOWS + "        self.n = getattr(self, 'n', -1) + 1\n        x = x + self.n\n",
+        'answers the test windows otherwise',
+    ),
+}
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ('old', 'new', 'words'),
-    [
-        ('F.elu(', 'F.relu(', 'answers windows of noise'),  # another network
-        ('return found[:, : self.width].argmax(1)', 'return found', 'answers float32'),  # logits, not a class
-        ('nan=0.0', "nan=float('nan')", 'outputs that are not finite for NaN among the samples'),
-        ('import torch\n', 'import torch\nimport jax\n', 'ModuleNotFoundError: jax is not in an archive'),
-        ('import torch\n', 'import torch\nimport mne\n', 'ModuleNotFoundError: mne is not in an archive'),
-        (
-            '        super().__init__()\n',
-            "        super().__init__()\n        import socket; socket.create_connection(('localhost', 9))\n",
-            'must not use the network',
-        ),
-        (
-            '        super().__init__()\n',
-            '        super().__init__()\n        (weights.parent / "new").write_text("")\n',
-            'writes into its own folder',
-        ),
-        (
-            '    def windows(self, x: Tensor) -> Tensor:\n',
-            '    def windows(self, x: Tensor) -> Tensor:\n        x = x - x.mean(0, keepdim=True) * (len(x) > 1)\n',
-            'answers windows of noise',
-        ),  # statistics of the batch
-        (
-            '    def windows(self, x: Tensor) -> Tensor:\n',
-            "    def windows(self, x: Tensor) -> Tensor:\n        self.n = getattr(self, 'n', 0) + 1; x = x + self.n\n",
-            'answers windows of noise',
-        ),
-    ],
-)
+@pytest.mark.parametrize('name', BROKEN)
 def test_a_broken_archive_is_not_written(
-    old: str, new: str, words: str, made: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, made: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each of these is a fault that would be found on the platform."""
-    whole = archive.source
+    (old, new, words), whole = BROKEN[name], archive.source
     monkeypatch.setattr(archive, 'source', lambda parts, title: whole(parts, title).replace(old, new))
     assert archive.source(make.PARTS, '') != whole(make.PARTS, '')
-    out = tmp_path / 'a.zip'
     with pytest.raises(RequestError, match=re.escape(words)):
-        list(make.make([made.result], '2026-2', out))
-    assert not out.exists()
+        list(make.make([made.result], '2026-2', tmp_path / 'a.zip'))
+    assert not (tmp_path / 'a.zip').exists()
