@@ -136,11 +136,11 @@ def _local(
 
     Raises: RequestError where they are not those of the result.
     """
-    kept = result_file.load_predictions(model.path)
     try:
         folder = prepared_folder(model.path, model.result, model.cell)
     except RequestError:
         return None
+    kept = result_file.load_predictions(model.path)
     data = dataclasses.replace(prepared_set.open_set(folder, model.cell.task), factor=1.0)
     rows = data.rows('test')
     if not np.array_equal(data.ids[rows], kept['id']):

@@ -35,6 +35,10 @@ class Decoder(nn.Module):
     """A trained network with all that was done to its windows and its outputs. It keeps nothing from one window to the
     next, and reads each window alone."""
 
+    taken: Tensor  # which of the given channels the network reads
+    target_mean: Tensor
+    target_sd: Tensor
+
     def __init__(self, weights: Path, meta: Mapping[str, Any]) -> None:
         super().__init__()
         with np.load(weights, allow_pickle=False) as found:

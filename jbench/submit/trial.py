@@ -1,7 +1,7 @@
 """Tries an unpacked archive in a process of its own, as the platform would: torch and NumPy alone, no network.
 
-`python -P trial.py FOLDER TRACK` reads commands from stdin and answers on stdout: a line of JSON each, then the arrays
-that it counts, as `.npy`. It imports nothing of jbench, and nothing that the image of a platform may lack.
+`python -P trial.py FOLDER TRACK` reads commands from stdin and answers on stdout: a line of JSON each, then the bytes
+of the arrays that it names. It imports nothing of jbench, and nothing that the image of a platform may lack.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import importlib.abc
 import importlib.machinery
 import importlib.util
 import json
+import math
 import os
 import sys
 import time
@@ -145,17 +146,32 @@ def serve(tried: Tried, commands: BinaryIO, answers: BinaryIO) -> None:
 
     for line in iter(commands.readline, b''):
         command = json.loads(line)
-        arrays = [np.lib.format.read_array(commands, allow_pickle=False) for _ in range(command['n'])]
+        arrays = []
+        for kind, shape in command['arrays']:
+            read = bytearray(commands.read(np.dtype(kind).itemsize * math.prod(shape)))
+            arrays.append(np.frombuffer(read, kind).reshape(shape))
         try:
             found = getattr(tried, command['do'])(*arrays, **command['given'])
-            said, n = (None, len(found)) if isinstance(found, tuple) else (found, 0)
-            answers.write(json.dumps({'said': said, 'n': n}).encode() + b'\n')
-            for array in found[:n] if n else ():
-                np.lib.format.write_array(answers, np.ascontiguousarray(array), allow_pickle=False)
         except Exception as error:  # told to the process that asked
-            text = str(error).strip().partition('\n')[0]
-            answers.write(json.dumps({'error': f'{type(error).__name__}: {text}', 'n': 0}).encode() + b'\n')
+            tell(answers, error=fault(error))
+            continue
+        said, given = (None, found) if isinstance(found, tuple) else (found, ())
+        tell(answers, [[array.dtype.str, array.shape] for array in given], said=said)
+        for array in given:
+            answers.write(array.tobytes())
         answers.flush()
+
+
+def tell(answers: BinaryIO, arrays: Sequence[Any] = (), **what: Any) -> None:
+    """One line."""
+    answers.write(json.dumps({**what, 'arrays': arrays}).encode() + b'\n')
+    answers.flush()
+
+
+def fault(error: Exception) -> str:
+    """An error in one line."""
+    text = str(error).strip().partition('\n')[0]
+    return f'{type(error).__name__}: {text}'
 
 
 def main() -> None:
@@ -163,22 +179,17 @@ def main() -> None:
     sys.dont_write_bytecode = True
     answers = os.fdopen(os.dup(1), 'wb')
     os.dup2(2, 1)
-    folder, track = Path(sys.argv[1]), sys.argv[2]
     sys.meta_path.insert(0, Refuse())
     stub()
-    import torch
-
-    torch.set_num_threads(max(1, len(os.sched_getaffinity(0)) if hasattr(os, 'sched_getaffinity') else 1))
-    sys.addaudithook(guard)
     try:
-        tried = Tried(folder, track)
+        import torch
+
+        sys.addaudithook(guard)
+        tried = Tried(Path(sys.argv[1]), sys.argv[2])
     except Exception as error:
-        text = str(error).strip().partition('\n')[0]
-        answers.write(json.dumps({'error': f'{type(error).__name__}: {text}', 'n': 0}).encode() + b'\n')
-        answers.flush()
+        tell(answers, error=fault(error))
         return
-    answers.write(json.dumps({'said': torch.__version__, 'n': 0}).encode() + b'\n')
-    answers.flush()
+    tell(answers, said=torch.__version__)
     serve(tried, sys.stdin.buffer, answers)
 
 

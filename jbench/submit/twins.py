@@ -54,8 +54,8 @@ def along_time(x: Tensor, weight: Tensor, pad: tuple[int, int], groups: int = 1,
 def attention(q: Tensor, k: Tensor, v: Tensor, heads: int) -> Tensor:
     """Heads of softmax(q k' / sqrt(size)) v side by side: all [b, l, d]."""
     b, length, d = q.shape
-    parts = (a.reshape(b, length, heads, d // heads).transpose(1, 2) for a in (q, k, v))
-    return F.scaled_dot_product_attention(*parts).transpose(1, 2).reshape(b, length, d)
+    q, k, v = (a.reshape(b, length, heads, d // heads).transpose(1, 2) for a in (q, k, v))
+    return F.scaled_dot_product_attention(q, k, v).transpose(1, 2).reshape(b, length, d)
 
 
 def eegnet(w: Tensors, s: Settings, x: Tensor) -> Tensor:
