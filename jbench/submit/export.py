@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from jbench import files
+from jbench.models.classic import deep4net
 from jbench.models.foundation import labram, labram_channels, steegformer, steegformer_channels
 from jbench.plan import cells, select
 from jbench.results import checked
@@ -27,6 +28,10 @@ Beside = tuple[dict[str, Any], Arrays]  # settings and arrays of a twin beside t
 
 def _plain(model: TrainedModel) -> Beside:
     return {}, {}
+
+
+def _deep4net(model: TrainedModel) -> Beside:
+    return {'pool': deep4net.sizes(model.signal.n_times).pool}, {}
 
 
 def _steegformer(model: TrainedModel) -> Beside:
@@ -50,6 +55,8 @@ def _labram(model: TrainedModel) -> Beside:
 TWINS: dict[str, tuple[str, Callable[[TrainedModel], Beside]]] = {  # of a model: its twin, and what that needs beside
     'eegnet': ('eegnet', _plain),
     'shallow_fbcsp_net': ('shallow_fbcsp_net', _plain),
+    'deep4net': ('deep4net', _deep4net),
+    'eegconformer': ('eegconformer', _plain),
     'ctnet': ('ctnet', _plain),
     'eegnex': ('eegnex', _plain),
     'steegformer_small': ('steegformer', _steegformer),

@@ -184,6 +184,7 @@ def main() -> None:
     try:
         import torch
 
+        torch.set_num_threads(max(1, (os.cpu_count() or 1) // 2))  # the process that asks has work, too
         sys.addaudithook(guard)
         tried = Tried(Path(sys.argv[1]), sys.argv[2])
     except Exception as error:

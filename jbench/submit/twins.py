@@ -78,6 +78,33 @@ def shallow_fbcsp_net(w: Tensors, s: Settings, x: Tensor) -> Tensor:
     return F.linear(h.flatten(1), w[f'{last}.weight'].flatten(1), w[f'{last}.bias'])
 
 
+def deep4net(w: Tensors, s: Settings, x: Tensor) -> Tensor:
+    """Outputs [b, n] of x [b, c, t]; `pool`: samples of the four."""
+    front, last, pool = 'conv_time_spat', 'final_layer.conv_classifier', (s['pool'], 1)
+    h = F.conv2d(x.transpose(1, 2)[:, None], w[f'{front}.conv_time.weight'], w[f'{front}.conv_time.bias'])
+    h = F.max_pool2d(F.elu(batch_norm(w, 'bnorm', F.conv2d(h, w[f'{front}.conv_spat.weight']))), pool)
+    for i in (2, 3, 4):
+        h = F.max_pool2d(F.elu(batch_norm(w, f'bnorm_{i}', F.conv2d(h, w[f'conv_{i}.weight']))), pool)
+    return F.linear(h.flatten(1), w[f'{last}.weight'].flatten(1), w[f'{last}.bias'])
+
+
+def eegconformer(w: Tensors, s: Settings, x: Tensor) -> Tensor:
+    """Outputs [b, n] of x [b, c, t]."""
+    front, token = 'patch_embedding.shallownet', 'patch_embedding.projection.0'
+    h = F.conv2d(x[:, None], w[f'{front}.0.weight'], w[f'{front}.0.bias'])
+    h = F.elu(batch_norm(w, f'{front}.2', F.conv2d(h, w[f'{front}.1.weight'], w[f'{front}.1.bias'])))
+    h = F.avg_pool2d(h, (1, 75), (1, 15))[:, :, 0].transpose(1, 2)
+    h = F.linear(h, w[f'{token}.weight'].flatten(1), w[f'{token}.bias'])
+    for i in range(6):
+        mix, feed = f'transformer.{i}.0.fn', f'transformer.{i}.1.fn'
+        normed = layer_norm(w, f'{mix}.0', h, 1e-5)
+        q, k, v = (linear(w, f'{mix}.1.{part}', normed) for part in ('queries', 'keys', 'values'))
+        h = h + linear(w, f'{mix}.1.projection', attention(q, k, v, 10))
+        wide = F.gelu(linear(w, f'{feed}.1.0', layer_norm(w, f'{feed}.0', h, 1e-5)))
+        h = h + linear(w, f'{feed}.1.3', wide)
+    return linear(w, 'final_layer', F.elu(linear(w, 'fc.fc.3', F.elu(linear(w, 'fc.fc.0', h.flatten(1))))))
+
+
 def ctnet(w: Tensors, s: Settings, x: Tensor) -> Tensor:
     """Outputs [b, n] of x [b, c, t]."""
     front, d = 'cnn.eegnet_module', 40
@@ -159,5 +186,5 @@ def labram(w: Tensors, s: Settings, x: Tensor) -> Tensor:
 
 
 NETWORKS: dict[str, Callable[[Tensors, Settings, Tensor], Tensor]] = {
-    f.__name__: f for f in (eegnet, shallow_fbcsp_net, ctnet, eegnex, steegformer, labram)
+    f.__name__: f for f in (eegnet, shallow_fbcsp_net, deep4net, eegconformer, ctnet, eegnex, steegformer, labram)
 }
