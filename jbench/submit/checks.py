@@ -47,41 +47,39 @@ def tried(
     Raises: RequestError for an archive that fails at any of it.
     """
     lines = []
-    own = {**meta, 'n_chans': model.signal.n_chans, 'n_times': model.signal.n_times}
-    own['ch_names'] = list(model.signal.ch_names) or None
-    fits = (own['n_chans'], own['n_times']) == track.shape
-    if not fits:
-        size = f'[{own["n_chans"]}, {own["n_times"]}]'
-        lines.append(
-            f'learnt on windows {size}, the platform gives {list(track.shape)}: channels by name, time by interpolation'
-        )
-    process.ask('load', meta=meta if track.name == '2025' else own)  # TorchScript has one size
-    difference = _parity(model, track, process)
-    local = _local(model, track, process, update)
     process.ask('load', meta=meta)
-    x = noise((FEW, *track.shape), track.unit)
-    report, _ = process.ask('contract', x, alone=track.alone)
-    _answered(report, track, FEW, f'windows {list(track.shape)}')
+    report, _ = process.ask('contract', noise((FEW, *track.shape), track.unit), alone=track.alone)
+    _answered(report, track, meta, 'windows of the platform')
     for windows, about in generated(track.name):
         process.ask('load', meta=about)
         found, _ = process.ask('contract', windows[:FEW], alone=track.alone)
-        _answered(found, track, FEW, f"the organisers' Simulated windows {list(windows.shape[1:])}", about)
+        _answered(found, track, about, "the organisers' Simulated windows")
     if track.name in GENERATORS:
         lines.append(f"answers the organisers' Simulated windows ({len(GENERATORS[track.name][1])} sizes)")
-    return Trial(difference, report['seconds'], local, tuple(lines))
+    size, names = (model.signal.n_chans, model.signal.n_times), list(model.signal.ch_names)
+    if size != track.shape:
+        lines.append(
+            f'learnt on windows {list(size)}, the platform gives {list(track.shape)}: channels by name, else by place; '
+            'times by interpolation'
+        )
+    own = {**meta, 'n_chans': size[0], 'n_times': size[1], 'ch_names': names or None}
+    process.ask('load', meta=meta if track.name == '2025' else own)  # TorchScript has one size
+    difference = _parity(model, track, process)
+    local, more = _local(model, track, process, update)
+    return Trial(max(difference, more), report['seconds'], local, tuple(lines))
 
 
-def _answered(report: dict[str, Any], track: Track, n: int, what: str, about: dict[str, Any] | None = None) -> None:
+def _answered(report: dict[str, Any], track: Track, meta: dict[str, Any], what: str) -> None:
     """Raises: RequestError for faults of a contract, or answers of another shape or type than the track asks for."""
-    width = (about or {}).get(track.asked, track.n_out)
-    start = {'class': [n], 'value': [n] if track.asked else [n, 1], 'angles': [n, width], 'embedding': [n, width]}
-    wanted, kind = start[track.answer], 'int64' if track.answer == 'class' else 'float32'
-    faults = list(report['faults'])
-    shape = report['shape'][: len(wanted)] if track.answer == 'angles' else report['shape']
-    if shape != wanted or report['dtype'] != kind:
-        faults.append(f'answers {report["dtype"]} {report["shape"]}, expected {kind} {wanted}')
+    width, shape = meta.get(track.asked, track.n_out), report['shape']
+    start = {'class': [FEW], 'value': [FEW] if track.asked else [FEW, 1]}.get(track.answer, [FEW, width])
+    if track.answer == 'angles':
+        start = [*start, *(n for n in shape[2:] if n <= meta['n_times'])]
+    faults, kind = list(report['faults']), 'int64' if track.answer == 'class' else 'float32'
+    if shape != start or report['dtype'] != kind or len(shape) != (3 if track.answer == 'angles' else len(start)):
+        faults.append(f'answers {report["dtype"]} {shape}, expected {kind} {start}')
     if faults:
-        raise RequestError(f'the archive fails on {what}: {"; ".join(faults)}')
+        raise RequestError(f'the archive fails on {what} [{meta["n_chans"]}, {meta["n_times"]}]: {"; ".join(faults)}')
 
 
 # ---- the same answers as in JAX ----
@@ -131,38 +129,38 @@ def _parity(model: TrainedModel, track: Track, process: Process) -> float:
 
 def _local(
     model: TrainedModel, track: Track, process: Process, update: Callable[[str, int, int], None]
-) -> dict[str, Any] | None:
-    """The headline of the archive's own answers to the test windows, each as the platform would give it.
+) -> tuple[dict[str, Any] | None, float]:
+    """The headline of the archive's own answers to the test windows, each as the platform would give it (None where
+    they are not here), and the largest difference of its outputs.
 
     Raises: RequestError where they are not those of the result.
     """
     try:
         folder = prepared_folder(model.path, model.result, model.cell)
     except RequestError:
-        return None
-    kept = result_file.load_predictions(model.path)
-    data = dataclasses.replace(prepared_set.open_set(folder, model.cell.task), factor=1.0)
+        return None, 0.0
+    kept, task = result_file.load_predictions(model.path), model.cell.task
+    data = dataclasses.replace(prepared_set.open_set(folder, task), factor=1.0)
     rows = data.rows('test')
     if not np.array_equal(data.ids[rows], kept['id']):
-        return None
-    outputs, answers, at_once = [], [], 1 if track.alone else AT_ONCE
-    for k, (x, stream) in enumerate(_windows(model, track, data, rows)):
-        update('test windows', k * at_once, len(rows))
+        return None, 0.0
+    outputs, answers = [], []
+    for x, stream in _windows(model, track, data, rows):
+        update('test windows', sum(map(len, outputs)), len(rows))
         found, answer = _asked(x, track, process, stream)
         outputs.append(found)
         answers.append(answer)
     update('test windows', len(rows), len(rows))
     found, answer = np.concatenate(outputs), np.concatenate(answers)
-    _difference(model, found, kept['outputs'], 'the test windows')
-    task = model.cell.task
-    said = score.score(task.target.kind, task.metric, {**kept, 'outputs': found}, model.result['dummy'], task.level)
-    _same(said['headline'], model)
-    decided = _decided(answer, track, found)
-    return dict(
-        score.score(task.target.kind, task.metric, {**kept, 'outputs': decided}, model.result['dummy'], task.level)[
-            'headline'
-        ]
-    )
+    difference = _difference(model, found, kept['outputs'], 'the test windows')
+
+    def headline(outputs: np.ndarray) -> dict[str, Any]:
+        arrays = {**kept, 'outputs': outputs}
+        scored = score.score(task.target.kind, task.metric, arrays, model.result['dummy'], task.level)
+        return dict(scored['headline'])
+
+    _same(headline(found), model)
+    return headline(_decided(answer, track, found)), difference
 
 
 def _windows(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import tempfile
 from collections.abc import Iterator
 from importlib.util import find_spec
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from jbench import files
+from jbench.metrics.challenges import SHARES_2025, overall_2025
 from jbench.progress import Progress
 from jbench.spec.errors import MissingExtraError, RequestError
 from jbench.submit import archive, checks, export
@@ -49,13 +49,15 @@ def make(results: list[Path], name: str, out: Path) -> Iterator[str]:
             raise RequestError(f'{out}: {len(whole) / 1e9:.1f} GB, and an archive may have {LARGEST / 1e9:.0f} GB')
         place = Path(folder, 'archive')
         archive.unzipped(whole, place)
+        local = []
         with trying(place, name) as process:
             for k, model in enumerate(models):
-                more = {'challenge': k + 1} if name == '2025' else {}
-                meta = {**_meta(model, track), **more}
-                yield from _told(
-                    checks.tried(model, track, process, meta, progress.update), model, track, process.torch
-                )
+                meta = _meta(model, track) | ({'challenge': k + 1} if name == '2025' else {})
+                trial = checks.tried(model, track, process, meta, progress.update)
+                yield from _told(trial, model, track, process.torch)
+                local += [trial.local['value']] if trial.local else []
+        if len(local) == len(SHARES_2025):
+            yield f'overall score of 2025: {overall_2025(*local)} (0.3 of challenge 1 and 0.7 of challenge 2)'
         if extra := sorted({p.name for p in place.iterdir()} - set(contents)):
             raise RequestError(f'the archive writes into its own folder, which it must not: {", ".join(extra)}')
     files.write_atomic(out, whole)
@@ -95,9 +97,8 @@ def _called(model: TrainedModel) -> str:
 
 def _told(trial: checks.Trial, model: TrainedModel, track: Track, torch: str) -> Iterator[str]:
     """What trying a network gave, in lines."""
-    yield f'tried in a fresh process with torch {torch} and NumPy alone, no network: {model.spec.title}'
-    if math.isfinite(trial.difference):
-        yield f'  outputs differ from those in JAX by at most {trial.difference:.1e} (allowed: {checks.CLOSE:g})'
+    yield f'{model.cell.title} in a fresh process, with torch {torch} and NumPy alone and no network:'
+    yield f'  outputs differ from those in JAX by at most {trial.difference:.1e} (allowed: {checks.CLOSE:g})'
     yield from (f'  {line}' for line in trial.lines)
     n = model.result['n_records']['test']
     whole = trial.seconds * n

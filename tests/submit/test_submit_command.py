@@ -145,15 +145,15 @@ class Made(NamedTuple):
     said: str
 
 
-def trained(number: str, work: Path, model: str = 'eegnet') -> Path:
+def trained(number: str, work: Path, *more: str, model: str = 'eegnet') -> Path:
     """A result of the stand-in of a track, of few people and one epoch."""
     known = select.datasets()
     (task, _), *_ = select.select_tasks(TASKS[number])
-    few = dataclasses.replace(known[task.simulated], n_subjects=6, n_recordings=12)
+    few = dataclasses.replace(known[task.simulated], n_subjects=8, n_recordings=16)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(select, 'datasets', lambda: {**known, few.name: few})
         argv = [f'--task={TASKS[number]}', f'--model={model}', '--seeds=33', '--simulated=yes', f'--workdir={work}']
-        assert run.main([*argv, '--set=recipe.max_epochs=1']) == 0
+        assert run.main([*argv, '--set=recipe.max_epochs=1', *more]) == 0
     (path,) = work.glob('results/*/*/*/*/seed33.json')
     return path
 
@@ -163,7 +163,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Made]:
     """Track 2, on a few people of its stand-in."""
     pytest.importorskip('torch', reason="pip install 'jbench[checkpoints]'")
     work = tmp_path_factory.mktemp('submit')
-    path = trained('2026-2', work)
+    path = trained('2026-2', work, '--set=split.test=0.5')
     lines = list(make.make([path], '2026-2', work / 'track2.zip'))
     yield Made(path, work / 'track2.zip', '\n'.join(lines))
 
