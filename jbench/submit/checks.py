@@ -72,11 +72,11 @@ def tried(
 def _answered(report: dict[str, Any], track: Track, meta: dict[str, Any], what: str) -> None:
     """Raises: RequestError for faults of a contract, or answers of another shape or type than the track asks for."""
     width, shape = meta.get(track.asked, track.n_out), report['shape']
-    start = {'class': [FEW], 'value': [FEW] if track.asked else [FEW, 1]}.get(track.answer, [FEW, width])
-    if track.answer == 'angles':
+    start = {'class': [FEW], 'number': [FEW] if track.asked else [FEW, 1]}.get(track.answer, [FEW, width])
+    if track.answer == 'joints':
         start = [*start, *(n for n in shape[2:] if n <= meta['n_times'])]
     faults, kind = list(report['faults']), 'int64' if track.answer == 'class' else 'float32'
-    if shape != start or report['dtype'] != kind or len(shape) != (3 if track.answer == 'angles' else len(start)):
+    if shape != start or report['dtype'] != kind or len(shape) != (3 if track.answer == 'joints' else len(start)):
         faults.append(f'answers {report["dtype"]} {shape}, expected {kind} {start}')
     if faults:
         raise RequestError(f'the archive fails on {what} [{meta["n_chans"]}, {meta["n_times"]}]: {"; ".join(faults)}')
@@ -144,9 +144,10 @@ def _local(
     rows = data.rows('test')
     if not np.array_equal(data.ids[rows], kept['id']):
         return None, 0.0
-    outputs, answers = [], []
+    outputs: list[np.ndarray] = []
+    answers: list[np.ndarray] = []
     for x, stream in _windows(model, track, data, rows):
-        update('test windows', sum(map(len, outputs)), len(rows))
+        update('test windows', sum(len(found) for found in outputs), len(rows))
         found, answer = _asked(x, track, process, stream)
         outputs.append(found)
         answers.append(answer)

@@ -90,8 +90,8 @@ class Decoder(nn.Module):
         answer, clip = self.settings['answer'], self.settings['clip']
         if answer == 'class':
             return found[:, : self.width].argmax(1)
-        if answer == 'value':
+        if answer == 'number':
             return found[:, 0] if clip is None else found[:, 0].clamp(*clip)
-        if answer == 'angles':
+        if answer == 'joints':
             return found.reshape(found.shape[0], self.width, -1)
         return F.pad(found, (0, max(self.width - found.shape[1], 0)))[:, : self.width]

@@ -110,7 +110,7 @@ def _check(path: Path, result: Mapping[str, Any], track: Track) -> None:
         )
     if cell.dataset.simulated:
         return
-    joints = result['n_out'] % track.n_out == 0 if track.answer == 'angles' else result['n_out'] == track.n_out
+    joints = result['n_out'] % track.n_out == 0 if track.answer == 'joints' else result['n_out'] == track.n_out
     if not joints:
         raise RequestError(f'{path}: a network of {result["n_out"]} outputs, and track {track.name} has {track.n_out}')
     if faults := _departures(cell, track):

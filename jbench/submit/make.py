@@ -57,7 +57,8 @@ def make(results: list[Path], name: str, out: Path) -> Iterator[str]:
                 yield from _told(trial, model, track, process.torch)
                 local += [trial.local['value']] if trial.local else []
         if len(local) == len(SHARES_2025):
-            yield f'overall score of 2025: {overall_2025(*local)} (0.3 of challenge 1 and 0.7 of challenge 2)'
+            mark = ' (SIMULATED)' if any(model.cell.dataset.simulated for model in models) else ''
+            yield f'overall score of 2025{mark}: {overall_2025(*local)}, 0.3 of challenge 1 and 0.7 of challenge 2'
         if extra := sorted({p.name for p in place.iterdir()} - set(contents)):
             raise RequestError(f'the archive writes into its own folder, which it must not: {", ".join(extra)}')
     files.write_atomic(out, whole)

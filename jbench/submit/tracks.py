@@ -19,7 +19,7 @@ class Track:
 
     name: str
     tasks: tuple[str, ...]  # of jbench: one result each
-    answer: str  # 'embedding' | 'class' | 'value' | 'angles'
+    answer: str  # 'vector' | 'class' | 'number' | 'joints'
     shape: tuple[int, int]  # channels and samples of a window
     sfreq: float  # Hz
     n_out: int  # outputs of a network; of angles the joints
@@ -47,7 +47,7 @@ TRACKS = {
         Track(
             name='2026-1',
             tasks=('challenge2026/image',),
-            answer='embedding',
+            answer='vector',
             shape=(63, 120),
             sfreq=120.0,
             n_out=1536,
@@ -67,7 +67,7 @@ TRACKS = {
         Track(
             name='2026-3',
             tasks=('challenge2026/sleep',),
-            answer='value',
+            answer='number',
             shape=(4, 640),
             sfreq=128.0,
             n_out=1,
@@ -79,7 +79,7 @@ TRACKS = {
         Track(
             name='2026-4',
             tasks=('challenge2026/pose',),
-            answer='angles',
+            answer='joints',
             shape=(16, 10_000),
             sfreq=2000.0,
             n_out=20,
@@ -89,7 +89,7 @@ TRACKS = {
         Track(
             name='2025',
             tasks=('challenge2025/response_time', 'challenge2025/externalizing'),
-            answer='value',
+            answer='number',
             shape=(129, 200),
             sfreq=100.0,
             n_out=1,
