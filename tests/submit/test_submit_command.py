@@ -6,6 +6,7 @@ import dataclasses
 import io
 import json
 import re
+import shutil
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -18,6 +19,7 @@ from each import each
 
 from jbench import run
 from jbench.cli import submit as command
+from jbench.metrics.challenges import overall_2025
 from jbench.plan import select
 from jbench.results import result_file
 from jbench.spec.errors import RequestError
@@ -25,7 +27,6 @@ from jbench.submit import archive, export, make, tracks
 from jbench.submit.__main__ import main
 
 Asked = Callable[..., tuple[int, str, str]]
-TASKS = {'2026-2': 'challenge2026/bci', '2026-3': 'challenge2026/sleep'}
 
 
 @pytest.fixture
@@ -145,14 +146,15 @@ class Made(NamedTuple):
     said: str
 
 
-def trained(number: str, work: Path, *more: str, model: str = 'eegnet') -> Path:
-    """A result of the stand-in of a track, of few people and one epoch."""
+def trained(name: str, work: Path, *more: str, model: str = 'eegnet') -> Path:
+    """A result of the stand-in of a task, of few people and one epoch."""
     known = select.datasets()
-    (task, _), *_ = select.select_tasks(TASKS[number])
-    few = dataclasses.replace(known[task.simulated], n_subjects=8, n_recordings=16)
+    (task, _), *_ = select.select_tasks(name)
+    whole, n = known[task.simulated], 8 if task.stream else 20
+    few = dataclasses.replace(whole, n_subjects=n, n_recordings=n * whole.n_recordings // whole.n_subjects)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(select, 'datasets', lambda: {**known, few.name: few})
-        argv = [f'--task={TASKS[number]}', f'--model={model}', '--seeds=33', '--simulated=yes', f'--workdir={work}']
+        argv = [f'--task={name}', f'--model={model}', '--seeds=33', '--simulated=yes', f'--workdir={work}']
         assert run.main([*argv, '--set=recipe.max_epochs=1', *more]) == 0
     (path,) = work.glob('results/*/*/*/*/seed33.json')
     return path
@@ -163,7 +165,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Made]:
     """Track 2, on a few people of its stand-in."""
     pytest.importorskip('torch', reason="pip install 'jbench[checkpoints]'")
     work = tmp_path_factory.mktemp('submit')
-    path = trained('2026-2', work, '--set=split.test=0.5')
+    path = trained('challenge2026/bci', work, '--set=split.test=0.5')
     lines = list(make.make([path], '2026-2', work / 'track2.zip'))
     yield Made(path, work / 'track2.zip', '\n'.join(lines))
 
@@ -190,6 +192,26 @@ def test_its_local_score_is_that_of_the_result(made: Made) -> None:
     np.testing.assert_allclose([float(v) for v in said.groups()], [value, low, high], rtol=1e-3)
 
 
+@pytest.mark.slow
+def test_without_the_prepared_set_there_is_no_local_score(made: Made, tmp_path: Path) -> None:
+    alone = Path(shutil.copytree(made.result.parent, tmp_path / 'alone')) / made.result.name
+    said = '\n'.join(make.make([alone], '2026-2', tmp_path / 'a.zip'))
+    assert 'no local score: its test windows are not here' in said and 'outputs differ from those in JAX' in said
+    assert (tmp_path / 'a.zip').read_bytes() == made.archive.read_bytes(), 'the same bytes'
+
+
+@pytest.mark.slow
+def test_both_networks_of_2025_are_torchscript(tmp_path: Path) -> None:
+    """Results come in any order; the archive has nothing else."""
+    pytest.importorskip('torch', reason="pip install 'jbench[checkpoints]'")
+    first, second = (trained(task, tmp_path / str(k)) for k, task in enumerate(tracks.TRACKS['2025'].tasks))
+    said = '\n'.join(make.make([second, first], '2025', tmp_path / 'a.zip'))
+    values = [result_file.read(path)['headline']['value'] for path in (first, second)]
+    assert f'overall score of 2025 (SIMULATED): {overall_2025(*values):.3f}'[:-1] in said
+    with zipfile.ZipFile(tmp_path / 'a.zip') as found:
+        assert sorted(found.namelist()) == ['submission.py', 'weights_challenge_1.pt', 'weights_challenge_2.pt']
+
+
 INIT, WINDOWS = '        super().__init__()\n', '    def windows(self, x: Tensor) -> Tensor:\n'
 BROKEN = {  # what was changed in the source of an archive, and what is said of it
     'another network': ('F.elu(', 'F.relu(', 'answers windows of noise'),
@@ -206,12 +228,12 @@ BROKEN = {  # what was changed in the source of an archive, and what is said of 
     'statistics of the batch': (
         WINDOWS,
         WINDOWS + '        x = x - x.mean(0, keepdim=True) * (len(x) > 1)\n',
-        'answers windows of noise',
+        'another answer in a batch than alone',
     ),
     'a state': (
         WINDOWS,
         WINDOWS + "        self.n = getattr(self, 'n', -1) + 1\n        x = x + self.n\n",
-        'answers the test windows otherwise',
+        'a copy of the model, or after other windows',
     ),
 }
 

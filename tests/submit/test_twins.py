@@ -25,7 +25,7 @@ from jbench.trained import TrainedModel
 
 torch = pytest.importorskip('torch', reason="pip install 'jbench[checkpoints]'")
 NO_NAMES = {'2026-4'}  # channels on an arm: networks of electrodes by name do not take them
-FAST = {('eegnet', '2026-2'), ('ctnet', '2026-3')}
+FAST = {('eegnet', '2026-2')}
 CLOSE = 1e-4  # of outputs near 1
 
 
@@ -81,12 +81,20 @@ def test_a_twin_equals_its_network_at_the_size_of_the_track(name: str, number: s
     track = tracks.TRACKS[number]
     model = trained(name, track)
     x = tracks.noise((2, *track.shape), 'scaled')
-    found = decoder(model, track, tmp_path).outputs(x * (100 if track.unit == 'unsure' else 1))
-    clamp = model.cell.task.signal.clamp
-    given = x * (100 if track.unit == 'unsure' else 1)
+    given, clamp = x * np.float32(100 if track.unit == 'unsure' else 1), model.cell.task.signal.clamp
+    twin = decoder(model, track, tmp_path)
+    found = twin.outputs(given)
     expected = in_jax(model, given if clamp is None else given.clip(-clamp, clamp))
     assert np.abs(expected).max() > 0.01, 'something to compare'
-    np.testing.assert_allclose(found.numpy(), expected, rtol=0, atol=CLOSE * max(1.0, float(np.abs(expected).max())))
+    close = {'rtol': 0, 'atol': CLOSE * max(1.0, float(np.abs(expected).max()))}
+    np.testing.assert_allclose(found.numpy(), expected, **close)
+    if number == '2025':  # one file of TorchScript, traced with two windows, for any number of them
+        traced = torch.jit.trace(twin, torch.zeros(2, *track.shape), check_trace=False)
+        traced.save(str(tmp_path / 'weights.pt'))
+        loaded = torch.jit.load(str(tmp_path / 'weights.pt'))
+        with torch.inference_mode():
+            for n in (1, 2):
+                np.testing.assert_allclose(loaded(torch.from_numpy(given[:n])).numpy(), expected[:n], **close)
 
 
 def test_every_twin_has_a_model_and_is_tried() -> None:
