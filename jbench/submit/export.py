@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -130,6 +130,16 @@ def _departures(cell: Cell, track: Track) -> list[str]:
     if cell.task.window.duration != asked.window.duration:
         pairs.append(('window.duration', cell.task.window.duration, asked.window.duration))
     return [f'{name} is {to_json(mine)}, there {to_json(given)}' for name, mine, given in pairs if mine != given]
+
+
+def otherwise(cell: Cell) -> Iterator[str]:
+    """What a network learnt from other windows than those of a platform, and can be asked all the same."""
+    (asked, _), *_ = select.select_tasks(cell.task.full_name)
+    if cell.task.window.start != asked.window.start:
+        mine, theirs = cell.task.window.start, asked.window.start
+        yield f'  learnt on windows that begin {mine:g} s from their event, those of the platform {theirs:g} s'
+    if cell.dataset.name != asked.datasets[0] and not cell.dataset.simulated:
+        yield f'  learnt on {cell.dataset.name}; the warm-up of the platform is on {asked.datasets[0]}'
 
 
 def in_microvolts(model: TrainedModel) -> float:

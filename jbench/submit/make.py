@@ -43,6 +43,7 @@ def make(results: list[Path], name: str, out: Path) -> Iterator[str]:
     with tempfile.TemporaryDirectory() as folder, Progress() as progress:
         for model in models:
             yield f'{model.path}: {model.cell.title}, seed {model.result["seed"]}'
+            yield from export.otherwise(model.cell)
         contents = _of_2025(models, track, Path(folder)) if name == '2025' else _of_2026(models[0], track)
         whole = archive.zipped(contents)
         if len(whole) > LARGEST:
