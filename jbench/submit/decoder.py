@@ -93,5 +93,5 @@ class Decoder(nn.Module):
         if answer == 'number':
             return found[:, 0] if clip is None else found[:, 0].clamp(*clip)
         if answer == 'joints':
-            return found.reshape(found.shape[0], self.width, -1)
-        return F.pad(found, (0, max(self.width - found.shape[1], 0)))[:, : self.width]
+            found = found.reshape(found.shape[0], self.settings['n_joints'], -1)
+        return found[:, : self.width]

@@ -156,6 +156,7 @@ def weights(model: TrainedModel, track: Track) -> bytes:
     settings |= {
         'twin': twin,
         'answer': track.answer,
+        'n_joints': track.n_out if track.answer == 'joints' else 0,
         'ch_names': list(model.signal.ch_names or [''] * model.signal.n_chans),
         'n_times': model.signal.n_times,
         'factor': signal.factor * MICRO.get(signal.scaler, 1.0),

@@ -3,7 +3,7 @@ their contracts are checked with (docs/challenges.md says where each was read)."
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -104,54 +104,50 @@ TRACKS = {
 # ---- the organisers' generators: contracts are checked with them, scores on them mean nothing ----
 
 Generated = tuple[np.ndarray, dict[str, Any]]  # windows f32 [N, C, T], and what `meta` says of them
+NAMES = 'Fp1 Fp2 F7 F3 Fz F4 F8 T7'.split()
 
 
-def _meta(x: np.ndarray, sfreq: float, ch_names: list[str] | None, **more: int) -> Generated:
-    about = {'n_chans': x.shape[1], 'n_times': x.shape[2], 'sfreq': sfreq, 'ch_names': ch_names, 'chs_info': None}
-    return x.astype(np.float32), {**about, **more}
+def _pictures(rng: np.random.Generator, n: int, c: int, t: int, n_out: int) -> np.ndarray:
+    template = 2 * rng.standard_normal((20, c, 1))
+    return template[rng.integers(0, 20, n)] + rng.standard_normal((n, c, t))
 
 
-def _names(n: int) -> list[str]:
-    return 'Fpz-Cz Pz-Oz Fz Cz C3 C4 P3 P4'.split()[:n]
+def _commands(rng: np.random.Generator, n: int, c: int, t: int, n_out: int) -> np.ndarray:
+    template = 2 * rng.standard_normal((n_out, c, 1))
+    return template[rng.integers(0, n_out, n)] + rng.standard_normal((n, c, t))
 
 
-def _pictures(rng: np.random.Generator, n: int, n_chans: int, n_times: int) -> Generated:
-    template = rng.standard_normal((20, n_chans))
-    x = 2 * template[rng.integers(0, 20, n)][..., None] + rng.standard_normal((n, n_chans, n_times))
-    return _meta(x, 100.0, None, n_outputs=32)
+def _evenings(rng: np.random.Generator, n: int, c: int, t: int, n_out: int) -> np.ndarray:
+    slope, y = 4 * rng.standard_normal((c, 1)), np.minimum(rng.exponential(250, (n, 1, 1)), 600)
+    return rng.standard_normal((n, c, t)) + slope * y / 600
 
 
-def _commands(rng: np.random.Generator, n: int, n_chans: int, n_times: int) -> Generated:
-    template, y = 2 * rng.standard_normal((3, n_chans)), rng.integers(0, 3, n)
-    return _meta(template[y][..., None] + rng.standard_normal((n, n_chans, n_times)), 100.0, None, n_classes=3)
+def _poses(rng: np.random.Generator, n: int, c: int, t: int, n_out: int) -> np.ndarray:
+    mixing, walk = 0.3 * rng.standard_normal((c, n_out)), rng.standard_normal((n, n_out, t)).cumsum(-1)
+    smooth = np.apply_along_axis(np.convolve, -1, walk, np.ones(9) / 9, 'same')
+    y = 0.5 * smooth / np.abs(smooth).max(-1, keepdims=True) + 0.35
+    return np.asarray(mixing @ y + 2 * rng.standard_normal((n, c, t)))
 
 
-def _evenings(rng: np.random.Generator, n: int, n_chans: int, n_times: int) -> Generated:
-    slope, y = 4 * rng.standard_normal(n_chans), np.minimum(rng.exponential(250, n), 600)
-    x = rng.standard_normal((n, n_chans, n_times)) + slope[:, None] * y[:, None, None] / 600
-    return _meta(x, 100.0, _names(n_chans), n_outputs=1)
-
-
-def _poses(rng: np.random.Generator, n: int, n_chans: int, n_times: int) -> Generated:
-    y = np.cumsum(rng.standard_normal((n, 20, n_times)), -1)
-    y = 0.5 * y / np.abs(y).max() + 0.35
-    x = 0.3 * rng.standard_normal((n_chans, 20)) @ y + 2 * rng.standard_normal((n, n_chans, n_times))
-    return _meta(x, 200.0, None, n_joints=20)
-
-
-GENERATORS: dict[str, tuple[Callable[..., Generated], tuple[tuple[int, int, int], ...]]] = {  # (windows, C, T)
-    '2026-1': (_pictures, ((120, 8, 120),)),
-    '2026-2': (_commands, ((60, 8, 200), (10, 4, 80))),
-    '2026-3': (_evenings, ((150, 4, 500), (10, 2, 100))),
-    '2026-4': (_poses, ((50, 16, 400),)),
+Make = Callable[[np.random.Generator, int, int, int, int], np.ndarray]
+# of a track: windows, channels, samples and outputs of each size; their Hz; names of channels
+GENERATORS: dict[str, tuple[Make, tuple[tuple[int, int, int, int], ...], float, Sequence[str] | None]] = {
+    '2026-1': (_pictures, ((120, 8, 120, 32), (120, 4, 60, 16)), 100.0, NAMES),
+    '2026-2': (_commands, ((60, 8, 200, 3), (10, 4, 80, 3)), 100.0, NAMES),
+    '2026-3': (_evenings, ((150, 4, 500, 1), (10, 2, 100, 1)), 100.0, ['Fpz-Cz', 'Pz-Oz', *NAMES]),
+    '2026-4': (_poses, ((50, 16, 400, 20), (50, 4, 80, 5)), 200.0, None),
 }
 
 
 def generated(track: str, seed: int = 42) -> Iterator[Generated]:
     """Test windows of the generators of a track, of each size; of 2025 there are none."""
-    make, sizes = GENERATORS.get(track, (_pictures, ()))
-    for size in sizes:
-        yield make(np.random.default_rng(seed), *size)
+    if track not in GENERATORS:
+        return
+    make, sizes, sfreq, names = GENERATORS[track]
+    for n, c, t, n_out in sizes:
+        x = make(np.random.default_rng(seed), n, c, t, n_out).astype(np.float32)
+        about = {'n_chans': c, 'n_times': t, 'sfreq': sfreq, 'ch_names': names and list(names[:c]), 'chs_info': None}
+        yield x, {**about, TRACKS[track].asked: n_out}
 
 
 def noise(shape: tuple[int, ...], unit: str, seed: int = 33) -> np.ndarray:

@@ -33,7 +33,7 @@ def decoder(folder: Path, *, track: tracks.Track = TRACK, meta: dict[str, Any] |
     settings = {
         **{'twin': 'means', 'answer': track.answer, 'ch_names': list(track.ch_names) or ['X'] * n_chans},
         **{'n_times': n_times, 'factor': 1.0, 'clamp': None, 'unit_unsure': track.unit == 'unsure'},
-        **{'scaling': None, 'clip': track.clip, **changes},
+        **{'scaling': None, 'clip': track.clip, 'n_joints': 20, **changes},
     }
     (folder / 'w.npz').write_bytes(files.npz_bytes({'settings': np.array([json.dumps(settings)])}))
     return Decoder(folder / 'w.npz', meta or track.meta(())).eval()
