@@ -46,7 +46,7 @@ def trained(name: str, track: tracks.Track, **scaling: Any) -> TrainedModel:
     (task, _), *_ = select.select_tasks(track.tasks[0])
     dataset, spec = select.datasets()[task.simulated], MODELS[name]
     n_chans, n_times = track.shape
-    n_out = track.n_out * (task.target.steps if track.answer == 'joints' else 1)
+    n_out = track.n_out * (task.target.answers if track.answer == 'joints' else 1)
     names = track.ch_names or labram_channels.NAMES[:n_chans]
     signal = Signal(n_chans=n_chans, n_times=n_times, sfreq=track.sfreq, ch_names=tuple(names))
     model = programs.build(spec, programs.asked_signal(spec, signal), n_out)
