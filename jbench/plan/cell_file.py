@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from jbench import files
+from jbench.data.sources import mixture
 from jbench.models import options, user_model
 from jbench.plan import cells, select, user_files, weights
 from jbench.plan.evaluations import EVALUATIONS, evaluation
@@ -75,7 +76,8 @@ def read(path: str) -> Cell:
 
 def _dataset(given: Dataset, what: str) -> Dataset:
     """The dataset of that name in the tables, else the given one. Raises: RequestError if theirs is another."""
-    ours = select.datasets().get(given.name)
+    mixed = given.source == mixture.__name__
+    ours = select.find_dataset(given.name) if mixed else select.datasets().get(given.name)
     if ours is None:
         if given.source not in select.sources():
             raise unknown(f'source in {what}', given.source, select.sources())
@@ -103,7 +105,7 @@ def _model(given: ModelSpec, what: str) -> ModelSpec:
         if ours.name != given.name:
             where = user_model.file_of(ours)
             raise RequestError(f'{what}: model {given.name!r}: {where} changed, and is {ours.name!r} now')
-    if given.name in CHECKPOINTS:
+    if given.name in CHECKPOINTS or given.weights:
         if not given.weights:
             raise RequestError(f'{what}: {given.name} has no weights; expected their SHA-256, or {SCRATCH!r}')
         kept = ('weights', 'own_weights', 'pretraining')

@@ -181,12 +181,14 @@ def verdict(
     weights = next((o.partition('=')[2] for o in options if o.startswith('weights=')), '')
     seen = history(name)
     names = {n.lower() for n in dataset}
-    if seen is None and declared:
+    own = weights not in ('', SCRATCH)
+    if declared and (seen is None or own):
         met_one = sorted(names & {d.lower() for d in declared})
-        return Verdict('overlap' if met_one else 'clean', 'as its result declares')
-    if family in FRESH if seen is None else weights == SCRATCH:
+        if met_one or seen is None or seen.whole:
+            return Verdict('overlap' if met_one else 'clean', 'as its result declares')
+    if weights == SCRATCH or (seen is None and family in FRESH and not own):
         return Verdict('clean', 'it learns from the training part alone')
-    if weights or seen is None:
+    if own or seen is None:
         return Verdict('unknown', 'nothing is known of what its weights have seen')
     met = [c for c in seen.corpora if names & {d.lower() for d in c.datasets}]
     met = [c for c in met if not (c.subjects and subjects) or {*c.subjects} & {*subjects}]

@@ -44,7 +44,7 @@ from jbench.tasks.suites import CORE_TASKS, SUITES
 
 FACTS = json.loads((FIXTURES / 'tasks_v1.json').read_text())
 EVERY = [t for versions in select.tasks().values() for t in versions]
-OURS = ('open_sets', 'challenge2025', 'challenge2026')  # categories that are not NeuralBench's
+OURS = ('open_sets', 'pretrain', 'challenge2025', 'challenge2026')  # categories that are not NeuralBench's
 UNPUBLISHED = ('jbench-core', 'challenge2025-1.0', 'challenge2026-1.0')  # suites
 BARE = replace(select.datasets()['Zyma2019Electroencephalograms'], aliases=(), recipe=())  # of which only names matter
 

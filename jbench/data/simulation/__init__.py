@@ -2,8 +2,20 @@
 
 from __future__ import annotations
 
-from jbench.data.simulation import bci, challenges, clinical, emg, evoked, fmri, mental_states, sleep, stimuli, traits
+from jbench.data.simulation import (
+    bci,
+    challenges,
+    clinical,
+    emg,
+    evoked,
+    films,
+    fmri,
+    mental_states,
+    sleep,
+    stimuli,
+    traits,
+)
 from jbench.data.simulation.paradigm import Paradigm
 
-MODULES = (bci, clinical, evoked, emg, traits, sleep, mental_states, stimuli, fmri, challenges)
+MODULES = (bci, clinical, evoked, emg, traits, sleep, mental_states, stimuli, films, fmri, challenges)
 PARADIGMS: dict[str, Paradigm] = {p.name: p for module in MODULES for p in module.PARADIGMS}
