@@ -41,9 +41,10 @@ def plan(path: str, data_dir: Path | None, workdir: Path, asked: str | None = No
     cells.fits(select.Pick(cell.model, True), cell.task)
     if locate(cell.task, cell.dataset, data_dir, workdir)[0] is None:
         raise cells.absent(cell.task, cell.dataset, data_dir)
-    if cell.model.name in CHECKPOINTS:
-        cell = dataclasses.replace(cell, model=weights.with_weights(cell.model, cell.model.weights, data_dir))
     files_ = weights.find(cell.model, asked, data_dir, needed=trained)
+    if (digest := cell.model.weights) or cell.model.name in CHECKPOINTS:
+        model = weights.with_weights(cell.model, digest, data_dir, files_.get(digest))
+        cell = dataclasses.replace(cell, model=model)
     return Plan([cell], cells.simulated([cells.Choice(cell.task, cell.dataset, True)]), [], files_)
 
 
@@ -105,7 +106,7 @@ def _model(given: ModelSpec, what: str) -> ModelSpec:
         if ours.name != given.name:
             where = user_model.file_of(ours)
             raise RequestError(f'{what}: model {given.name!r}: {where} changed, and is {ours.name!r} now')
-    if given.name in CHECKPOINTS or given.weights:
+    if given.name in CHECKPOINTS or (given.weights and ours.kind == 'network'):
         if not given.weights:
             raise RequestError(f'{what}: {given.name} has no weights; expected their SHA-256, or {SCRATCH!r}')
         kept = ('weights', 'own_weights', 'pretraining')

@@ -55,7 +55,10 @@ def resolve(models: list[Pick], asked: str | None, data_dir: Path | None, *, nee
 
     Raises: RequestError where a model that is named has no weights here, or a file cannot be read.
     """
-    takers = {m.name for m, named in models if not m.weights and (m.name in CHECKPOINTS or (named and _may_take(m)))}
+    free = [(m, named) for m, named in models if not m.weights]
+    takers = {m.name for m, _ in free if m.name in CHECKPOINTS} or {
+        m.name for m, named in free if named and _may_take(m)
+    }
     if asked is not None and not takers:
         raise RequestError(f'--weights={asked}: unused, because no model of this request takes weights from it')
     if asked == '':

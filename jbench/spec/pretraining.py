@@ -186,7 +186,7 @@ def verdict(
         met_one = sorted(names & {d.lower() for d in declared})
         if met_one or seen is None or seen.whole:
             return Verdict('overlap' if met_one else 'clean', 'as its result declares')
-    if weights == SCRATCH or (seen is None and family in FRESH and not own):
+    if (family in FRESH and not own) if seen is None else weights == SCRATCH:
         return Verdict('clean', 'it learns from the training part alone')
     if own or seen is None:
         return Verdict('unknown', 'nothing is known of what its weights have seen')
