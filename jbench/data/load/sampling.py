@@ -95,11 +95,11 @@ def stretches(y: np.ndarray, epoch: int, batch_size: int) -> np.ndarray:
     return np.concatenate([parts[k] for k in rng.permutation(len(parts))])
 
 
+WEIGHTS = {'balanced': _balanced, 'bins': _by_bin}  # of training windows, by their targets
 # None: a random order of all
 SAMPLERS: dict[str, Sampler | None] = {
     'shuffle': None,
-    'balanced': _weighted(_balanced),
-    'bins': _weighted(_by_bin),
+    **{name: _weighted(weigh) for name, weigh in WEIGHTS.items()},
     'moments': moments,
     'stretches': stretches,
 }

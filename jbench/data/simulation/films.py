@@ -35,8 +35,8 @@ APART = (2.0, 4.0)  # s between surprises
 SURPRISE = (('pz', 8.0, 0.38, 0.07), ('fcz', -3.0, 0.22, 0.03))  # source, uV, s after it, sd in s
 PULL = {  # course of the film -> factor on rhythms where it is one sd above its mean
     'stir': {'alpha_l': 0.8, 'alpha_r': 0.8, 'par_l': 0.85, 'par_r': 0.85},
-    'right hand': {'mu_l': 0.75, 'beta_l': 0.8},
-    'left hand': {'mu_r': 0.75, 'beta_r': 0.8},
+    'right hand': {'mu_l': 0.65, 'beta_l': 0.75},
+    'left hand': {'mu_r': 0.65, 'beta_r': 0.75},
     'speech': {'lang_l': 0.8},
     'effort': {'theta_f': 1.2},
 }

@@ -8,7 +8,7 @@ them (`signal.picks` names fewer).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from jbench.data.recording import Finding, Recording, RecordingRef
@@ -73,6 +73,13 @@ def recordings(dataset: Dataset, root: Path) -> list[RecordingRef]:
 def member(dataset: Dataset, ref: RecordingRef) -> Dataset:
     """To whose facts a recording is held: those of the member of a mixture, else those of the dataset itself."""
     return catalogue()[dict(ref.fields)['dataset']] if dataset.source == __name__ else dataset
+
+
+def by_member(dataset: Dataset, refs: Sequence[RecordingRef]) -> Iterator[tuple[Dataset, list[int]]]:
+    """Each member with the numbers of its recordings; of no mixture the dataset itself with all."""
+    owner = [member(dataset, ref) for ref in refs]
+    for one in {d.name: d for d in owner}.values():
+        yield one, [i for i, d in enumerate(owner) if d.name == one.name]
 
 
 def read(ref: RecordingRef) -> Recording | Finding:

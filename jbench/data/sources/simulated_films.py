@@ -14,7 +14,7 @@ __all__ = ['DATASETS', 'read', 'recordings']
 DATASETS = (
     Dataset(
         name='SimulatedFilm',
-        title='Simulation of people who see a film of four minutes, in the layout of Shirazi2024Hbn, SNR -1.4 dB',
+        title='Simulation of people who see a film of four minutes, in the layout of Shirazi2024Hbn, SNR -4.3 dB',
         source=__name__,
         n_subjects=30,
         n_recordings=30,

@@ -314,7 +314,7 @@ def test_bins_of_values_come_alike():
     from jbench.data.load import sampling
 
     y = np.array([[0.0], [39.9], [40.0], [89], [89], [300], [600]])
-    assert sampling.SAMPLERS['bins'](y).tolist() == [1 / 2, 1 / 2, 1 / 3, 1 / 3, 1 / 3, 1 / 2, 1 / 2]
+    assert sampling.WEIGHTS['bins'](y).tolist() == [1 / 2, 1 / 2, 1 / 3, 1 / 3, 1 / 3, 1 / 2, 1 / 2]
 
 
 def test_values_are_learnt_scaled_by_the_training_part_and_answered_in_their_unit(data):
