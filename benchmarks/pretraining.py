@@ -7,6 +7,8 @@ An encoder (--model, default eegnet) is pretrained by --objective (default pretr
 each seed, on CHANS alone, which all sets here have. Then a linear probe is trained on it for each task and seed, once
 from these weights and once from random ones of the same seed: same windows, same head, same schedule.
 
+With --published nothing is pretrained; the model brings its weights (--model=jbench_tiny).
+
 On stdout, as a table of Markdown: what the pretraining itself scored on people it had not seen; for each task the mean
 over seeds from either start, and their difference with a 95 % bootstrap interval over subjects (a subject's scores are
 averaged over seeds first). Last line: JSON of the same numbers. Simulated sets are simulated.
@@ -44,8 +46,13 @@ def pretrained(args: argparse.Namespace) -> tuple[list[dict[str, Any]], list[Pat
     return results, files
 
 
-def probe(args: argparse.Namespace, task: str, seed: int, weights: str) -> dict[str, Any]:
-    """The result of a linear probe on an encoder that starts from a file of weights, or `none`."""
+def compared_at(args: argparse.Namespace) -> dict[str, Any]:
+    """What of the tasks is changed: the signal of the pretraining; of published weights the model says it itself."""
+    return {} if args.published else SIGNAL
+
+
+def probe(args: argparse.Namespace, task: str, seed: int, weights: str | None) -> dict[str, Any]:
+    """The result of a linear probe on an encoder that starts from a file of weights, `none`, or the published ones."""
     where = {'data_dir': args.data_dir} if args.real else {'simulated': True}
     (result,) = jbench.run(
         task,
@@ -53,7 +60,7 @@ def probe(args: argparse.Namespace, task: str, seed: int, weights: str) -> dict[
         seeds=[seed],
         weights=weights,
         workdir=args.workdir,
-        changes=SIGNAL | {'recipe.adaptation': 'probe'},
+        changes=compared_at(args) | {'recipe.adaptation': 'probe'},
         **where,
     )
     return result
@@ -91,19 +98,22 @@ def main() -> None:
     parser.add_argument('--data_dir', type=Path)
     parser.add_argument('--real', action='store_true', help='open sets of --data_dir in the place of simulated ones')
     parser.add_argument('--model', default='eegnet')
+    parser.add_argument(
+        '--published', action='store_true', help='pretrain nothing: the model has weights (jbench_tiny)'
+    )
     parser.add_argument('--objective', default='pretrain/movies')
     parser.add_argument('--seeds', type=int, nargs='+', default=[33, 34, 35])
     parser.add_argument('--epochs', type=int, default=30)
     parser.add_argument('--tasks', nargs='+')
     args = parser.parse_args()
-    results, files = pretrained(args)
+    results, files = ([], [None] * len(args.seeds)) if args.published else pretrained(args)
     rows = []
     for task in args.tasks or (REAL if args.real else SIMULATED):
         before = [probe(args, task, seed, 'none') for seed in args.seeds]
-        after = [probe(args, task, seed, str(path)) for seed, path in zip(args.seeds, files, strict=True)]
+        after = [probe(args, task, seed, path and str(path)) for seed, path in zip(args.seeds, files, strict=True)]
         rows.append(compared(before, after))
-    scores = {name: [r['metrics'][name] for r in results] for name in results[0]['metrics']}
-    chance = results[0]['chance']
+    scores = {name: [r['metrics'][name] for r in results] for name in results[0]['metrics']} if results else {}
+    chance = results[0]['chance'] if results else None
     print(f'{args.objective} of {args.model} on unseen people, by seed (chance {chance}): {scores}')
     print('| task | dataset | metric | untrained | pretrained | difference (95 % over subjects) | by seed |')
     print('|---|---|---|---|---|---|---|')

@@ -37,7 +37,7 @@ def _braindecode(name: str, licence: str, file: str = 'model.safetensors', folde
 LUNA = 'CC BY-ND 4.0: nothing that is made of it may be shared'
 REVE = 'terms of use that the hub shows'
 UNREAD = 'stated on its card, which jbench has not read'
-TINY = ''
+TINY = '833e24f189f22ab857b3840407f106bc6b1a5ffa0a77501ea9a7f620f64218dc'
 CHECKPOINTS = {
     'bendr': _braindecode('braindecode-bendr', 'Apache-2.0 by its card; the authors state none'),
     'biot': _braindecode('biot-pretrained-six-datasets-18chs', UNREAD),
@@ -59,7 +59,7 @@ CHECKPOINTS = {
         f'eegdino_{size}': _braindecode(f'eegdino-{size}-pretrained', 'BSD-3 by its card; the authors state none')
         for size in ('small', 'medium')
     },
-    'jbench_tiny': Checkpoint(PACKAGED, 'jbench_tiny.safetensors', 'CC0-1.0', sha256=TINY),
+    'jbench_tiny': Checkpoint(PACKAGED, 'jbench_tiny.safetensors', 'Apache-2.0', sha256=TINY),
     'codebrain': _braindecode('codebrain-pretrained', 'Apache-2.0 of the authors; its card says BSD-3'),
 }
 

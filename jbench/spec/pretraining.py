@@ -48,6 +48,7 @@ NEURALBENCH = "NeuralBench's list of overlaps"
 SIENA = ('Detti2020Eeg',)
 SCHALK = ('Schalk2004Bci2000', 'Schalk2004Bci', 'PhysionetMI')  # NeuralBench's list lacks the end of the name
 LEE = ('Lee2019EegMi', 'Lee2019EegErp', 'Lee2019EegSsvep')  # the same people, in the same sessions
+CARD = 'docs/jbench_tiny.md'
 LABRAM = 'Jiang et al. (2024), appendix D, as other papers and NeuralBench quote it'
 TUEG = 'Temple University Hospital EEG Corpus'
 
@@ -151,6 +152,13 @@ HISTORIES = {
     ),
     'eegdino': History((_tueg('its card'),)),
     'codebrain': History((_tueg('its paper'),)),
+    'jbench_tiny': History(
+        (
+            Corpus('EEG Motor Movement/Imagery', SCHALK, CARD),
+            Corpus('EEG During Mental Arithmetic Tasks', ('Zyma2019Electroencephalograms',), CARD),
+            Corpus('simulated film', ('SimulatedFilm',), CARD),
+        )
+    ),
 }
 
 
