@@ -98,9 +98,7 @@ def main() -> None:
     parser.add_argument('--data_dir', type=Path)
     parser.add_argument('--real', action='store_true', help='open sets of --data_dir in the place of simulated ones')
     parser.add_argument('--model', default='eegnet')
-    parser.add_argument(
-        '--published', action='store_true', help='pretrain nothing: the model has weights (jbench_tiny)'
-    )
+    parser.add_argument('--published', action='store_true', help='the model brings its weights (jbench_tiny)')
     parser.add_argument('--objective', default='pretrain/movies')
     parser.add_argument('--seeds', type=int, nargs='+', default=[33, 34, 35])
     parser.add_argument('--epochs', type=int, default=30)
@@ -114,7 +112,8 @@ def main() -> None:
         rows.append(compared(before, after))
     scores = {name: [r['metrics'][name] for r in results] for name in results[0]['metrics']} if results else {}
     chance = results[0]['chance'] if results else None
-    print(f'{args.objective} of {args.model} on unseen people, by seed (chance {chance}): {scores}')
+    if results:
+        print(f'{args.objective} of {args.model} on unseen people, by seed (chance {chance}): {scores}')
     print('| task | dataset | metric | untrained | pretrained | difference (95 % over subjects) | by seed |')
     print('|---|---|---|---|---|---|---|')
     for r in rows:
