@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import shapes
 import small
+from families import often
 
 from jbench import files
 from jbench.context import Context
@@ -142,13 +143,17 @@ def test_what_bfloat16_has_not_is_refused():
         precision.check(precision.computed(spectral, LOW), LOW, SIGNAL)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize('name', [m.name for m in MODELS.values() if m.kind == 'network' and not m.accelerator])
+SOME = ('eegnet', 'ctnet', 'emg2qwerty', 'multiscale_ssm', 'labram', 'luna_base', 'codebrain', 'signal_jepa')
+
+
+@pytest.mark.parametrize(
+    'name', often((m.name for m in MODELS.values() if m.kind == 'network' and not m.accelerator), SOME)
+)
 def test_every_network_computes_in_bfloat16(name):
     """By shapes alone: none is refused, what it gives is float32, and what it learns stays so."""
     model = MODELS[name]
     signal = shapes.fitting(model, 600)
-    network = build(model, signal, 2, LOW)
+    network = build(model, signal, 20 if 'angles' in model.targets else 2, LOW)
     precision.check(network, LOW, signal)
     like = jax.eval_shape(network.init, jax.random.key(0))
     batch = {

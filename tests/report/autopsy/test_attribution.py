@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from autopsies import C, T, of_table, outputs, planted, written
+from families import often
 
 from jbench.models import MODELS
 from jbench.models.model import features
@@ -14,8 +15,10 @@ from jbench.report.autopsy import activations, attribution, gradcam, gradients
 from jbench.report.autopsy.case import Network
 from jbench.spec.model import Signal
 
-NETWORKS = [m.name for m in MODELS.values() if m.kind == 'network' and m.family == 'classic']
-FAST = ('fmri_linear',)
+NETWORKS = [
+    m.name for m in MODELS.values() if m.kind == 'network' and m.family == 'classic' and m.targets != ('angles',)
+]
+FAST = 'fmri_linear'
 SIGNAL = Signal(n_chans=C, n_times=T, sfreq=60.0)
 
 
@@ -109,7 +112,7 @@ def test_chance_alone_rarely_reaches_the_floor():
     assert np.flatnonzero(planted.mean(0) > attribution.floor(planted)).tolist() == [3]
 
 
-@pytest.mark.parametrize('name', [n if n in FAST else pytest.param(n, marks=pytest.mark.slow) for n in NETWORKS])
+@pytest.mark.parametrize('name', [FAST, *often((n for n in NETWORKS if n != FAST), ('eegnet', 'ctnet', 'fmri_mlp'))])
 def test_every_network(name):
     """Complete attributions; layers without dead units, each with a gradient, and the axis of time where it has one."""
     model, variables, x, signal = of_table(name)
