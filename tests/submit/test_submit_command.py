@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import io
 import json
+import os
 import re
 import shutil
 import zipfile
@@ -76,6 +77,17 @@ def test_a_wrong_request_is_one_line(name: str, ask: Asked, tmp_path: Path, monk
     status, out, err = ask(*argv)
     assert status == 2 and words in err and err.count('\n') <= 2 and not out
     assert list(tmp_path.iterdir()) == []
+
+
+def test_where_nothing_can_be_written_is_said_before_the_trial(ask: Asked, tmp_path: Path) -> None:
+    (tmp_path / 'a.zip').mkdir()
+    status, out, err = ask('--results=no.json', f'--out={tmp_path}/a.zip', '--track=2026-2')
+    assert status == 2 and 'a folder, expected the name of a file' in err and not out
+    if os.geteuid() != 0:  # root may write anywhere
+        tmp_path.chmod(0o555)
+        status, _, err = ask('--results=no.json', f'--out={tmp_path}/b.zip', '--track=2026-2')
+        tmp_path.chmod(0o755)
+        assert status == 2 and 'no permission to write' in err
 
 
 RESULTS: dict[str, tuple[dict[str, Any], str]] = {
@@ -247,6 +259,8 @@ def test_a_broken_archive_is_not_written(
     (old, new, words), whole = BROKEN[name], archive.source
     monkeypatch.setattr(archive, 'source', lambda parts, title: whole(parts, title).replace(old, new))
     assert archive.source(make.PARTS, '') != whole(make.PARTS, '')
-    with pytest.raises(RequestError, match=re.escape(words)):
-        list(make.make([made.result], '2026-2', tmp_path / 'a.zip'))
-    assert not (tmp_path / 'a.zip').exists()
+    (tmp_path / 'old.zip').write_bytes(b'of before')
+    for name_ in ('a.zip', 'old.zip')[: 1 + (name == 'jax')]:
+        with pytest.raises(RequestError, match=re.escape(words)):
+            list(make.make([made.result], '2026-2', tmp_path / name_))
+    assert [p.name for p in tmp_path.iterdir()] == ['old.zip'] and (tmp_path / 'old.zip').read_bytes() == b'of before'
