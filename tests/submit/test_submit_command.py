@@ -99,6 +99,7 @@ RESULTS: dict[str, tuple[dict[str, Any], str]] = {
     'LoRA': ({'config': {'task': {'recipe': {'adaptation': 'lora'}}}}, 'recipe.adaptation=lora'),
     'half precision': ({'config': {'task': {'recipe': {'precision': 'bfloat16'}}}}, 'precision=bfloat16'),
     'another rate': ({'config': {'task': {'signal': {'sfreq': 200.0}}}}, 'signal.sfreq is 200.0, there 120.0'),
+    'another target': ({'config': {'task': {'target': {'field': 'other'}}}}, 'target.field is other, there '),
     'another scaler': ({'config': {'task': {'signal': {'scaler': 'robust'}}}}, 'signal.scaler is robust, there micro'),
 }
 
