@@ -8,6 +8,8 @@ import json
 import os
 import re
 import shutil
+import subprocess
+import sys
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -88,6 +90,13 @@ def test_where_nothing_can_be_written_is_said_before_the_trial(ask: Asked, tmp_p
         status, _, err = ask('--results=no.json', f'--out={tmp_path}/b.zip', '--track=2026-2')
         tmp_path.chmod(0o755)
         assert status == 2 and 'no permission to write' in err
+
+
+@pytest.mark.slow
+def test_a_reader_that_leaves_is_no_fault() -> None:
+    command_line = f'{sys.executable} -m jbench.submit --list | true; exit ${{PIPESTATUS[0]}}'
+    done = subprocess.run(['bash', '-c', command_line], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, '')
 
 
 RESULTS: dict[str, tuple[dict[str, Any], str]] = {
