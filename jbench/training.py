@@ -109,7 +109,7 @@ def _seeds(
             result = record.describe(cell, data, seed, prepared_set.digest(folder), outcome)
             result['timings']['prepare'] = prepare_seconds
             if seed in chosen:
-                result |= {'final': chosen[seed], 'warnings': [*result['warnings'], _without_validation(chosen[seed])]}
+                result |= {'final': chosen[seed], 'warnings': [_without_validation(chosen[seed]), *result['warnings']]}
             done[seed] = result
             if processes.first():
                 kept = _weights(cell, data, seed, outcome, context)
@@ -131,10 +131,11 @@ def _chosen(
     before, recipe = choosing(cell), cell.task.recipe
     again = context if context.if_exists in ('skip', 'resume') else context._replace(if_exists='resume')
     found = {r['seed']: r for r in train(before, prepared, seeds, compiler, again)}
+    monitor = fit.monitor_of(cell.task)
     chosen = {
-        seed: {'epochs': learnt.best_epoch(r, fit.monitor_of(cell.task)) + 1, **{k: r[k] for k in ('key', 'sha256')}}
+        seed: {'epochs': best + 1, **{k: r[k] for k in ('key', 'sha256')}}
         for seed, r in found.items()
-        if processes.first() and r['status'] != 'failed'
+        if processes.first() and r['status'] != 'failed' and (best := learnt.best_epoch(r, monitor)) is not None
     }
     rows = [(chosen[s]['epochs'] if s in chosen else 0, found[s]['n_records']['train'] if found else 0) for s in seeds]
     epochs, windows = processes.agreed(np.array(rows, np.int64)).T.tolist()

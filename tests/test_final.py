@@ -133,11 +133,16 @@ def test_stopped_in_either_training_it_goes_on_and_ends_alike(
 
 
 @pytest.mark.slow
-def test_a_seed_whose_first_run_failed_fails(few: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_seed_that_fails_in_either_run_fails_alone(
+    few: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
     real = fit.fit
 
+    def key(seed: int) -> list[int]:
+        return parallel.init_state(build_like(), seed)['key'].tolist()
+
     def breaks(*args: Any) -> Any:
-        if args[1]['key'].tolist() == parallel.init_state(build_like(), 34)['key'].tolist():
+        if args[1]['key'].tolist() == key(34) or (args[1]['key'].tolist() == key(35) and args[3] is None):
             raise fit.NonFinite('for the test')
         return real(*args)
 
@@ -148,10 +153,15 @@ def test_a_seed_whose_first_run_failed_fails(few: None, tmp_path: Path, monkeypa
         return Nothing()
 
     monkeypatch.setattr(fit, 'fit', breaks)
-    assert run.main([*BASE, FINAL, '--seeds=33,34', f'--workdir={tmp_path}']) == 1
-    failed, done = (result_file.read(stored(tmp_path, seed)['all']) for seed in (34, 33))
-    assert failed['status'] == 'failed' and 'the run that was to choose the epochs failed' in failed['warnings'][-1]
+    assert run.main([*BASE, FINAL, '--seeds=33,34,35', f'--workdir={tmp_path}']) == 1
+    said = capsys.readouterr().err
+    done, first, second = (result_file.read(stored(tmp_path, seed)['all']) for seed in (33, 34, 35))
+    assert first['status'] == 'failed' and 'the run that was to choose the epochs failed' in first['warnings'][-1]
+    assert second['status'] == 'failed' and second['warnings'][-1] == 'for the test' and second['final']['epochs']
+    assert 'seed 35: for the test' in said
     assert done['status'] == 'done' and done['final']['epochs'] == len(done['history'])
+    for seed in (33, 34, 35):
+        assert not [p for p in result_file.verify(stored(tmp_path, seed)['all']) if 'final' in p]
 
 
 @pytest.mark.slow

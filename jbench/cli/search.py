@@ -7,12 +7,14 @@ in one order, and results that are there are read: the same command goes on wher
 
 from __future__ import annotations
 
+import dataclasses
 import importlib.util
 import math
 import shlex
 import statistics
 from argparse import Namespace
 from collections.abc import Callable, Mapping, Sequence
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,10 +28,12 @@ from jbench.spec.cell import Cell
 from jbench.spec.errors import MissingExtraError, RequestError, unknown
 from jbench.spec.identity import spec_hash
 from jbench.spec.metrics import METRICS
+from jbench.spec.overrides import override
 
 SEED = 33  # of the sampler
 PREFIXES = ('recipe.', 'signal.')  # fields that leave the windows, their targets and parts as they are
 KEPT = ('recipe.final', 'recipe.published', 'recipe.few_shot')  # which change what is validated, or whether
+EXPECTED = "expected a list of choices or {'low': 1e-5, 'high': 1e-2, 'log': True}"
 RULE = 'the best mean over seeds of the validation score; test scores were not looked at'
 Space = Mapping[str, Any]  # field -> a list of choices, or {'low', 'high'} with 'log' or 'step'
 # (changed fields) -> the cells of such a request, and their results; None where a signal stopped it
@@ -109,19 +113,35 @@ def read(path: str, cell: Cell) -> Space:
             raise unknown(f'field of --search={path}', name, [o for o in options(cell.task) if o.startswith(PREFIXES)])
         if not name.startswith(PREFIXES) or name in KEPT:
             raise RequestError(f'{where}: validation scores would be of other windows; search recipe.* and signal.*')
-        if isinstance(what, list | tuple) and len(what) > 1:
-            continue
-        if not isinstance(what, dict) or not {'low', 'high'} <= {*what} <= {'low', 'high', 'log', 'step'}:
-            raise RequestError(f"{where}: expected a list of choices or {{'low': 1e-5, 'high': 1e-2, 'log': True}}")
-        low, high, log, step = _range(what)
-        numbers = [v for v in (low, high, step) if v is not None]
-        if not all(isinstance(v, int | float) and math.isfinite(v) for v in numbers) or not low < high:
-            raise RequestError(f'{where}: low and high must be two ascending numbers, found {low!r} and {high!r}')
-        if log and (low <= 0 or step is not None):
-            raise RequestError(f'{where}: with log, low must be above 0, and there is no step')
+        values = list(what) if isinstance(what, list | tuple) else _ends(what, where)
+        if len(values) < 2:
+            raise RequestError(f'{where}: {EXPECTED}')
+        try:
+            found = [override(cell.task, name, value) for value in values]
+            for task in found:
+                _check(dataclasses.replace(cell, task=task))
+        except RequestError as error:
+            raise RequestError(f'{where}: {error}') from None
+        values = [attrgetter(name)(task) for task in found]  # of the type of the field
+        fields[name] = {**what, 'low': values[0], 'high': values[1]} if isinstance(what, dict) else values
     if not fields:
         raise RequestError(f'--search={path}: no field to search')
     return fields
+
+
+def _ends(what: Any, where: str) -> list[Any]:
+    """Both ends of a range. Raises: RequestError for what is none."""
+    if not isinstance(what, dict) or not {'low', 'high'} <= {*what} <= {'low', 'high', 'log', 'step'}:
+        raise RequestError(f'{where}: {EXPECTED}')
+    low, high, log, step = _range(what)
+    numbers = [v for v in (low, high, step) if v is not None]
+    if not all(isinstance(v, int | float) and math.isfinite(v) for v in numbers) or not low < high:
+        raise RequestError(f'{where}: low and high must be two ascending numbers, found {low!r} and {high!r}')
+    if log and (low <= 0 or step is not None):
+        raise RequestError(f'{where}: with log, low must be above 0, and there is no step')
+    if step is not None and (step <= 0 or (isinstance(low, int) and isinstance(high, int) and step != int(step))):
+        raise RequestError(f'{where}: step must be above 0, and whole between whole numbers, found {step!r}')
+    return [low, high]
 
 
 def _range(what: Mapping[str, Any]) -> list[Any]:
@@ -160,7 +180,7 @@ def _suggested(asked: Any, name: str, what: Any) -> Any:
         return what[asked.suggest_int(name, 0, len(what) - 1)] if _ordered(what) else _chosen(asked, name, what)
     low, high, log, step = _range(what)
     if isinstance(low, int) and isinstance(high, int):
-        return asked.suggest_int(name, low, high, log=bool(log), step=step or 1)
+        return asked.suggest_int(name, low, high, log=bool(log), step=int(step or 1))
     value = asked.suggest_float(name, low, high, log=bool(log), step=step)
     return min(max(float(f'{value:.3g}'), low), high)
 
@@ -186,7 +206,8 @@ def _tell(study: Any, asked: Any, score: float | None) -> None:
 def _score(cell: Cell, results: Sequence[Mapping[str, Any]], seeds: Sequence[int]) -> float | None:
     """The mean over seeds of the validation score of the epoch that was kept; None where a seed failed."""
     metric = _monitor(cell)
-    each = [r['history'][learnt.best_epoch(r, metric)]['monitor'] for r in results if r['status'] != 'failed']
+    kept = [(r['history'], learnt.best_epoch(r, metric)) for r in results if r['status'] != 'failed']
+    each = [history[k]['monitor'] for history, k in kept if k is not None]
     return statistics.fmean(each) if len(each) == len(seeds) else None
 
 
@@ -200,10 +221,21 @@ def _typed(value: Any) -> str:
 
 def _row(trial: Trial, request: str, space: Space) -> dict[str, Any]:
     """A row of the CSV; the command is that of the trial alone."""
-    words = [w for w in shlex.split(request) if not w.startswith(('--stage', '--search', '--trials', '--format'))]
-    command = ' '.join(filter(None, (shlex.join(words), _set(trial.values))))
+    command = ' '.join(filter(None, (_alone(request), _set(trial.values))))
     values = {name: trial.values.get(name) for name in space}
     return {'trial': trial.number, **values, 'validation': trial.score, 'key': trial.key, 'command': command}
+
+
+def _alone(request: str) -> str:
+    """A command less what asks for a search: `--flag=value` or two words."""
+    left, words = list[str](), iter(shlex.split(request))
+    for word in words:
+        flag, given, _ = word.partition('=')
+        if flag not in ('--stage', '--search', '--trials', '--format'):
+            left.append(word)
+        elif not given:
+            next(words, None)
+    return shlex.join(left)
 
 
 def _write(

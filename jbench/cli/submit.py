@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from pathlib import Path
 
 from jbench.cli.arguments import Parser, known
@@ -39,5 +40,9 @@ def parse(argv: list[str]) -> argparse.Namespace:
         raise RequestError(f'--out={args.out}: expected a name that ends in .zip')
     if not args.out.parent.is_dir():
         raise RequestError(f'--out={args.out}: no folder {args.out.parent}')
+    if args.out.is_dir():
+        raise RequestError(f'--out={args.out}: a folder, expected the name of a file')
+    if not os.access(args.out.parent, os.W_OK):
+        raise RequestError(f'--out={args.out}: no permission to write in {args.out.parent}; choose another folder')
     args.results = [Path(name) for name in args.results.split(',')]
     return args

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -29,8 +30,14 @@ def warning(outcome: Mapping[str, Any]) -> str:
     )
 
 
-def best_epoch(result: Mapping[str, Any], metric: str) -> int:
-    """The place in the history of the epoch that was tested, the first of equal ones; `metric`: the monitor."""
-    sign = 1.0 if METRICS[metric].better == 'higher' else -1.0
-    seen = {k: sign * e['monitor'] for k, e in enumerate(result['history']) if e.get('monitor') is not None}
-    return max(seen, key=lambda k: seen[k])
+def best_epoch(result: Mapping[str, Any], metric: str) -> int | None:
+    """The place in the history of the epoch that was tested; `metric`: the monitor. As training chose it: the first of
+    equal ones, better by more than `min_delta`, and of two stages in the second. None where no epoch has a score."""
+    recipe, sign = result['config']['task']['recipe'], 1.0 if METRICS[metric].better == 'higher' else -1.0
+    first = recipe['head_epochs'] if recipe.get('adaptation') == 'two_stage' else 0
+    best, at = -math.inf, None
+    for k, epoch in enumerate(result['history']):
+        score = epoch.get('monitor')
+        if k >= first and score is not None and sign * score > best + recipe.get('min_delta', 0.0):
+            best, at = sign * score, k
+    return at

@@ -4,6 +4,7 @@ stopped."""
 
 from __future__ import annotations
 
+import os
 import sys
 
 if __name__ == '__main__' and not (sys.flags.safe_path or __file__.startswith(f'{sys.path[0]}/jbench/')):
@@ -14,6 +15,14 @@ from jbench.progress import say
 from jbench.spec.errors import RequestError
 
 
+def _print(line: str) -> None:
+    """One line, at once; where the reader has left, as `head` does, the archive is still made."""
+    try:
+        print(line, flush=True)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def main(argv: list[str] | None = None) -> int:
     """Write the archive; returns the exit status."""
     try:
@@ -21,8 +30,7 @@ def main(argv: list[str] | None = None) -> int:
         from jbench.submit import make
 
         for line in make.twins() if args.list else make.make(args.results, args.track, args.out):
-            print(line)
-            sys.stdout.flush()
+            _print(line)
     except RequestError as error:
         say(f'jbench.submit: {error}')
         return 2

@@ -22,6 +22,7 @@ from jbench.submit.tracks import TRACKS, Track
 from jbench.trained import TrainedModel
 
 MICRO = {'micro': 1.0, 'none': 1e-6}  # scalers of a single factor: from uV to what a network of each was given
+HOW_LEARNT = ('scaled', 'steps', 'answers')  # fields of a target that change no question
 Arrays = dict[str, np.ndarray]
 Beside = tuple[dict[str, Any], Arrays]  # settings and arrays of a twin beside the weights
 
@@ -114,13 +115,14 @@ def _check(path: Path, result: Mapping[str, Any], track: Track) -> None:
     if not joints:
         raise RequestError(f'{path}: a network of {result["n_out"]} outputs, and track {track.name} has {track.n_out}')
     if faults := _departures(cell, track):
-        raise RequestError(f'{path}: the platform of track {track.name} gives another signal: {"; ".join(faults)}')
+        raise RequestError(f'{path}: the platform of track {track.name} gives or asks otherwise: {"; ".join(faults)}')
 
 
 def _departures(cell: Cell, track: Track) -> list[str]:
-    """What a network was given otherwise than a platform gives it, in words."""
+    """What a network was given, or asked, otherwise than by a platform, in words."""
     (asked, _), *_ = select.select_tasks(cell.task.full_name)
-    theirs, own = cells.apply(asked, cell.dataset, ()).signal, cell.task.signal
+    there = cells.apply(asked, cell.dataset, ())
+    theirs, own = there.signal, cell.task.signal
     named = ['sfreq', 'band', 'notch', 'baseline', 'crop', *(['scaler'] if track.unit == 'scaled' else [])]
     pairs = [(f'signal.{name}', getattr(own, name), getattr(theirs, name)) for name in named]
     if track.unit != 'scaled' and own.scaler not in MICRO:
@@ -129,7 +131,9 @@ def _departures(cell: Cell, track: Track) -> list[str]:
         pairs.append(('signal.factor and clamp', (own.factor, own.clamp), (1.0, theirs.clamp)))
     if cell.task.window.duration != asked.window.duration:
         pairs.append(('window.duration', cell.task.window.duration, asked.window.duration))
-    return [f'{name} is {to_json(mine)}, there {to_json(given)}' for name, mine, given in pairs if mine != given]
+    mine, wanted = to_json(cell.task.target), to_json(there.target)
+    pairs += [(f'target.{name}', mine.get(name), wanted[name]) for name in wanted if name not in HOW_LEARNT]
+    return [f'{name} is {to_json(found)}, there {to_json(given)}' for name, found, given in pairs if found != given]
 
 
 def otherwise(cell: Cell) -> Iterator[str]:

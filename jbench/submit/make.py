@@ -31,8 +31,8 @@ def make(results: list[Path], name: str, out: Path) -> Iterator[str]:
     Args:
         results: result files of one seed each: one, of 2025 two.
         name: of the track.
-        out: the ZIP.
-    Raises: RequestError for a request that is wrong, or an archive that fails when it is tried: then there is no file.
+        out: the ZIP; one that is there is replaced by an archive that passes.
+    Raises: RequestError for a request that is wrong, or an archive that fails when tried: nothing is written then.
     """
     track, paths = TRACKS[name], export.fitting(results, name)
     if find_spec('torch') is None:

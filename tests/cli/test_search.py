@@ -17,6 +17,7 @@ from jbench.cli import search
 from jbench.plan import select
 from jbench.plan.request import Plan
 from jbench.spec.errors import RequestError
+from jbench.spec.identity import to_json
 from jbench.spec.overrides import override
 
 SPACE = """
@@ -54,7 +55,8 @@ def searched(tmp_path: Path, space: Path, score: Any, trials: int = 12) -> tuple
         for name, value in values.items():
             changed = dataclasses.replace(changed, task=override(changed.task, name, value))
         value = score(values)
-        result = {'status': 'done', 'history': [{'monitor': value - 0.1}, {'monitor': value}, {'monitor': None}]}
+        history = [{'monitor': value - 0.1}, {'monitor': value}, {'monitor': None}]
+        result = {'status': 'done', 'history': history, 'config': to_json(changed)}
         return [changed], [{**result, 'headline': {'value': 1 - value}}] * 2
 
     args = Namespace(
@@ -62,7 +64,7 @@ def searched(tmp_path: Path, space: Path, score: Any, trials: int = 12) -> tuple
         trials=trials,
         workdir=tmp_path,
         seeds=[1, 2],
-        request='python -m x --trials=3',
+        request='python -m x --trials 3 --search space.py --stage=search --format=json --workdir w',
         format='json',
     )
     return search.run(args, Plan([cell], '', []), attempt), asked
@@ -88,16 +90,15 @@ def test_validation_alone_decides_and_the_same_search_asks_the_same(tmp_path: Pa
         rows = list(csv.DictReader(file))
     assert [*rows[0]] == ['trial', 'recipe.batch_size', 'recipe.lr', 'recipe.optimizer', 'validation', 'key', 'command']
     assert [float(r['validation']) for r in rows] == pytest.approx(known)
-    assert (
-        rows[1]['command'].startswith('python -m x --set=recipe.batch_size=') and '--trials' not in rows[1]['command']
-    )
+    assert rows[0]['command'] == 'python -m x --workdir w'
+    assert rows[1]['command'].startswith('python -m x --workdir w --set=recipe.batch_size=')
     assert all(Path(p).stat().st_size for p in told['files'])
 
 
 def test_a_trial_of_which_a_seed_failed_is_never_the_best(tmp_path: Path, space: Path, capsys: Any) -> None:
     cell = small.cell()
-    failed = {'status': 'failed', 'history': []}
-    done = {'status': 'done', 'history': [{'monitor': 0.9}]}
+    failed = {'status': 'failed', 'history': [], 'config': to_json(cell)}
+    done = {'status': 'done', 'history': [{'monitor': 0.9}], 'config': to_json(cell)}
     assert search._score(cell, [failed, done], [1, 2]) is None and search._score(cell, [done, done], [1, 2]) == 0.9
     trials = [search.Trial(0, {}, 'a', None), search.Trial(1, {}, 'b', 0.5), search.Trial(2, {}, 'c', 0.5)]
     found = search.best(cell, trials)
@@ -116,6 +117,11 @@ def test_a_trial_of_which_a_seed_failed_is_never_the_best(tmp_path: Path, space:
         ("{'recipe.lr': {'low': 1}}", 'expected a list of choices'),
         ("{'recipe.lr': {'low': 1, 'high': 0}}", 'two ascending numbers'),
         ("{'recipe.lr': {'low': 0, 'high': 1, 'log': True}}", 'low must be above 0'),
+        ("{'recipe.batch_size': {'low': 8, 'high': 64, 'step': 0.5}}", 'step must be above 0, and whole'),
+        ("{'recipe.lr': {'low': 0.1, 'high': 1.0, 'step': -0.1}}", 'step must be above 0'),
+        ("{'recipe.optimizer': ['adamw', 'sgd']}", "recipe.optimizer: 'sgd' is not one of adamw, adamax"),
+        ("{'recipe.batch_size': {'low': 8.5, 'high': 64.5}}", 'recipe.batch_size'),
+        ("{'recipe.adaptation': ['full', 'ridge_probe']}", 'the validation score decides'),
         ('{}', 'no field to search'),
         ('3', 'expected a function get()'),
     ],
@@ -126,6 +132,15 @@ def test_what_is_no_space_is_refused(fields: str, words: str, tmp_path: Path) ->
     with pytest.raises(RequestError) as caught:
         search.read(str(path), small.cell())
     assert words in str(caught.value)
+
+
+def test_values_have_the_type_of_their_field(tmp_path: Path) -> None:
+    path = tmp_path / 'space.py'
+    fields = "{'recipe.lr': {'low': 0, 'high': 1}, 'recipe.batch_size': list(np.arange(8, 10))}"
+    path.write_text(f'import numpy as np\n\ndef get():\n    return {fields}\n')
+    found = search.read(str(path), small.cell())
+    assert repr(found['recipe.batch_size']) == '[8, 9]' and repr(found['recipe.lr']['low']) == '0.0'
+    assert search.of(found)
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from jbench.results import learnt
+from jbench.train import fit
 
 
 def outcome(first: float, best: float, epoch: int = 2, steps: int = 2) -> dict:
@@ -33,3 +34,18 @@ def test_few_steps_and_a_loss_that_hardly_fell(first, best, epoch, steps, early)
     if early:
         assert said.startswith(learnt.ENDED_EARLY)
         assert f'after {(epoch + 1) * steps} steps' in said and f'{best:.3f} ({first:.3f}' in said
+
+
+def test_the_tested_epoch_is_the_one_that_training_kept():
+    monitors = (0.5, 0.6, 0.6005, None, 0.6005, 0.62)
+    history = [{'epoch': k, 'train_loss': 1.0, 'monitor': m} for k, m in enumerate(monitors)]
+
+    def tested(metric='bal_acc', **recipe):
+        return learnt.best_epoch({'history': history[:5], 'config': {'task': {'recipe': recipe}}}, metric)
+
+    assert tested() == 2 and tested('mae') == 0, 'the first of equal ones'
+    assert tested(min_delta=1e-3) == 1, 'not better by enough'
+    assert tested(adaptation='two_stage', head_epochs=3) == 4 and tested(adaptation='two_stage', head_epochs=5) is None
+    course = fit.Course()
+    kept = [course.close_epoch(m, 1.0, 1, 1e-3) for m in monitors]
+    assert max(k for k, better in enumerate(kept[:5]) if better) == tested(min_delta=1e-3)

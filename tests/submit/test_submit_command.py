@@ -5,8 +5,11 @@ from __future__ import annotations
 import dataclasses
 import io
 import json
+import os
 import re
 import shutil
+import subprocess
+import sys
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -78,6 +81,24 @@ def test_a_wrong_request_is_one_line(name: str, ask: Asked, tmp_path: Path, monk
     assert list(tmp_path.iterdir()) == []
 
 
+def test_where_nothing_can_be_written_is_said_before_the_trial(ask: Asked, tmp_path: Path) -> None:
+    (tmp_path / 'a.zip').mkdir()
+    status, out, err = ask('--results=no.json', f'--out={tmp_path}/a.zip', '--track=2026-2')
+    assert status == 2 and 'a folder, expected the name of a file' in err and not out
+    if os.geteuid() != 0:  # root may write anywhere
+        tmp_path.chmod(0o555)
+        status, _, err = ask('--results=no.json', f'--out={tmp_path}/b.zip', '--track=2026-2')
+        tmp_path.chmod(0o755)
+        assert status == 2 and 'no permission to write' in err
+
+
+@pytest.mark.slow
+def test_a_reader_that_leaves_is_no_fault() -> None:
+    command_line = f'{sys.executable} -m jbench.submit --list | true; exit ${{PIPESTATUS[0]}}'
+    done = subprocess.run(['bash', '-c', command_line], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, '')
+
+
 RESULTS: dict[str, tuple[dict[str, Any], str]] = {
     'another task': ({'task': 'challenge2026/sleep'}, 'a result of challenge2026/sleep, and track 2026-2 takes one'),
     'no twin': ({'model': 'atcnet'}, 'atcnet has no twin in torch; those that have: eegnet, '),
@@ -87,6 +108,7 @@ RESULTS: dict[str, tuple[dict[str, Any], str]] = {
     'LoRA': ({'config': {'task': {'recipe': {'adaptation': 'lora'}}}}, 'recipe.adaptation=lora'),
     'half precision': ({'config': {'task': {'recipe': {'precision': 'bfloat16'}}}}, 'precision=bfloat16'),
     'another rate': ({'config': {'task': {'signal': {'sfreq': 200.0}}}}, 'signal.sfreq is 200.0, there 120.0'),
+    'another target': ({'config': {'task': {'target': {'field': 'other'}}}}, 'target.field is other, there '),
     'another scaler': ({'config': {'task': {'signal': {'scaler': 'robust'}}}}, 'signal.scaler is robust, there micro'),
 }
 
@@ -247,6 +269,8 @@ def test_a_broken_archive_is_not_written(
     (old, new, words), whole = BROKEN[name], archive.source
     monkeypatch.setattr(archive, 'source', lambda parts, title: whole(parts, title).replace(old, new))
     assert archive.source(make.PARTS, '') != whole(make.PARTS, '')
-    with pytest.raises(RequestError, match=re.escape(words)):
-        list(make.make([made.result], '2026-2', tmp_path / 'a.zip'))
-    assert not (tmp_path / 'a.zip').exists()
+    (tmp_path / 'old.zip').write_bytes(b'of before')
+    for name_ in ('a.zip', 'old.zip')[: 1 + (name == 'jax')]:
+        with pytest.raises(RequestError, match=re.escape(words)):
+            list(make.make([made.result], '2026-2', tmp_path / name_))
+    assert [p.name for p in tmp_path.iterdir()] == ['old.zip'] and (tmp_path / 'old.zip').read_bytes() == b'of before'

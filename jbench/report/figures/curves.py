@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from jbench.report.figures import style
 from jbench.report.figures.style import Table
+from jbench.results import learnt
 from jbench.spec.metrics import METRICS
 
 if TYPE_CHECKING:
@@ -30,9 +31,7 @@ def rows(model: str, result: Mapping[str, Any]) -> Table:
         result: as read; of results of schema 1 nobody knows when they were resumed.
     """
     metric = monitor(result)
-    sign, times = (1.0 if METRICS[metric].better == 'higher' else -1.0), style.factor(metric)
-    found = {k: sign * e['monitor'] for k, e in enumerate(result['history']) if e.get('monitor') is not None}
-    best = max(found, key=lambda k: found[k], default=None)  # the first of equal ones
+    best, times = learnt.best_epoch(result, metric), style.factor(metric)
     return [
         {
             'model': model,
