@@ -141,11 +141,13 @@ def combined(raw: mne.io.BaseRaw, names: list[str], weights: np.ndarray) -> mne.
         out._data[:] = weights[order] @ raw.get_data()
         return out
     channels: _Channels = raw._raw_extras[0]['channels']
-    source = channels.raw
+    source, numbers = channels.raw, [channels.raw.ch_names.index(name) for name in raw.ch_names]
     rows = Rows(channels.rows.folder, (len(names), source.n_times), np.float64)
-    whole = ByChannel(source, channels)  # with what was interpolated
-    for start, stop in pieces(source):
-        for row, values in enumerate(weights @ whole.get_data(raw.ch_names, start, stop)):
+    for start, stop in pieces(source):  # of the files: the copy may hold some channels at a time
+        x = source.get_data(raw.ch_names, start, stop)
+        for k in set(numbers) & channels.replaced.keys():  # interpolated
+            channels.read(k, start, x[numbers.index(k)])
+        for row, values in enumerate(weights @ x):
             rows.write(row, start, values)
     channels.replaced |= {source.ch_names.index(name): (rows, row) for row, name in enumerate(names)}
     return raw.pick(names)
