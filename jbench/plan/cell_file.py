@@ -36,12 +36,14 @@ def plan(
     """The cells of some files, if their data are here, their models fit, and weights are here where one is `trained`.
 
     Args:
-        paths: each as --cell.
-        asked: as --weights.
+        paths: each as --cell. A cell that several hold, as results of its seeds do, runs once.
+        asked: as --weights: for those that start from weights.
     Raises: RequestError.
     """
-    found, files_ = [_here(read(path), data_dir, workdir) for path in paths], dict[str, Path]()
-    for cell in found:
+    given = {cell.key: cell for cell in map(read, paths)}
+    found, files_ = [_here(cell, data_dir, workdir) for cell in given.values()], dict[str, Path]()
+    takers = [cell for cell in found if cell.model.weights not in ('', SCRATCH)]
+    for cell in takers or found:
         files_ |= weights.find(cell.model, asked, data_dir, needed=trained)
     return Plan(found, cells.simulated([cells.Choice(c.task, c.dataset, True) for c in found]), [], files_)
 
