@@ -91,7 +91,7 @@ def run(jobs: Sequence[Job], place: Place, grid: Grid) -> Outcome:
                 statuses[key] = status
                 if status and not told:
                     _failed(running[key], status, grid)
-                if n_cells(running.pop(key)) > 1 and status == SOME:  # what needs a set that is not there says so itself
+                if n_cells(running.pop(key)) > 1 and status == SOME:  # what needs a set that is not there says so
                     waiting = [job._replace(after='') if job.after == key else job for job in waiting]
         except LostError as error:
             grid.progress.say(f'jbench: {error}')

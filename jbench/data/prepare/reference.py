@@ -3,8 +3,8 @@
 The Laplacian is that of Neuroprobe (insight-neuro/neuroprobe@2d25f3d, examples/eval_utils.py, after BrainBERT): from
 each contact the mean of the contacts before and behind it by number, of those that are there; a contact that has
 neither is left out (as by default there; its population baseline keeps it as it is). On a grid, whose rows are numbered
-on, the last of a row so has the first of the next one for a neighbour. Channels that are marked bad are taken from none,
-and count in no region.
+on, the last of a row so has the first of the next one for a neighbour. Channels that are marked bad are taken from no
+other, and count in no region.
 """
 
 from __future__ import annotations
@@ -65,8 +65,8 @@ def _referenced(raw: mne.io.BaseRaw, how: str) -> tuple[list[str], np.ndarray]:
     if how == 'average':
         if len(kinds) > 1 and not kinds <= {*IN_THE_BRAIN}:
             raise RequestError(
-                f'signal.reference=average: found channels of types {", ".join(sorted(kinds))}, whose mean says nothing; '
-                'expected one type (signal.picks), or contacts in the brain'
+                f'signal.reference=average: found channels of types {", ".join(sorted(kinds))}, whose mean says '
+                'nothing; expected one type (signal.picks), or contacts in the brain'
             )
         good = np.array([name not in raw.info['bads'] for name in every])
         if not good.any():
