@@ -71,6 +71,10 @@ class _Channels:
             row = channel - self.group.start
         rows.read(row, start, out)
 
+    def free(self) -> None:
+        """Give the disk of the copy back; what is read later is copied again, a channel at a time."""
+        self.rows, self.group = Rows(self.rows.folder, (1, self.raw.n_times), np.float64), range(0)
+
     def _lay_out(self, channel: int) -> None:
         """Copy the group that holds a channel."""
         first = channel - channel % len(self.rows)
@@ -142,8 +146,9 @@ def combined(raw: mne.io.BaseRaw, names: list[str], weights: np.ndarray) -> mne.
         return out
     channels: _Channels = raw._raw_extras[0]['channels']
     source, numbers = channels.raw, [channels.raw.ch_names.index(name) for name in raw.ch_names]
+    channels.free()  # it holds what is mixed, and may hold some channels at a time: the files are read
     rows = Rows(channels.rows.folder, (len(names), source.n_times), np.float64)
-    for start, stop in pieces(source):  # of the files: the copy may hold some channels at a time
+    for start, stop in pieces(source):
         x = source.get_data(raw.ch_names, start, stop)
         for k in set(numbers) & channels.replaced.keys():  # interpolated
             channels.read(k, start, x[numbers.index(k)])
