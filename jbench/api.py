@@ -138,9 +138,9 @@ class Split:
         from jbench.data.load.loader import Loader
         from jbench.data.load.sampling import SAMPLERS
 
-        weigh = SAMPLERS[self.task.recipe.sampler] if self.name == 'train' else None
+        sampler = SAMPLERS[self.task.recipe.sampler] if self.name == 'train' else None
         size = max(1, min(self.task.recipe.batch_size, self.n_windows))
-        return Loader(self.data, (self.name,), size, weigh=weigh)
+        return Loader(self.data, (self.name,), size, sampler=sampler)
 
     @cached_property
     def _shards(self) -> Shards:

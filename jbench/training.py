@@ -16,6 +16,7 @@ from jbench.context import Context
 from jbench.data.load import prepared_set
 from jbench.data.load.loader import n_batches
 from jbench.data.load.prepared_set import PreparedSet
+from jbench.data.sources.mixture import JOINED
 from jbench.progress import Interrupted
 from jbench.results import learnt, pool, record, result_file, weights
 from jbench.spec.cell import Cell, choosing
@@ -111,7 +112,8 @@ def _seeds(
                 result |= {'final': chosen[seed], 'warnings': [*result['warnings'], _without_validation(chosen[seed])]}
             done[seed] = result
             if processes.first():
-                done[seed] = result_file.write(home, result, outcome.get('predictions'), _weights(outcome, context))
+                kept = _weights(cell, data, seed, outcome, context)
+                done[seed] = result_file.write(home, result, outcome.get('predictions'), kept)
                 _to_store(home, [seed], context, refused)
                 checkpoint.remove(checkpoint_folder(cell, seed, context))
     return done
@@ -192,11 +194,18 @@ def _over_folds(
     }
 
 
-def _weights(outcome: dict[str, Any], context: Context) -> bytes | None:
+def _weights(cell: Cell, data: PreparedSet, seed: int, outcome: dict[str, Any], context: Context) -> bytes | None:
     """What is kept of a tested network; None for an estimator, a failed seed and --keep_weights=no."""
     if not context.keep_weights or 'variables' not in outcome:
         return None
-    return weights.to_bytes(outcome['network'], outcome['variables'])
+    learnt_on = {
+        'task': f'{cell.task.full_name}@{cell.task.version}',
+        'datasets': list(dict.fromkeys((*cell.model.pretraining, *cell.dataset.name.split(JOINED)))),
+        'subjects': sorted({*data.subjects[data.rows('train', 'valid')].tolist()}),
+        'model': cell.model.with_options,
+        'seed': seed,
+    }
+    return weights.to_bytes(outcome['network'], outcome['variables'], learnt_on)
 
 
 def _together(outcomes: Iterator[Any], context: Context) -> Iterator[Any]:

@@ -27,7 +27,8 @@ from jbench.results import result_file
 from jbench.spec.cell import Cell
 from jbench.spec.errors import RequestError
 from jbench.spec.identity import from_json
-from jbench.train.losses import AXIS, LOSSES
+from jbench.train import losses
+from jbench.train.losses import AXIS
 from jbench.trained import TrainedModel, load_model, prepared_folder
 
 WINDOWS, BYTES = 512, 128 << 20  # test windows that a network is looked at with, at most
@@ -167,7 +168,7 @@ def loss(trained: TrainedModel, data: PreparedSet) -> Loss:
         def device(batch: Any) -> jax.Array:
             variables = {'params': params, 'batch_stats': stats}
             outputs = trained.model.apply(variables, batch, train=True, key=key).outputs
-            values, weight = LOSSES[recipe.loss](outputs, batch, jnp.asarray(weights), recipe.label_smoothing)
+            values, weight = losses.of(recipe)(outputs, batch, jnp.asarray(weights))
             return recipe.loss_scale * values.sum() / weight.sum()
 
         return jax.vmap(device, axis_name=AXIS)(jax.tree.map(lambda a: a[None], batch))[0]

@@ -8,6 +8,7 @@ from pathlib import Path
 from jbench.data import absent_content
 from jbench.data.recording import RecordingRef, forbidden, is_hidden
 from jbench.data.source import source_of
+from jbench.data.sources import mixture
 from jbench.spec.dataset import Dataset
 from jbench.spec.errors import RequestError
 from jbench.stores import recordings
@@ -26,7 +27,8 @@ def find_recordings(dataset: Dataset, data_dir: Path | None) -> list[RecordingRe
     if not dataset.simulated:
         recordings.look(data_dir, dataset.name)
     try:
-        if not dataset.simulated and not root.is_dir():
+        mixed = dataset.source == mixture.__name__  # its members lie beside each other, each in a folder of its own
+        if not (dataset.simulated or mixed or root.is_dir()):
             return []
         refs = source.recordings(dataset, root)
     except PermissionError as error:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import pkgutil
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
@@ -60,6 +62,14 @@ def source_of(dataset: Dataset) -> Source:
             'recordings(dataset, root) and read(ref) (docs/add_a_dataset.md)'
         )
     return cast(Source, module)
+
+
+@functools.cache
+def catalogue() -> dict[str, Dataset]:
+    """All datasets that the modules of `jbench.data.sources` state, by name."""
+    folder = import_module('jbench.data.sources').__path__
+    modules = [import_module(f'jbench.data.sources.{m.name}') for m in pkgutil.iter_modules(folder)]
+    return {d.name: d for module in modules for d in getattr(module, 'DATASETS', ())}
 
 
 def is_own(dataset: Dataset) -> bool:

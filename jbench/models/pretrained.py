@@ -22,6 +22,7 @@ from jbench.spec.checkpoints import PICKLED
 from jbench.spec.errors import MissingExtraError, RequestError
 
 WRAPPED = ('state_dict', 'model_state_dict', 'model')  # entries of a checkpoint that hold its tensors
+LAST = ('head', 'final_layer')  # what encoders, and networks of single papers, call their last layer
 DEEPEST = 8  # dicts in one another
 
 
@@ -68,10 +69,9 @@ def begin(model: Model, found: Mapping[str, np.ndarray], drawn: Variables, where
 
     Raises: RequestError with every tensor that is missing, unexpected, or of another shape, and not declared to be.
     """
-    if not model.checkpoints:
-        raise RequestError(f'{where}: this network takes no pretrained weights')
     refused = []
-    ours = Exceptions(head=model.checkpoints[0].head)  # a file that a run of jbench kept
+    # a file that a run of jbench kept
+    ours = Exceptions(head=model.checkpoints[0].head if model.checkpoints else own_head(model, where))
     for exceptions in (*model.checkpoints, ours):
         try:
             return model.from_torch(found, exceptions, drawn)
@@ -79,6 +79,17 @@ def begin(model: Model, found: Mapping[str, np.ndarray], drawn: Variables, where
             refused.append(str(error))
     nearest = min(refused, key=lambda text: text.count('\n'))  # the first of equals
     raise RequestError(f'{where}: {nearest}')
+
+
+def own_head(model: Model, where: str) -> tuple[str, ...]:
+    """Names of the tensors of the head of a network. Raises: RequestError for one of which jbench does not know it."""
+    found = tuple(tensor.name for tensor in model.tensors if tensor.name.partition('.')[0] in LAST)
+    if not found:
+        raise RequestError(
+            f'{where}: of this network it is not known what its head is, so that it takes no pretrained weights; its '
+            f'`tensors` must call it {" or ".join(LAST)}'
+        )
+    return found
 
 
 def _unpickled(path: Path, blob: bytes, kept: Path) -> dict[str, np.ndarray]:

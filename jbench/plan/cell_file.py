@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from jbench import files
+from jbench.data.sources import mixture
 from jbench.models import options, user_model
 from jbench.plan import cells, select, user_files, weights
 from jbench.plan.evaluations import EVALUATIONS, evaluation
@@ -41,10 +42,18 @@ def plan(
     Raises: RequestError.
     """
     given = {cell.key: cell for cell in map(read, paths)}
-    found, files_ = [_here(cell, data_dir, workdir) for cell in given.values()], dict[str, Path]()
-    takers = [cell for cell in found if cell.model.weights not in ('', SCRATCH)]
-    for cell in takers or found:
-        files_ |= weights.find(cell.model, asked, data_dir, needed=trained)
+    here = [_here(cell, data_dir, workdir) for cell in given.values()]
+    taken = any(cell.model.weights not in ('', SCRATCH) for cell in here)
+    found, files_ = list[Cell](), dict[str, Path]()
+    for cell in here:
+        digest = cell.model.weights
+        mine = asked if digest not in ('', SCRATCH) or not taken else None
+        own = weights.find(cell.model, mine, data_dir, needed=trained)
+        if digest or cell.model.name in CHECKPOINTS:
+            model = weights.with_weights(cell.model, digest, data_dir, own.get(digest))
+            cell = dataclasses.replace(cell, model=model)
+        found.append(cell)
+        files_ |= own
     return Plan(found, cells.simulated([cells.Choice(c.task, c.dataset, True) for c in found]), [], files_)
 
 
@@ -55,8 +64,6 @@ def _here(cell: Cell, data_dir: Path | None, workdir: Path) -> Cell:
     cells.fits(select.Pick(cell.model, True), cell.task)
     if locate(cell.task, cell.dataset, data_dir, workdir)[0] is None:
         raise cells.absent(cell.task, cell.dataset, data_dir)
-    if cell.model.name in CHECKPOINTS:
-        cell = dataclasses.replace(cell, model=weights.with_weights(cell.model, cell.model.weights, data_dir))
     return cell
 
 
@@ -89,7 +96,8 @@ def read(path: str) -> Cell:
 
 def _dataset(given: Dataset, what: str) -> Dataset:
     """The dataset of that name in the tables, else the given one. Raises: RequestError if theirs is another."""
-    ours = select.datasets().get(given.name)
+    mixed = given.source == mixture.__name__
+    ours = select.find_dataset(given.name) if mixed else select.datasets().get(given.name)
     if ours is None:
         if given.source not in select.sources():
             raise unknown(f'source in {what}', given.source, select.sources())
@@ -117,7 +125,7 @@ def _model(given: ModelSpec, what: str) -> ModelSpec:
         if ours.name != given.name:
             where = user_model.file_of(ours)
             raise RequestError(f'{what}: model {given.name!r}: {where} changed, and is {ours.name!r} now')
-    if given.name in CHECKPOINTS:
+    if given.name in CHECKPOINTS or (given.weights and ours.kind == 'network'):
         if not given.weights:
             raise RequestError(f'{what}: {given.name} has no weights; expected their SHA-256, or {SCRATCH!r}')
         kept = ('weights', 'own_weights', 'pretraining')

@@ -17,7 +17,7 @@ from jbench.spec.cell import Cell
 from jbench.spec.dataset import Dataset
 from jbench.spec.errors import RequestError, unknown
 from jbench.spec.identity import to_json
-from jbench.spec.model import ModelSpec
+from jbench.spec.model import SCRATCH, ModelSpec
 from jbench.spec.overrides import Override, override, paths
 from jbench.spec.recipe import VARIANTS
 from jbench.spec.task import ByGroup, SplitSpec, Task
@@ -70,10 +70,11 @@ def fits(pick: Pick, task: Task) -> bool:
         reason += f'{task.full_name!r} is {kind!r}'
     recipe = task.recipe
     plain = recipe.adaptation == 'full' and recipe.layer_decay == 1 and recipe.own_head
-    if not plain and model.family != 'foundation':
+    if not plain and model.family != 'foundation' and not model.weights:
         reason = f'model {model.name!r} is no encoder with a head, and recipe.adaptation={recipe.adaptation} with '
         reason += (
-            f'recipe.layer={recipe.layer}, recipe.layer_decay={recipe.layer_decay:g} is for one (--model=foundation)'
+            f'recipe.layer={recipe.layer}, recipe.layer_decay={recipe.layer_decay:g} is for one (--model=foundation, '
+            f'or a network with --weights=FILE or --weights={SCRATCH})'
         )
     if recipe.final == 'all' and not (model.kind == 'network' and model.trained):
         reason = f'model {model.name!r} learns for no number of epochs, and recipe.final=all repeats one'

@@ -10,9 +10,11 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import NamedTuple
 
+from jbench.data.recording import EVENT_TYPE
+from jbench.data.source import catalogue
+from jbench.data.sources import mixture
 from jbench.models import MODELS, options, user_model
 from jbench.plan.user_files import user_tasks
-from jbench.spec.checkpoints import CHECKPOINTS
 from jbench.spec.dataset import Dataset
 from jbench.spec.errors import MissingExtraError, RequestError, unknown
 from jbench.spec.model import ModelSpec
@@ -44,10 +46,9 @@ def _versions(found: Iterable[Task]) -> dict[str, tuple[Task, ...]]:
     return {name: tuple(v) for name, v in by_name.items()}
 
 
-@functools.cache
 def datasets() -> dict[str, Dataset]:
     """All datasets by name."""
-    return {d.name: d for m in _modules('jbench.data.sources') for d in getattr(m, 'DATASETS', ())}
+    return catalogue()
 
 
 def sources() -> list[str]:
@@ -61,8 +62,10 @@ def _modules(package: str) -> Iterable:
 
 
 def find_dataset(name: str, known: Mapping[str, Dataset] | None = None) -> Dataset:
-    """A dataset by name or alias, any case. Raises RequestError with suggestions."""
+    """A dataset by name or alias, any case; several, joined by '+', as one. Raises RequestError with suggestions."""
     known = datasets() if known is None else known
+    if mixture.JOINED in name:
+        return mixture.mixed([find_dataset(one, known) for one in name.split(mixture.JOINED)])
     for d in known.values():
         if name.lower() in (n.lower() for n in (d.name, *d.aliases)):
             return d
@@ -86,7 +89,7 @@ def _select(item: str) -> list[tuple[Task, Dataset | None]]:
     asked, item, known = item, item.removeprefix('eeg/'), tasks()
     categories = {t.category for v in known.values() for t in v}
     if item == 'all':
-        return [(v[-1], None) for v in known.values()]
+        return [(v[-1], None) for v in known.values() if v[-1].category != 'pretrain']
     if item.partition('/')[0] in SUITES:
         return _select_suite(*item.partition('/')[::2])
     if item in categories:
@@ -126,10 +129,19 @@ def _find(
     if not rest:
         return [(task, None)]
     dataset = find_dataset(rest, readable)
-    if dataset.name not in (*task.datasets, task.simulated):
+    if dataset.name not in (*task.datasets, task.simulated) and not _any_serves(task, dataset):
         usable = ', '.join(filter(None, (*task.datasets, task.simulated)))
         raise RequestError(f'dataset {dataset.name} does not serve task {name}; it is served by: {usable}')
     return [(task, dataset)]
+
+
+def _any_serves(task: Task, dataset: Dataset) -> bool:
+    """Whether a task asks for recordings alone, so that every dataset of its device, and several as one, serve it."""
+    return (
+        task.category == 'pretrain'
+        and task.window.trigger == EVENT_TYPE[task.device]
+        and (task.device == dataset.device)
+    )
 
 
 def _select_user(path: str, rest: str) -> list[tuple[Task, Dataset | None]]:
@@ -181,8 +193,9 @@ def select_models(text: str, device: str | None = None) -> list[Pick]:
     for asked in filter(None, (p.strip() for p in text.split(','))):
         item, wanted = options.split(asked)
         weights = wanted.pop('weights', '')
-        if weights and item.lower() not in CHECKPOINTS:
-            raise RequestError(f'--model={asked}: {item} takes no pretrained weights; {", ".join(CHECKPOINTS)} do')
+        known = MODELS.get(item.lower())
+        if weights and (item in (*GROUPS, 'all') or (known is not None and known.kind != 'network')):
+            raise RequestError(f'--model={asked}: {item} takes no pretrained weights; a network that is named does')
         if item in GROUPS or item == 'all':
             if wanted:
                 raise RequestError(f'--model={asked}: options belong to one model, {item} is a group')
@@ -201,6 +214,7 @@ def select_models(text: str, device: str | None = None) -> list[Pick]:
             raise RequestError(f'--model={asked}: options are name=value, as in eegnet:dropout=0.5; it has: {there}')
         elif user_model.named(item):
             mine = options.with_options(user_model.find(item), wanted)
+            mine = dataclasses.replace(mine, weights=weights) if weights else mine
             chosen[mine.full_name] = Pick(mine, True)
         else:
             raise unknown('model', item, [*MODELS, *GROUPS, 'all'])

@@ -9,8 +9,9 @@ from typing import NamedTuple
 
 from jbench import files
 from jbench.data.download.file_list import KEPT, File
+from jbench.models import seen
 from jbench.plan.select import Pick
-from jbench.spec.checkpoints import CHECKPOINTS, PICKLED, place_of
+from jbench.spec.checkpoints import CHECKPOINTS, PACKAGED, PICKLED, place_of
 from jbench.spec.dataset import Download
 from jbench.spec.errors import RequestError
 from jbench.spec.model import SCRATCH, ModelSpec
@@ -54,22 +55,25 @@ def resolve(models: list[Pick], asked: str | None, data_dir: Path | None, *, nee
 
     Raises: RequestError where a model that is named has no weights here, or a file cannot be read.
     """
-    takers = {m.name for m, _ in models if m.name in CHECKPOINTS and not m.weights}
+    free = [(m, named) for m, named in models if not m.weights]
+    takers = {m.name for m, _ in free if m.name in CHECKPOINTS} or {
+        m.name for m, named in free if named and _may_take(m)
+    }
     if asked is not None and not takers:
         raise RequestError(f'--weights={asked}: unused, because no model of this request takes weights from it')
     if asked == '':
         raise RequestError(f'--weights=: expected a file, a folder, or {SCRATCH}')
     found, where, absent = [], {}, []
     for model, named in models:
-        wanted = (model.weights or asked) if model.name in CHECKPOINTS else ''
-        if model.name not in CHECKPOINTS or wanted == SCRATCH:
+        wanted = (model.weights or asked) if model.weights or model.name in takers else ''
+        if wanted == SCRATCH or not (wanted or model.name in CHECKPOINTS):
             found.append(Pick(with_weights(model, SCRATCH) if wanted == SCRATCH else model, named))
             continue
         path = _file(model, wanted, len(takers), data_dir, must=named)
         if path is not None:
             digest = _digest(path)
             where[digest] = path
-            found.append(Pick(with_weights(model, digest, data_dir), named))
+            found.append(Pick(with_weights(model, digest, data_dir, path), named))
         elif not needed:
             found.append(Pick(model, named))
         elif named:
@@ -80,13 +84,23 @@ def resolve(models: list[Pick], asked: str | None, data_dir: Path | None, *, nee
     return Weighted(found, where, [f'{why}trains from random ones'] if absent else [])
 
 
-def with_weights(model: ModelSpec, digest: str, data_dir: Path | None = None) -> ModelSpec:
-    """A model that starts from these weights: what they have seen is known of published ones alone."""
-    own = digest != SCRATCH and not _published(model.name, digest, data_dir)
-    seen = history(model.name) if digest != SCRATCH and not own else None
-    return dataclasses.replace(
-        model, weights=digest, own_weights=own, pretraining=seen.datasets if seen is not None else ()
-    )
+def with_weights(model: ModelSpec, digest: str, data_dir: Path | None = None, path: Path | None = None) -> ModelSpec:
+    """A model that starts from these weights: what published ones have seen is known, of others their file may say it
+    (models/seen.py); without a `path` it is what the model says already."""
+    if digest == SCRATCH:
+        return dataclasses.replace(model, weights=digest, own_weights=False, pretraining=())
+    if _published(model.name, digest, data_dir):
+        known = history(model.name)
+        return dataclasses.replace(
+            model, weights=digest, own_weights=False, pretraining=known.datasets if known is not None else ()
+        )
+    told = model.pretraining if path is None else seen.datasets(path)
+    return dataclasses.replace(model, weights=digest, own_weights=True, pretraining=told)
+
+
+def _may_take(model: ModelSpec) -> bool:
+    """Whether a model that no weights were published for may start from a file."""
+    return model.kind == 'network' and model.trained
 
 
 def find(model: ModelSpec, asked: str | None, data_dir: Path | None, *, needed: bool = True) -> dict[str, Path]:
@@ -116,7 +130,8 @@ def lacking(name: str, data_dir: Path | None) -> str:
 
 def to_fetch(models: list[Pick], asked: str | None) -> list[str]:
     """Names of the models whose published weights are wanted."""
-    return [m.name for m, _ in models if m.name in CHECKPOINTS and not (m.weights or asked)]
+    named = [m.name for m, _ in models if m.name in CHECKPOINTS and not (m.weights or asked)]
+    return [name for name in named if CHECKPOINTS[name].url != PACKAGED]
 
 
 def published(names: Sequence[str], data_dir: Path | None) -> list[Published]:
@@ -146,13 +161,17 @@ def of_cell(model: ModelSpec) -> list[str]:
 def _file(model: ModelSpec, wanted: str | None, n_takers: int, data_dir: Path | None, *, must: bool) -> Path | None:
     """The file of a model's weights; None where the published ones are not here, or (unless it `must` be) it is not in
     the folder that was named."""
+    if not wanted and CHECKPOINTS[model.name].url == PACKAGED:
+        return place_of(model.name, Path())
     if not wanted:
         path = place_of(model.name, data_dir) if data_dir else None
         if path is not None and data_dir is not None:
             recordings.fill(data_dir, path.parent.relative_to(data_dir).as_posix())
         return path if path is not None and path.is_file() else None
-    path, checkpoint = Path(wanted), CHECKPOINTS[model.name]
-    if path.is_dir():
+    path, checkpoint = Path(wanted), CHECKPOINTS.get(model.name)
+    if path.is_dir() and checkpoint is None:
+        raise RequestError(f'--weights={wanted}: a folder; expected a file of weights of {model.name}')
+    if path.is_dir() and checkpoint is not None:
         tries = [path / (folder or model.name) / checkpoint.file for folder in ('', checkpoint.folder)]
         tries = list(dict.fromkeys([*tries, *([path / checkpoint.file] if n_takers == 1 else [])]))
         there = [p for p in tries if p.is_file()]
@@ -165,8 +184,8 @@ def _file(model: ModelSpec, wanted: str | None, n_takers: int, data_dir: Path | 
         )
     if n_takers > 1 and wanted != model.weights:
         raise RequestError(
-            f'--weights={wanted}: one file for {n_takers} models; name a folder that holds MODEL/{checkpoint.file} for '
-            f'each, or give it to one: --model={model.name}:weights={wanted}'
+            f'--weights={wanted}: one file for {n_takers} models; give it to one: --model={model.name}:weights={wanted}'
+            + (f', or name a folder that holds MODEL/{checkpoint.file} for each' if checkpoint else '')
         )
     return path
 
@@ -187,7 +206,9 @@ def _digest(path: Path) -> str:
 def _published(name: str, digest: str, data_dir: Path | None) -> bool:
     """Whether weights are the published ones of a model: by the digest that jbench knows, else by the list of the hub,
     which --download keeps beside them."""
-    checkpoint = CHECKPOINTS[name]
+    checkpoint = CHECKPOINTS.get(name)
+    if checkpoint is None:
+        return False
     if checkpoint.sha256 or data_dir is None:
         return digest == checkpoint.sha256
     return any(file.digest == digest for file in _listed(name, data_dir))

@@ -68,9 +68,9 @@ def _model(written: Mapping[str, Any] | None) -> Iterator[str]:
             yield f'config.model.weights: written nothing, expected the SHA-256 of weights, or {SCRATCH!r}'
         if pinned and of_weights != SCRATCH and own != (of_weights != pinned):
             yield f'config.model.own_weights: written {own}, and the published weights have SHA-256 {pinned}'
-        if own or of_weights == SCRATCH:
+        if of_weights == SCRATCH:
             known = dataclasses.replace(known, pretraining=())
-        of_weights = known.weights
+        of_weights = of_weights if own else known.weights  # what these have seen, their file says
     same = (written['version'], of_weights) == (known.version, known.weights)
     for name in ('family', 'kind', *(('pretraining',) if same else ())):
         ours = getattr(known, name)

@@ -5,12 +5,14 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import jax
 import numpy as np
 
+from jbench.models import seen
 from jbench.models.model import Model
 from jbench.models.torch_weights import Variables
 from jbench.spec.errors import RequestError
@@ -23,12 +25,14 @@ def place(path: str | Path) -> Path:
     return Path(path).with_suffix('.safetensors')
 
 
-def to_bytes(model: Model, variables: Variables) -> bytes:
-    """The content of the file: the same bytes for the same numbers."""
+def to_bytes(model: Model, variables: Variables, learnt_on: Mapping[str, Any] | None = None) -> bytes:
+    """The content of the file: the same bytes for the same numbers. `learnt_on`: what it says of itself
+    (models/seen.py)."""
     from safetensors.numpy import save
 
     arrays = model.to_torch(variables) if model.tensors else _by_path(jax.tree.map(_in_order, variables))
-    return save(arrays, metadata=METADATA)
+    content = save(arrays, metadata=METADATA)
+    return content if learnt_on is None else seen.labelled(content, learnt_on)
 
 
 def _in_order(array: Any) -> np.ndarray:

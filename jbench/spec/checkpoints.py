@@ -5,13 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
+PACKAGED = 'package'  # url of a file that comes with jbench
+FOLDER = Path(__file__).parents[1] / 'models' / 'foundation'  # where it lies
 PICKLED = (b'PK\x03\x04', b'\x80')  # how files of torch.save begin: zip, or a bare pickle
 
 
 class Checkpoint(NamedTuple):
     """A file of weights at a hub."""
 
-    url: str  # 'hf:models/OWNER/NAME', or 'hf:models/OWNER/NAME@REVISION'
+    url: str  # 'hf:models/OWNER/NAME', or 'hf:models/OWNER/NAME@REVISION'; PACKAGED
     file: str  # its name there
     licence: str  # as the hub says it
     sha256: str = ''  # of the file; '': the hub's own list tells
@@ -22,6 +24,8 @@ class Checkpoint(NamedTuple):
     @property
     def words(self) -> str:
         """Where it comes from and under which terms."""
+        if self.url == PACKAGED:
+            return f'{self.file} of jbench itself, licence: {self.licence}'
         gate = '' if self.access == 'open' else '; accept its terms there, then set HF_TOKEN to a token of that account'
         return f'{self.file} of huggingface.co/{self.url.removeprefix("hf:models/")}, licence: {self.licence}{gate}'
 
@@ -33,6 +37,7 @@ def _braindecode(name: str, licence: str, file: str = 'model.safetensors', folde
 LUNA = 'CC BY-ND 4.0: nothing that is made of it may be shared'
 REVE = 'terms of use that the hub shows'
 UNREAD = 'stated on its card, which jbench has not read'
+TINY = '833e24f189f22ab857b3840407f106bc6b1a5ffa0a77501ea9a7f620f64218dc'
 CHECKPOINTS = {
     'bendr': _braindecode('braindecode-bendr', 'Apache-2.0 by its card; the authors state none'),
     'biot': _braindecode('biot-pretrained-six-datasets-18chs', UNREAD),
@@ -54,6 +59,7 @@ CHECKPOINTS = {
         f'eegdino_{size}': _braindecode(f'eegdino-{size}-pretrained', 'BSD-3 by its card; the authors state none')
         for size in ('small', 'medium')
     },
+    'jbench_tiny': Checkpoint(PACKAGED, 'jbench_tiny.safetensors', 'Apache-2.0', sha256=TINY),
     'codebrain': _braindecode('codebrain-pretrained', 'Apache-2.0 of the authors; its card says BSD-3'),
 }
 
@@ -61,4 +67,6 @@ CHECKPOINTS = {
 def place_of(model: str, data_dir: Path) -> Path:
     """Where the published weights of a model lie, once they are fetched."""
     checkpoint = CHECKPOINTS[model]
+    if checkpoint.url == PACKAGED:
+        return FOLDER / checkpoint.file
     return data_dir / 'weights' / (checkpoint.folder or model) / checkpoint.file

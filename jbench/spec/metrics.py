@@ -64,6 +64,13 @@ METRICS = {
         Metric(name='bal_acc_cells', kinds=CLASSES, unit='per cent', balanced=True, cells=True),
         Metric(name='wbmae', kinds=('value',), better='lower', bounds=ERROR, cells=True),  # mean over recordings
         Metric(name='angular_mae', kinds=('angles',), better='lower', bounds=ERROR),  # degrees
+        # of pretraining (metrics/contrast.py): the first, or one of the first five, of all candidates is right
+        Metric(name='moment_top1', kinds=('moment',), unit='per cent'),
+        Metric(name='moment_top5', kinds=('moment',), unit='per cent'),
+        Metric(name='next_top1', kinds=('next',), unit='per cent'),
+        Metric(name='next_top5', kinds=('next',), unit='per cent'),
+        Metric(name='hidden_r2', kinds=('hidden',), bounds=(-math.inf, 1.0)),
+        Metric(name='hidden_pearsonr', kinds=('hidden',), bounds=(-1.0, 1.0), chance=0.0),
         Metric(name='cer', kinds=('keystrokes',), better='lower', bounds=ERROR, unit='per cent'),
     )
 }

@@ -5,11 +5,13 @@ from __future__ import annotations
 import typing
 from dataclasses import dataclass
 
+from jbench.spec.objectives import OBJECTIVES
 from jbench.spec.overrides import Override
 from jbench.spec.task import PARADIGMS
 
 CLASSES = ('classes', 'state')
-ONE_ANSWER = (*CLASSES, 'labels', 'value', 'embedding', 'angles')  # a window; keystrokes ask for one a frame
+# a window; keystrokes ask for one a frame
+ONE_ANSWER = (*CLASSES, 'labels', 'value', 'embedding', 'angles', *OBJECTIVES)
 SERIES = tuple(p for p in PARADIGMS if p != 'fmri')  # what a network of electrodes fits: all but volumes
 OVER_TIME = tuple(p for p in SERIES if p not in ('', 'fnirs'))
 

@@ -48,6 +48,7 @@ NEURALBENCH = "NeuralBench's list of overlaps"
 SIENA = ('Detti2020Eeg',)
 SCHALK = ('Schalk2004Bci2000', 'Schalk2004Bci', 'PhysionetMI')  # NeuralBench's list lacks the end of the name
 LEE = ('Lee2019EegMi', 'Lee2019EegErp', 'Lee2019EegSsvep')  # the same people, in the same sessions
+CARD = 'docs/jbench_tiny.md'
 LABRAM = 'Jiang et al. (2024), appendix D, as other papers and NeuralBench quote it'
 TUEG = 'Temple University Hospital EEG Corpus'
 
@@ -151,6 +152,13 @@ HISTORIES = {
     ),
     'eegdino': History((_tueg('its card'),)),
     'codebrain': History((_tueg('its paper'),)),
+    'jbench_tiny': History(
+        (
+            Corpus('EEG Motor Movement/Imagery', SCHALK, CARD),
+            Corpus('EEG During Mental Arithmetic Tasks', ('Zyma2019Electroencephalograms',), CARD),
+            Corpus('simulated film', ('SimulatedFilm',), CARD),
+        )
+    ),
 }
 
 
@@ -181,12 +189,14 @@ def verdict(
     weights = next((o.partition('=')[2] for o in options if o.startswith('weights=')), '')
     seen = history(name)
     names = {n.lower() for n in dataset}
-    if seen is None and declared:
+    own = weights not in ('', SCRATCH)
+    if declared and (seen is None or own):
         met_one = sorted(names & {d.lower() for d in declared})
-        return Verdict('overlap' if met_one else 'clean', 'as its result declares')
-    if family in FRESH if seen is None else weights == SCRATCH:
+        if met_one or seen is None or seen.whole:
+            return Verdict('overlap' if met_one else 'clean', 'as its result declares')
+    if (family in FRESH and not own) if seen is None else weights == SCRATCH:
         return Verdict('clean', 'it learns from the training part alone')
-    if weights or seen is None:
+    if own or seen is None:
         return Verdict('unknown', 'nothing is known of what its weights have seen')
     met = [c for c in seen.corpora if names & {d.lower() for d in c.datasets}]
     met = [c for c in met if not (c.subjects and subjects) or {*c.subjects} & {*subjects}]

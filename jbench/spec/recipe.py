@@ -27,10 +27,25 @@ class Recipe:
     label_smoothing: float = 0.1
     class_weights: bool = False
     loss: typing.Literal[
-        'cross_entropy', 'binary_cross_entropy', 'squared_error', 'absolute_error', 'clip', 'clip_distinct', 'ctc'
+        'cross_entropy',
+        'binary_cross_entropy',
+        'squared_error',
+        'absolute_error',
+        'clip',
+        'clip_distinct',
+        'ctc',
+        'info_nce',
+        'next_window',
+        'reconstruction',
     ] = 'cross_entropy'
     loss_scale: float = 1.0
-    sampler: typing.Literal['shuffle', 'balanced', 'bins'] = 'shuffle'  # drawn with replacement: classes | bins of y
+    temperature: float = 0.1  # of info_nce and next_window: what similarities are divided by
+    # drawn with replacement: classes | bins of y | several people at several moments | windows that follow one another
+    sampler: typing.Literal['shuffle', 'balanced', 'bins', 'moments', 'stretches'] = 'shuffle'
+    # of reconstruction: share of the patches in time that are hidden, their length (s), share of whole channels
+    hide_times: float = 0.4
+    hide_patch: float = 0.2
+    hide_channels: float = 0.2
     warmup: float = 0.1  # of one_cycle: share in which the rate rises
     start_div: float = 25.0  # lr / start_div at the first step
     end_div: float = 1e4  # lr / start_div / end_div at the last step

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from jbench.spec.challenges import Angles, Jitter, Stream
 from jbench.spec.errors import RequestError
+from jbench.spec.objectives import Hidden, Moment, Next
 from jbench.spec.overrides import Override
 from jbench.spec.recipe import DEFAULT, Recipe
 
@@ -157,7 +158,7 @@ class Keystrokes:
     samplers: typing.ClassVar = ('shuffle',)
 
 
-Target = Classes | StateClasses | Labels | Embedding | Value | Keystrokes | Angles
+Target = Classes | StateClasses | Labels | Embedding | Value | Keystrokes | Angles | Moment | Next | Hidden
 TARGETS = {t.kind: t for t in typing.get_args(Target)}  # by kind
 
 

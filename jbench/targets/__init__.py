@@ -16,7 +16,9 @@ from jbench.spec.errors import RequestError
 from jbench.spec.task import Target
 from jbench.targets.angles import ANGLES
 from jbench.targets.classes import CLASSES, STATE
+from jbench.targets.contrast import MOMENT, NEXT
 from jbench.targets.embedding import EMBEDDING
+from jbench.targets.hidden import HIDDEN
 from jbench.targets.keystrokes import KEYSTROKES
 from jbench.targets.kind import Encoded, Kind
 from jbench.targets.labels import LABELS
@@ -30,6 +32,9 @@ KINDS = {
     'embedding': EMBEDDING,
     'keystrokes': KEYSTROKES,
     'angles': ANGLES,
+    'moment': MOMENT,
+    'next': NEXT,
+    'hidden': HIDDEN,
 }
 
 

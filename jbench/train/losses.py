@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import jax
@@ -10,7 +10,10 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
+from jbench.spec.recipe import Recipe
+
 AXIS = 'data'  # the mapped axis over which batches are split
+NEVER = -1e9  # logit of what is no candidate
 Batch = Mapping[str, jax.Array]  # {'x' [B, C, T], 'y' [B, ...], 'mask' bool[B], ...}
 Row = tuple[tuple[int, ...], Any]  # shape and type of the target of one window
 PerRow = tuple[jax.Array, jax.Array]  # loss [B], weight [B]: the mean over rows is sum(loss) / sum(weight)
@@ -102,6 +105,56 @@ def ctc(logits: jax.Array, batch: Batch, weights: jax.Array, smoothing: float) -
     return loss, jnp.ones(len(y), logits.dtype)
 
 
+def info_nce(outputs: jax.Array, batch: Batch, weights: jax.Array, temperature: float) -> PerRow:
+    """Who else saw the same moment? InfoNCE (van den Oord et al. 2018) with several right answers.
+
+    outputs [B, D], y int [B, 2]: moment and viewer. Similarities are cosines over the temperature. Rows of ALL devices
+    are candidates. Right ones are the same moment of other viewers; wrong ones all other moments, of the same recording
+    too; each right one is told from all wrong ones, and a row costs the mean over its right ones. Rows without one do
+    not count.
+    """
+    every, y, mask = (jax.lax.all_gather(a, AXIS, tiled=True) for a in (_unit(outputs), batch['y'], batch['mask']))
+    logits = _similarities(_unit(outputs), every, temperature)
+    same, own = (batch['y'][:, None, k] == y[:, k] for k in range(2))
+    right, wrong = same & ~own & mask, ~same & mask
+    against = jax.nn.logsumexp(jnp.where(wrong, logits, NEVER), axis=1)
+    each = jnp.logaddexp(logits, against[:, None]) - logits
+    n = right.sum(1)
+    return jnp.where(right, each, 0).sum(1) / jnp.maximum(n, 1), (n > 0).astype(outputs.dtype)
+
+
+def next_window(outputs: jax.Array, batch: Batch, weights: jax.Array, temperature: float) -> PerRow:
+    """Which window comes next in the recording? Cross-entropy among all other rows of the batch.
+
+    outputs [B, 2 D]: what comes next, and what this one is; y int [B, 2]: recording and place in it. Similarities are
+    cosines over the temperature. Rows of ALL devices are candidates; rows without a next one do not count.
+    """
+    says, holds = jnp.split(outputs, 2, axis=1)
+    every, y, mask = (jax.lax.all_gather(a, AXIS, tiled=True) for a in (_unit(holds), batch['y'], batch['mask']))
+    logits = _similarities(_unit(says), every, temperature)
+    own = jax.lax.axis_index(AXIS) * len(outputs) + jnp.arange(len(outputs))
+    other = mask & (own[:, None] != jnp.arange(len(y)))
+    right = other & (batch['y'][:, None] + jnp.array([0, 1]) == y).all(-1)
+    total = jax.nn.logsumexp(jnp.where(other, logits, NEVER), axis=1)
+    n = right.sum(1)
+    return jnp.where(right, total[:, None] - logits, 0).sum(1) / jnp.maximum(n, 1), (n > 0).astype(outputs.dtype)
+
+
+def reconstruction(sums: jax.Array, batch: Batch, weights: jax.Array, smoothing: float) -> PerRow:
+    """Squared error of what was put in the place of hidden samples, the mean over them; sums [B, 6] as hiding.py has
+    them."""
+    n, _, _, xx, rr, xr = sums.T
+    return (xx - 2 * xr + rr) / n, jnp.ones(len(sums), sums.dtype)
+
+
+def _unit(rows: jax.Array) -> jax.Array:
+    return rows * jax.lax.rsqrt(jnp.square(rows).sum(1, keepdims=True) + 1e-12)
+
+
+def _similarities(a: jax.Array, b: jax.Array, temperature: float) -> jax.Array:
+    return jnp.matmul(a, b.T, precision=jax.lax.Precision.HIGHEST) / temperature
+
+
 LOSSES = {
     'cross_entropy': cross_entropy,
     'binary_cross_entropy': binary_cross_entropy,
@@ -110,7 +163,18 @@ LOSSES = {
     'clip': clip,
     'clip_distinct': clip_distinct,
     'ctc': ctc,
+    'info_nce': info_nce,
+    'next_window': next_window,
+    'reconstruction': reconstruction,
 }
+TEMPERED = ('info_nce', 'next_window')  # by recipe.temperature; the others by recipe.label_smoothing
+TOGETHER = ('clip', 'clip_distinct', *TEMPERED)  # rows of a batch are answers of each other
+
+
+def of(recipe: Recipe) -> Callable[[jax.Array, Batch, jax.Array], PerRow]:
+    """The loss of a recipe: (outputs, batch, weights of classes) -> loss and weight of each row."""
+    how = recipe.temperature if recipe.loss in TEMPERED else recipe.label_smoothing
+    return lambda outputs, batch, weights: LOSSES[recipe.loss](outputs, batch, weights, how)
 
 
 def _class(n_out: int, length: int) -> Row:
@@ -129,6 +193,14 @@ def _keys(n_out: int, length: int) -> Row:
     return (length,), jnp.int32
 
 
+def _pair(n_out: int, length: int) -> Row:
+    return (2,), jnp.int32
+
+
+def _number(n_out: int, length: int) -> Row:
+    return (1,), jnp.int32
+
+
 TAUGHT = {  # the shape and type of a row of y, so that programs compile before there are data
     'cross_entropy': _class,
     'binary_cross_entropy': _vector,
@@ -137,4 +209,7 @@ TAUGHT = {  # the shape and type of a row of y, so that programs compile before 
     'clip': _vector,
     'clip_distinct': _vector,
     'ctc': _keys,
+    'info_nce': _pair,
+    'next_window': _pair,
+    'reconstruction': _number,
 }

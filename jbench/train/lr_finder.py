@@ -134,7 +134,7 @@ def _loader(cell: Cell, data: PreparedSet) -> Loader:
         data,
         ('train',),
         recipe.batch_size,
-        weigh=SAMPLERS[recipe.sampler],
+        sampler=SAMPLERS[recipe.sampler],
         channel_mask='channel_mask' in cell.model.asks,
     )
 

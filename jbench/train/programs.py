@@ -22,7 +22,7 @@ from jbench.spec.cell import Cell
 from jbench.spec.model import ModelSpec, Signal
 from jbench.spec.recipe import DEFAULT, PROBES
 from jbench.spec.task import Classes, Recipe
-from jbench.train import adaptation, optim, parallel, precision
+from jbench.train import adaptation, hiding, optim, parallel, precision
 
 KEPT = 20  # programs: each takes up to 2,000 memory maps, of which Linux gives a process 65,530
 AHEAD = 6  # of them that no cell has asked for yet
@@ -179,10 +179,12 @@ def build(model: ModelSpec, signal: Signal, n_out: int, recipe: Recipe = DEFAULT
     if model.family == 'user':
         _try(model, signal, n_out, frames)
     options = dict((*(model.published if recipe.published else ()), *model.options))
-    made = factory(model)(signal, n_out, axis_name=parallel.AXIS, **options)
+    hides = recipe.loss == 'reconstruction'
+    made = factory(model)(signal, hiding.width(signal) if hides else n_out, axis_name=parallel.AXIS, **options)
     computed = precision.computed(made, recipe)
     precision.check(computed, recipe, signal)
-    return adaptation.adapted(computed, signal, n_out, recipe, parallel.AXIS)
+    adapted = adaptation.adapted(computed, signal, n_out, recipe, parallel.AXIS)
+    return hiding.hiding(adapted, signal, recipe) if hides else adapted
 
 
 @functools.cache

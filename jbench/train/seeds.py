@@ -75,8 +75,8 @@ def train_network(
     tested_by = stream.alone(recipe) if data.places else recipe
     sizes = (('valid', recipe.batch_size), ('test', tested_by.batch_size))
     valid, test = (loader.Loader(data, (s,), size, channel_mask=masked) for s, size in sizes)
-    weigh = sampling.SAMPLERS[recipe.sampler]
-    train = loader.Loader(data, ('train',), recipe.batch_size, weigh=weigh, channel_mask=masked)
+    sampler = sampling.SAMPLERS[recipe.sampler]
+    train = loader.Loader(data, ('train',), recipe.batch_size, sampler=sampler, channel_mask=masked)
     network = build(model, asked_signal(model, data.signal), data.n_out, recipe, recipe.frames)
     begin = begin_from(cell, network, context) if learner is None else lambda drawn: drawn
     began, wait = time.monotonic(), _while_compiling(name, context)
@@ -209,7 +209,7 @@ def begin_from(cell: Cell, network: Model, context: Context) -> Callable[[Any], 
     Raises: RequestError for weights that are not here, or do not fit the network: at once, before anything compiles.
     """
     digest = cell.model.weights
-    if digest == SCRATCH or cell.model.name not in CHECKPOINTS:
+    if digest == SCRATCH or (not digest and cell.model.name not in CHECKPOINTS):
         return lambda drawn: drawn
     if digest not in context.weights:
         raise RequestError(f'{cell.title}: no weights with SHA-256 {digest} are here; --weights=FILE names them')

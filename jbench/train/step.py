@@ -12,10 +12,11 @@ import optax
 from jbench.models.model import Model
 from jbench.spec.errors import RequestError
 from jbench.spec.task import Recipe
-from jbench.train import trainable
-from jbench.train.losses import AXIS, LOSSES
+from jbench.train import losses, trainable
+from jbench.train.losses import AXIS
 
 ROTATION = 1 << 20  # of the key of a step: dropout takes others
+LEAST = 1e-12  # weight of a batch of which no row counts
 State = dict[str, Any]  # {'params', 'batch_stats', 'opt', 'step', 'key', 'loss_weights'}
 
 
@@ -44,8 +45,9 @@ def train_step(
     def share(params: Any) -> tuple[jax.Array, Any]:
         variables = {'params': trainable.join(params, frozen), 'batch_stats': state['batch_stats']}
         answer = model.apply(variables, batch, train=True, key=key)
-        values, weight = LOSSES[recipe.loss](answer.outputs, batch, state['loss_weights'], recipe.label_smoothing)
+        values, weight = losses.of(recipe)(answer.outputs, batch, state['loss_weights'])
         total = jax.lax.psum(jnp.sum(jnp.where(batch['mask'], weight, 0)), AXIS)
+        total = jnp.maximum(total, LEAST)
         return recipe.loss_scale * jnp.sum(jnp.where(batch['mask'], values, 0)) / total, answer.batch_stats
 
     if recipe.microbatch:
@@ -88,7 +90,7 @@ def _accumulated(
     def lost(params: Any, part: dict[str, jax.Array], key: jax.Array) -> tuple[jax.Array, jax.Array]:
         variables = {'params': trainable.join(params, frozen), 'batch_stats': state['batch_stats']}
         outputs = model.apply(variables, part, train=True, key=key).outputs
-        values, weight = LOSSES[recipe.loss](outputs, part, state['loss_weights'], recipe.label_smoothing)
+        values, weight = losses.of(recipe)(outputs, part, state['loss_weights'])
         return jnp.sum(jnp.where(part['mask'], values, 0)), jnp.sum(jnp.where(part['mask'], weight, 0))
 
     def add(sums: Any, given: Any) -> tuple[Any, None]:
@@ -110,7 +112,7 @@ def check_microbatch(recipe: Recipe, model: Model, n_devices: int) -> None:
         raise RequestError(
             f'recipe.microbatch: {size} does not divide recipe.batch_size={recipe.batch_size} on {n_devices} devices'
         )
-    if recipe.loss.startswith('clip'):
+    if recipe.loss in losses.TOGETHER:
         raise RequestError(
             f'recipe.microbatch: in the loss {recipe.loss!r} the rows of a batch are answers of each other'
         )

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from autopsies import of_table
+from families import often
 from once import once
 from test_learning import shuffled
 
@@ -116,8 +117,10 @@ def test_a_folder_that_cannot_be_written_is_refused_before_anything_is_computed(
     assert 'cannot write' in capsys.readouterr().err
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize('name', [m.name for m in MODELS.values() if m.kind == 'network' and m.family == 'classic'])
+CLASSIC = [m.name for m in MODELS.values() if m.kind == 'network' and m.family == 'classic']
+
+
+@pytest.mark.parametrize('name', often(CLASSIC, ('eegnet', 'emg2qwerty', 'fmri_mlp')))
 def test_the_loss_that_was_trained_has_a_gradient_for_every_network(name):
     """As in training: batch statistics of the batch, dropout, losses that compare the rows of a batch."""
     _, variables, x, signal = of_table(name)

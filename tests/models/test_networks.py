@@ -17,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import weights
+from families import often
 from networks import NETWORKS, RECORDED, build, close, compiled, compiled_step, layout, lively, recorded, tag, windows
 from weights import Shape
 
@@ -177,8 +178,7 @@ def test_masked_rows_count_nowhere(name: str) -> None:
         assert np.isfinite(nothing['logits']).all()
 
 
-@pytest.mark.slow
-@each_network
+@pytest.mark.parametrize('name', often(NETWORKS, ('eegnet', 'ctnet')))
 def test_dropout_follows_its_key(name: str) -> None:
     """One key, one result; over many keys the logits spread as braindecode's do.
 

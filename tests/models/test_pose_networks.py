@@ -17,7 +17,7 @@ from jbench.models.model import Model
 from jbench.spec.errors import RequestError
 from jbench.spec.model import Signal
 
-PEER = np.load(FIXTURES / 'networks' / 'pose.npz')
+PEER = np.load(FIXTURES / 'pose_networks.npz')
 
 
 def made(name: str, n_times: int = 0, n_out: int = 1000, n_chans: int = poses.N_CHANS) -> Model:

@@ -81,7 +81,6 @@ WRONG = {  # what the file says otherwise, and what is said of it
     'version of the task': ({'task__version': 9}, "task 'p3' has no version '9'; it has 1, 2"),
     'other code': ({'model__name': 'system', 'model__target': 'os:system'}, "unknown model in --cell={file} 'system'"),
     'mended model': ({'model__version': 7}, 'eegnet has version 7; with this jbench it has 1, which is another cell'),
-    'weights': ({'model__weights': 'f' * 64}, "eegnet has weights 'ffff"),
     'other data': ({'dataset__revision': '2.0'}, "SimulatedP3 has revision '2.0'; with this jbench it has ''"),
     'reader': ({'dataset__name': 'Mine', 'dataset__source': 'antigravity'}, "unknown source in --cell={file} 'antigr"),
     'folder': ({'dataset__name': '../Mine'}, "--cell={file}: Dataset '../Mine': name: expected letters"),

@@ -59,7 +59,7 @@ def names(text: str) -> list[str]:
         ('emg/typing', ['typing@2']),
         ('bci', NEWEST),
         ('eeg/bci', NEWEST),
-        ('all', [f'{v[-1].name}@{v[-1].version}' for v in select.tasks().values()]),
+        ('all', [f'{v[-1].name}@{v[-1].version}' for v in select.tasks().values() if v[-1].category != 'pretrain']),
         ('ssvep,p3', ['ssvep@2', 'p3@2']),
         (' ssvep , p3 ,', ['ssvep@2', 'p3@2']),
         ('p3,bci,p3', ['p3@2', *[t for t in NEWEST if t != 'p3@2']]),
@@ -292,6 +292,10 @@ DIFFERENT = {  # for every path of a task that `--set` takes: (text, value)
     'recipe.class_weights': ('False', False),
     'recipe.loss': ('cross_entropy', 'cross_entropy'),
     'recipe.loss_scale': ('1e-4', 1e-4),
+    'recipe.temperature': ('0.2', 0.2),
+    'recipe.hide_times': ('0.5', 0.5),
+    'recipe.hide_patch': ('0.1', 0.1),
+    'recipe.hide_channels': ('0.3', 0.3),
     'recipe.sampler': ('balanced', 'balanced'),
     'recipe.warmup': ('.4', 0.4),
     'recipe.start_div': ('1e5', 1e5),
@@ -463,7 +467,9 @@ def test_metrics_fit_their_targets():
 
     y = {'labels': np.eye(3, dtype=int), 'value': np.arange(3.0)[:, None], 'keystrokes': np.zeros((3, 2), int)}
     y['angles'] = np.zeros((3, 3))
-    outputs = {'value': y['value'], 'keystrokes': np.zeros((3, 4))}
+    y |= {'moment': np.eye(3, 2, dtype=int), 'next': np.eye(3, 2, dtype=int), 'hidden': np.arange(3)[:, None]}
+    outputs = {'value': y['value'], 'keystrokes': np.zeros((3, 4)), 'hidden': np.ones((3, 6))}
+    outputs |= {'moment': np.eye(3, 32), 'next': np.eye(3, 32)}
     names = np.array(list('abc'))
     about = {'vectors': np.eye(3), 'group': names, 'subject': names, 'cell': names}
     for kind in TARGETS:

@@ -40,7 +40,7 @@ def test_without_weights_a_named_model_says_what_to_do_and_a_group_goes_without_
     assert '\n' not in told and all(w in told for w in ('--download', '--weights=FILE', '--weights=none', 'licence'))
     assert str(tmp_path / 'weights' / 'biot') in told
     plan = planned('eegnet,foundation')
-    assert [c.model.name for c in plan.cells] == ['eegnet']
+    assert [c.model.name for c in plan.cells] == ['eegnet', 'jbench_tiny']
     (why,) = plan.absent
     assert why.startswith('bendr, ') and '--download' in why
 
@@ -121,8 +121,10 @@ def test_what_does_not_train_needs_no_weights():
     [
         ('biot', 'absent.safetensors', r'no such file'),
         ('biot', '{}/text', r'no weights: expected a safetensors file'),
-        ('eegnet', 'none', r'unused'),
-        ('eegnet:weights=none', None, r'eegnet takes no pretrained weights'),
+        ('classic', 'none', r'unused'),
+        ('dummy', 'none', r'unused'),
+        ('dummy:weights=none', None, r'dummy takes no pretrained weights'),
+        ('eegnet', '{}', r'a folder; expected a file of weights of eegnet'),
         ('foundation:weights=none', None, r'no pretrained weights'),
     ],
 )

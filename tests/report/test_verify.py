@@ -202,7 +202,7 @@ def test_the_number_of_parameters_is_that_of_the_weights(tmp_path):
 def test_parameters_of_a_network_are_told_from_its_other_arrays(spec):
     import jax
 
-    made = factory(spec)(fitting(spec, 600), 4)
+    made = factory(spec)(fitting(spec, 600), 20)
     shapes = jax.eval_shape(lambda: made.init(jax.random.key(0)))['params']
     total = sum(array.size for array in jax.tree.leaves(shapes))
     sizes = {t.name: int(np.prod(t.shape)) for t in made.tensors} or {'params.all': total, 'batch_stats.all': 7}

@@ -30,6 +30,7 @@ def test_outputs_are_averaged_where_a_metric_may_be_of_a_subject(kind: str) -> N
 def test_what_a_row_teaches_has_the_shape_of_what_is_encoded(kind: str) -> None:
     raw = {'value': [1.0, 2.0], 'classes': ['a', 'b'], 'embedding': [['a', 'g'], ['b', 'g']]}
     raw['angles'] = [packed(np.zeros((2, 50))), packed(np.ones((2, 50)))]
+    raw['moment'] = raw['next'] = [['a', '0'], ['b', '1']]
     raw = raw.get(kind, [['a'], ['b']])
     encoded = targets.encode(TARGETS[kind](), raw)
     vectors = np.ones((2, 5), np.float32) if kind == 'embedding' else None
@@ -43,6 +44,6 @@ def test_what_a_row_teaches_has_the_shape_of_what_is_encoded(kind: str) -> None:
 
 def test_an_unknown_kind_names_those_there_are() -> None:
     with pytest.raises(
-        ValueError, match="'words'; there are classes, state, labels, value, embedding, keystrokes, angles"
+        ValueError, match="'words'; there are classes, state, labels, value, embedding, keystrokes, angles, moment"
     ):
         targets.of('words')

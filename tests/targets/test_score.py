@@ -275,6 +275,9 @@ def test_every_metric_has_a_direction_and_a_best_value() -> None:
         *metrics_score.evaluate('embedding', outputs[:12], y[:12], ABOUT),
         *metrics_score.evaluate('keystrokes', outputs, np.zeros((20, 1), int)),
         *metrics_score.evaluate('angles', outputs, outputs),
+        *metrics_score.evaluate('moment', np.eye(3, 32), np.eye(3, 2, dtype=int)),
+        *metrics_score.evaluate('next', np.eye(3, 32), np.eye(3, 2, dtype=int)),
+        *metrics_score.evaluate('hidden', np.ones((3, 6)), np.arange(3)[:, None]),
         *(name for name, metric in METRICS.items() if metric.cells),
     }
     assert names == set(METRICS)

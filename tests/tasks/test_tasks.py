@@ -46,6 +46,7 @@ FACTS = json.loads((FIXTURES / 'tasks_v1.json').read_text())
 EVERY = [t for versions in select.tasks().values() for t in versions]
 OURS = (
     'open_sets',
+    'pretrain',
     'challenge2025',
     'challenge2026',
     'ieeg',

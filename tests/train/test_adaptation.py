@@ -22,7 +22,7 @@ from jbench.spec.recipe import Recipe
 from jbench.train import adaptation, lora, parallel, seeds, trainable
 from jbench.train.programs import Compiler, build
 
-CONVOLUTIONAL = ('signal_jepa_pre_local', 'signal_jepa_post_local')  # without a transformer
+CONVOLUTIONAL = ('jbench_tiny', 'signal_jepa_pre_local', 'signal_jepa_post_local')  # without a transformer
 SIGNAL = Signal(n_chans=3, n_times=60, sfreq=120.0)
 
 
@@ -101,7 +101,7 @@ def test_more_layers_than_there_are_are_refused():
 def test_a_network_without_a_head_takes_no_adaptation(what):
     recipe = Recipe(adaptation=what)
     with pytest.raises(RequestError, match=r'recipe\.adaptation'):
-        model = build(small.cell().model, Signal(n_chans=3, n_times=128, sfreq=120.0), 2, recipe)
+        model = build(MODELS['bdtcn'], Signal(n_chans=3, n_times=128, sfreq=120.0), 2, recipe)
         adaptation.stages(recipe, model)
         adaptation.resolved(recipe, model)
 
@@ -181,7 +181,8 @@ def test_every_encoder_of_the_table_can_be_adapted(model):
     signal = fitting(model, 400)
     plain = factory(model)(signal, 3)
     assert probes.width(plain, signal) > 0
-    assert probes.width(probes.tapped(plain, Recipe(layer='tokens', aggregation='mean')), signal) > 0
+    layer = 'spatial' if model.name == 'jbench_tiny' else 'tokens'  # a network of a single paper
+    assert probes.width(probes.tapped(plain, Recipe(layer=layer, aggregation='mean')), signal) > 0
     head = jax.eval_shape(lambda: probes.without_head(plain, plain.init(jax.random.key(0))))
     assert len(jax.tree.leaves(head)) < len(jax.tree.leaves(jax.eval_shape(plain.init, jax.random.key(0))))
     if model.name in CONVOLUTIONAL:

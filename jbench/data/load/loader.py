@@ -46,11 +46,16 @@ def order(n: int, epoch: int | None, seed: int = DATA_SEED, weights: np.ndarray 
     """
     if epoch is None:
         return np.arange(n)
-    rng = np.random.Generator(np.random.Philox(key=[seed, epoch]))
+    rng = generator(epoch, seed)
     if weights is None:
         return rng.permutation(n)
     edges = np.cumsum(weights, dtype=np.float64)
     return np.searchsorted(edges, rng.random(n) * edges[-1], side='right')
+
+
+def generator(epoch: int, seed: int = DATA_SEED) -> np.random.Generator:
+    """What draws the order of an epoch."""
+    return np.random.Generator(np.random.Philox(key=[seed, epoch]))
 
 
 def n_batches(n: int, batch_size: int) -> int:
@@ -78,8 +83,8 @@ class Loader:
     from the shards: the same batches. A thread makes the next chunk, of this epoch or the one after it, while the
     caller computes. `y` may be replaced before that (shuffled labels in tests).
 
-    `weigh` (y -> weights) makes an epoch a draw with replacement. With `channel_mask`, chunks carry which channels the
-    recording of each window has.
+    `sampler` (y, epoch, batch size -> numbers of windows) says what an epoch is, in the place of a random order. With
+    `channel_mask`, chunks carry which channels the recording of each window has.
     """
 
     def __init__(
@@ -88,11 +93,11 @@ class Loader:
         parts: tuple[str, ...] | np.ndarray,
         batch_size: int,
         resident_bytes: int | None = None,
-        weigh: Callable[[np.ndarray], np.ndarray] | None = None,
+        sampler: Callable[[np.ndarray, int, int], np.ndarray] | None = None,
         *,
         channel_mask: bool = False,
     ) -> None:
-        self.prepared, self.batch_size, self._weigh = prepared, batch_size, weigh
+        self.prepared, self.batch_size, self._sampler = prepared, batch_size, sampler
         self.rows = parts if isinstance(parts, np.ndarray) else prepared.rows(*parts)
         self.y = prepared.y[self.rows]
         self._order: tuple[int | None, np.ndarray] | None = None  # of the epoch that came last
@@ -171,8 +176,10 @@ class Loader:
 
     def _taken(self, epoch: int | None) -> np.ndarray:
         if self._order is None or self._order[0] != epoch:
-            weights = None if self._weigh is None or epoch is None else self._weigh(self.y)
-            self._order = (epoch, order(len(self), epoch, weights=weights))
+            if self._sampler is None or epoch is None:
+                self._order = (epoch, order(len(self), epoch))
+            else:
+                self._order = (epoch, self._sampler(self.y, epoch, self.batch_size))
         return self._order[1]
 
     def _carried(self, x: np.ndarray, numbers: np.ndarray) -> dict[str, np.ndarray]:

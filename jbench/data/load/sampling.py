@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from jbench import targets
+from jbench.data.load.loader import DATA_SEED, generator, order
 from jbench.metrics import regression
 from jbench.targets import classes
+
+PEOPLE = 8  # of a batch who see the same moments
+STRETCH = 8  # windows that follow one another
 
 
 def class_weights(y: np.ndarray, kind: str, *, n_out: int | None = None) -> np.ndarray:
@@ -40,4 +46,60 @@ def _by_bin(y: np.ndarray) -> np.ndarray:
     return np.asarray(1 / np.bincount(number)[number])
 
 
-SAMPLERS = {'shuffle': None, 'balanced': _balanced, 'bins': _by_bin}  # weights of training windows, by their targets
+Sampler = Callable[[np.ndarray, int, int], np.ndarray]  # (y, epoch, batch size) -> numbers of windows [N], in order
+
+
+def _weighted(weigh: Callable[[np.ndarray], np.ndarray]) -> Sampler:
+    """Windows drawn with replacement, each in proportion to its weight."""
+    return lambda y, epoch, batch_size: order(len(y), epoch, weights=weigh(y))
+
+
+def moments(y: np.ndarray, epoch: int, batch_size: int) -> np.ndarray:
+    """Batches of several people at the same several moments, drawn with replacement; people come equally often.
+
+    y int [N, 2]: moment and viewer. A batch is blocks of up to PEOPLE who saw one moment, and of as many moments that
+    all of them saw: of each window it holds the same moment of others, and other moments of the same recording.
+    """
+    rng = generator(epoch, DATA_SEED)
+    rows_of: dict[int, dict[int, int]] = {}  # viewer -> moment -> window, the last of several
+    for row, (moment, viewer) in enumerate(y.tolist()):
+        rows_of.setdefault(viewer, {})[moment] = row
+    viewers = np.array(sorted(rows_of))
+    batches = []
+    for first in range(0, len(y), batch_size):
+        size, batch = min(batch_size, len(y) - first), list[int]()
+        while len(batch) < size:
+            one = rows_of[int(rng.choice(viewers))]
+            seen = int(rng.choice(sorted(one)))
+            people = [v for v in rng.permutation(viewers).tolist() if seen in rows_of[v]][:PEOPLE]
+            common = sorted(set.intersection(*({*rows_of[v]} for v in people)))
+            n = max(1, (size - len(batch)) // len(people))
+            shown = rng.permutation(common)[:n].tolist()
+            batch += [rows_of[v][m] for m in shown for v in people]
+        batches += batch[:size]
+    return np.array(batches)
+
+
+def stretches(y: np.ndarray, epoch: int, batch_size: int) -> np.ndarray:
+    """Batches of stretches of STRETCH windows that follow one another, each stretch of a recording drawn at random.
+
+    y int [N, 2]: recording and place in it. Every window comes once.
+    """
+    rng = generator(epoch, DATA_SEED)
+    in_order = np.lexsort([y[:, 1], y[:, 0]])
+    cuts = np.flatnonzero(np.diff(y[in_order, 0])) + 1
+    parts = []
+    for rows in np.split(in_order, cuts):
+        begin = int(rng.integers(STRETCH))
+        parts += [part for part in np.split(rows, range(begin, len(rows), STRETCH)) if len(part)]
+    return np.concatenate([parts[k] for k in rng.permutation(len(parts))])
+
+
+WEIGHTS = {'balanced': _balanced, 'bins': _by_bin}  # of training windows, by their targets
+# None: a random order of all
+SAMPLERS: dict[str, Sampler | None] = {
+    'shuffle': None,
+    **{name: _weighted(weigh) for name, weigh in WEIGHTS.items()},
+    'moments': moments,
+    'stretches': stretches,
+}

@@ -11,6 +11,7 @@ from jbench import files
 from jbench.data.prepare.check_recording import Converted
 from jbench.data.prepare.tfds_metadata import SPLIT, write_metadata
 from jbench.data.recording import RecordingRef
+from jbench.data.sources import mixture
 from jbench.data.windows import index
 from jbench.spec.dataset import Dataset
 from jbench.spec.identity import spec_hash
@@ -37,7 +38,7 @@ def assemble(
         found: all recordings that lay there.
     Raises: RequestError for a disk that cannot be written.
     """
-    name = dataset.name.lower()
+    name = dataset.name.lower().replace(mixture.JOINED, '_')  # TFDS takes letters, digits and '_'
     shards = [f'{name}-{SPLIT}.array_record-{i:05d}-of-{len(kept):05d}' for i in range(len(kept))]
     with files.explained(folder, 1 << 20):
         if folder.exists():

@@ -12,6 +12,7 @@ from jbench.data.prepare.constant import KEPT, Stretch
 from jbench.data.prepare.findings import faults, grouped, left_out, some
 from jbench.data.recording import EVENT_TYPE, PERMIT, Finding, Recording, RecordingRef, blocks, data_channels
 from jbench.data.source import is_own
+from jbench.data.sources import mixture
 from jbench.spec.dataset import Dataset
 from jbench.spec.errors import RequestError
 
@@ -220,7 +221,11 @@ def _agree(dataset: Dataset, refs: list[RecordingRef], parts: list[Converted]) -
     if not parts:
         return [], []
     rates = [f'{p["native"]["sfreq"]:g} Hz' for p in parts]
-    unexpected, notes = _alike('sampling rate', rates, {f'{r:g} Hz' for r in dataset.sfreq}, refs)
+    unexpected, notes = list[Finding](), list[str]()
+    for one, mine in mixture.by_member(dataset, refs):
+        its, declared_rates = [refs[i] for i in mine], {f'{r:g} Hz' for r in one.sfreq}
+        strange_rates, told = _alike('sampling rate', [rates[i] for i in mine], declared_rates, its)
+        unexpected, notes = unexpected + strange_rates, notes + told
     counts = {len(p['channels']) for p in parts}
     if dataset.n_chans not in counts:
         found = _range(counts)

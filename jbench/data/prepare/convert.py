@@ -24,6 +24,7 @@ from jbench.data.prepare.rows import Rows
 from jbench.data.prepare.signal import process
 from jbench.data.recording import Finding, Recording, RecordingRef
 from jbench.data.source import source_of
+from jbench.data.sources import mixture
 from jbench.data.windows import chosen, n_samples, starts, triggers, windows
 from jbench.spec.dataset import Dataset
 from jbench.spec.errors import RequestError
@@ -73,9 +74,10 @@ def make(
 
     mne.set_log_level('ERROR')
     warnings.simplefilter('ignore')
-    source = _source(ref)
+    source, reader = _source(ref), source_of(dataset)
+    dataset = mixture.member(dataset, ref)
     try:
-        read = source_of(dataset).read(ref)
+        read = reader.read(ref)
         if isinstance(read, Finding):
             return {'findings': [read]}
         if 8 * read.raw.n_times * len(read.raw.ch_names) <= recording.BLOCK:

@@ -8,6 +8,7 @@ from jbench.data.simulation import (
     clinical,
     emg,
     evoked,
+    films,
     fmri,
     ieeg,
     listening,
@@ -18,5 +19,5 @@ from jbench.data.simulation import (
 )
 from jbench.data.simulation.paradigm import Paradigm
 
-MODULES = (bci, clinical, evoked, emg, traits, sleep, mental_states, stimuli, fmri, challenges, ieeg, listening)
+MODULES = (bci, clinical, evoked, emg, traits, sleep, mental_states, stimuli, films, fmri, challenges, ieeg, listening)
 PARADIGMS: dict[str, Paradigm] = {p.name: p for module in MODULES for p in module.PARADIGMS}

@@ -104,16 +104,16 @@ def meaning(field: str, every: float = 0.0) -> Signature:
             for start in np.arange(0, lasts, every) if every else (0.0,):
                 yield onset + start, name
 
-    return lambda trials, who, rng: _answered(trials, who, rng, shown(trials))
+    return lambda trials, who, rng: answered(trials, who, rng, shown(trials))
 
 
 def listening(trials: Trials, who: Traits, rng: np.random.Generator) -> tuple[Tracks, Tracks]:
     """Every half second of the story is answered."""
     times = np.arange(0, trials.t[-1], AGAIN)
-    return _answered(trials, who, rng, ((t, f'{STORY}#{int(t / SLOT)}') for t in times), 2 * UV)
+    return answered(trials, who, rng, ((t, f'{STORY}#{int(t / SLOT)}') for t in times), 2 * UV)
 
 
-def _answered(
+def answered(
     trials: Trials, who: Traits, rng: np.random.Generator, shown: Iterable[tuple[float, str]], uv: float = UV
 ) -> tuple[Tracks, Tracks]:
     """Tracks of the answers to stimuli at given times (s); a fifth of what a subject answers is its own."""

@@ -38,6 +38,7 @@ DATASETS = (
         event_types=('Onset', 'Speech', 'WordGap'),
         amplitude=(1e-6, 2e-3),
         licence='not stated',
+        access='agreement: its host states no licence and no sums; ask its authors, and fetch the files by hand',
         citation='Wang et al. (2024), NeurIPS 37, arXiv:2411.08343; Zahorodnii et al. (2025), arXiv:2509.21671',
         host='braintreebank.dev; neuroprobe/ from github.com/insight-neuro/neuroprobe, commit '
         '2d25f3d7b9defc247718a4b327267d918d3a8704 (MIT)',

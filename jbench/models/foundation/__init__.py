@@ -140,4 +140,10 @@ MODELS = (
         least_times=200,
         citation='Ma et al. (2026), ICLR, arXiv:2506.09110',
     ),
+    _line(
+        *('jbench_tiny', 'jbench tiny', 1408, (('signal.sfreq', 100.0), ('signal.band', (0.5, 45.0)))),
+        asks=PLACED,
+        least_times=27,
+        citation='jbench; EEGNet by Lawhern et al. (2018), J. Neural Eng. 15, 056013',
+    ),
 )

@@ -27,6 +27,7 @@ import jax.numpy as jnp
 from jbench.models import torch_weights
 from jbench.models.layers import blocks
 from jbench.models.model import Answer, Batch, Model, network
+from jbench.models.pretrained import LAST
 from jbench.models.torch_weights import Tensor, Variables
 from jbench.spec.errors import RequestError, unknown
 from jbench.spec.model import ModelSpec, Signal
@@ -116,7 +117,7 @@ def mlp(signal: Signal, n_out: int, *, kind: str = 'mlp', axis_name: str | None 
 
 def own_head(encoder: Model) -> list[Tensor]:
     """The tensors of an encoder's own head. Raises: RequestError for a network without one."""
-    found = [tensor for tensor in encoder.tensors if tensor.name.startswith('head.')]
+    found = [tensor for tensor in encoder.tensors if tensor.name.partition('.')[0] in LAST]
     if not found:
         raise RequestError('recipe.adaptation: this network is no encoder with a head; leave it as full')
     return found

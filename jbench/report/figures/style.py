@@ -48,7 +48,7 @@ KNOWN = (  # a model keeps its place, so that its colour stays: new ones go to t
     *('csp_lda', 'fgmdm', 'xdawn_lda', 'erp_lr', 'mean_lr', 'band_power_lr', 'time_domain_lr', 'ridge'),
     *('reve_base', 'luna_large', 'reve_small', 'reve_large', 'luna_base', 'luna_huge', 'eegpt', 'codebrain'),
     *('signal_jepa_post_local', 'signal_jepa_pre_local', 'steegformer_small', 'steegformer_base', 'steegformer_large'),
-    *('eegdino_small', 'eegdino_medium', 'multiscale_ssm'),
+    *('eegdino_small', 'eegdino_medium', 'multiscale_ssm', 'vemg2pose', 'neuropose', 'jbench_tiny'),
 )
 MAP = 'viridis'  # perceptually uniform
 WIDTH, LINE = 6.4, 0.27  # inches: of a figure, of a line of text

@@ -140,7 +140,7 @@ def test_s2_is_the_distance_to_templates():
 REFERENCE = {('pixels', 'ridge'): 0.265, ('pixels', 'pls'): 0.214, ('gabor', 'ridge'): 0.484, ('gabor', 'pls'): 0.476}
 
 
-@pytest.mark.slow
+@pytest.mark.long  # a minute; the whole command does nearly the same, test_scores_of_recordings.py
 @each('name', ['pixels', 'gabor'])
 def test_neurons_of_v4_are_predicted_as_in_the_catalogue(name):
     """Cowley et al. 2023, session 210325: 10 folds, 150 principal components, median over neurons."""

@@ -300,12 +300,12 @@ def test_a_weighted_order_draws_in_proportion_and_depends_on_seed_and_epoch_alon
 def test_balanced_windows_come_as_often_from_every_class(data, kept):
     from jbench.data.load import sampling
 
-    made = loader.Loader(data, ('train',), 64, **kept, weigh=sampling.SAMPLERS['balanced'])
+    made = loader.Loader(data, ('train',), 64, **kept, sampler=sampling.SAMPLERS['balanced'])
     share = [np.concatenate([c.y[c.mask] for c in made.chunks(epoch)]) for epoch in range(20)]
     assert {len(y) for y in share} == {len(made)}
     assert data.y[data.rows('train')].mean() > 0.8 and abs(np.concatenate(share).mean() - 0.5) < 0.02
     ids = [np.concatenate([c.id[c.mask] for c in made.chunks(5)]) for _ in range(2)]
-    again = loader.Loader(data, ('train',), 32, **kept, weigh=sampling.SAMPLERS['balanced'])
+    again = loader.Loader(data, ('train',), 32, **kept, sampler=sampling.SAMPLERS['balanced'])
     ids.append(np.concatenate([c.id[c.mask] for c in again.chunks(5)]))
     assert all((i == ids[0]).all() for i in ids), 'whatever came before, and however they are batched'
 
@@ -314,7 +314,7 @@ def test_bins_of_values_come_alike():
     from jbench.data.load import sampling
 
     y = np.array([[0.0], [39.9], [40.0], [89], [89], [300], [600]])
-    assert sampling.SAMPLERS['bins'](y).tolist() == [1 / 2, 1 / 2, 1 / 3, 1 / 3, 1 / 3, 1 / 2, 1 / 2]
+    assert sampling.WEIGHTS['bins'](y).tolist() == [1 / 2, 1 / 2, 1 / 3, 1 / 3, 1 / 3, 1 / 2, 1 / 2]
 
 
 def test_values_are_learnt_scaled_by_the_training_part_and_answered_in_their_unit(data):

@@ -324,6 +324,7 @@ OTHER = {
     'scaled': True,
     'jitter': Jitter(),
     'steps': 9,
+    'answers': 9,
 }
 
 

@@ -21,7 +21,13 @@ from jbench.data.simulation.paradigm import RHYTHMS, stream
 from jbench.data.simulation.simulate import _gain, simulate
 from jbench.data.simulation.stimuli import latent
 from jbench.data.simulation.traits import release
-from jbench.data.sources import simulated, simulated_challenges, simulated_ieeg, simulated_listening
+from jbench.data.sources import (
+    simulated,
+    simulated_challenges,
+    simulated_films,
+    simulated_ieeg,
+    simulated_listening,
+)
 from jbench.data.windows import chosen, starts, triggers
 from jbench.models.baselines.classical import _band_powers
 from jbench.plan import cells, select
@@ -30,7 +36,7 @@ from jbench.spec.task import Angles, Task
 from jbench.targets import collect, encode
 
 TASKS = [t for versions in select.tasks().values() for t in versions if t.simulated]
-OTHERS = (*simulated_ieeg.DATASETS, *simulated_listening.DATASETS)
+OTHERS = (*simulated_ieeg.DATASETS, *simulated_listening.DATASETS, *simulated_films.DATASETS)
 BY_NAME = {d.name: d for d in (*simulated.DATASETS, *simulated_challenges.DATASETS, *OTHERS)}
 CLASSES = {  # of the windows of four recordings
     'sleep_stage': ('N1', 'N2', 'N3', 'R', 'W'),
@@ -383,7 +389,7 @@ def test_states_and_traits_are_decoded_and_effect_zero_is_not(paradigm: str) -> 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize('dataset', simulated.DATASETS, ids=lambda d: d.name)
+@pytest.mark.parametrize('dataset', (*simulated.DATASETS, *simulated_films.DATASETS), ids=lambda d: d.name)
 def test_the_stated_ratio_of_signal_to_noise(dataset: Dataset) -> None:
     """Mean of the ratio over the first six subjects; see the head of the source module."""
     p = PARADIGMS[simulated.paradigm(dataset.name)]
@@ -410,3 +416,17 @@ def windows_of(window: tuple[float, float], onset: np.ndarray, times: np.ndarray
         return np.ones(len(times), bool)
     after = np.searchsorted(onset + window[0], times, side='right') - 1
     return (after >= 0) & (times - onset[after] - window[0] < window[1])
+
+
+def test_a_film_does_the_same_to_all_and_each_answers_in_its_own_way() -> None:
+    """What two people share is the film's: their rhythms and answers are pulled alike, all else is their own."""
+    alone = [simulate('film', k, 1)[0].get_data() - simulate('film', k, 1, effect=0.0)[0].get_data() for k in (0, 1)]
+    rest = [simulate('film', k, 1, effect=0.0)[0].get_data() for k in (0, 1)]
+
+    def alike(pair: list[np.ndarray]) -> float:
+        slow = [mne.filter.filter_data(x, 128.0, 1.0, 10.0, verbose='ERROR') for x in pair]
+        return max(np.corrcoef(a, b)[0, 1] for a, b in zip(*slow, strict=True))
+
+    assert alike(alone) > 0.3 > 0.1 > alike(rest)
+    _, events = simulate('film', 2, 1)
+    assert (events['type'].tolist(), events['filepath'].tolist()) == (['Film'], ['films/street.mp4'])

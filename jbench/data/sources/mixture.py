@@ -1,0 +1,89 @@
+"""Several datasets as one, for pretraining: `--task=pretrain/masked/Schalk2004Bci2000+Zyma2019Electroencephalograms`.
+
+The recordings of a mixture are those of its members, each read by its own module and held to its own facts. A subject
+is called after its dataset (`SimulatedP3.S01`), so that people of different sets are different people. A window comes
+as often as any other: of large sets there are more. Channels are those of all members, and zero where a member lacks
+them (`signal.picks` names fewer).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from jbench.data.recording import Finding, Recording, RecordingRef
+from jbench.data.source import catalogue, source_of
+from jbench.spec.dataset import Dataset
+from jbench.spec.errors import RequestError
+
+JOINED = '+'
+
+
+def mixed(members: Sequence[Dataset]) -> Dataset:
+    """Several datasets as one. Raises: RequestError for one that comes twice, and for different devices."""
+    names = [d.name for d in members]
+    if len({*names}) < len(names) or len({d.device for d in members}) > 1:
+        raise RequestError(f'{JOINED.join(names)}: expected different datasets of one device')
+    return Dataset(
+        name=JOINED.join(names),
+        title=_said(d.title for d in members),
+        source=__name__,
+        device=members[0].device,
+        n_subjects=sum(d.n_subjects for d in members),
+        n_recordings=sum(d.n_recordings for d in members),
+        n_chans=max(d.n_chans for d in members),
+        sfreq=tuple(sorted({rate for d in members for rate in d.sfreq})),
+        event_types=(),
+        amplitude=(min(d.amplitude[0] for d in members), max(d.amplitude[1] for d in members)),
+        licence=_said(d.licence for d in members),
+        citation=_said(d.citation for d in members),
+        host=_said(d.host for d in members),
+        layout='each of its datasets as it says itself',
+        access='embedded' if all(d.simulated for d in members) else 'open',
+        revision=JOINED.join(d.revision for d in members).strip(JOINED),
+        aliases=tuple(names),
+        simulated=any(d.simulated for d in members),
+    )
+
+
+def _said(words: Iterable[str]) -> str:
+    return '; '.join(dict.fromkeys(words))
+
+
+def members(dataset: Dataset) -> list[Dataset]:
+    """The datasets of a mixture."""
+    known = catalogue()
+    return [known[name] for name in dataset.name.split(JOINED)]
+
+
+def recordings(dataset: Dataset, root: Path) -> list[RecordingRef]:
+    """Those of all members, which lie beside each other. Raises: RequestError where one is not there."""
+    found = []
+    for one in members(dataset):
+        place = root.parent / one.name
+        refs = source_of(one).recordings(one, place) if one.simulated or place.is_dir() else []
+        if not refs:
+            raise RequestError(f'{dataset.name}: {place} holds no recording; put there: {one.layout} (from {one.host})')
+        for ref in refs:
+            fields = (('dataset', one.name), ('own_subject', ref.subject), *ref.fields)
+            found.append(ref._replace(dataset=dataset.name, subject=f'{one.name}.{ref.subject}', fields=fields))
+    return found
+
+
+def member(dataset: Dataset, ref: RecordingRef) -> Dataset:
+    """To whose facts a recording is held: those of the member of a mixture, else those of the dataset itself."""
+    return catalogue()[dict(ref.fields)['dataset']] if dataset.source == __name__ else dataset
+
+
+def by_member(dataset: Dataset, refs: Sequence[RecordingRef]) -> Iterator[tuple[Dataset, list[int]]]:
+    """Each member with the numbers of its recordings; of no mixture the dataset itself with all."""
+    owner = [member(dataset, ref) for ref in refs]
+    for one in {d.name: d for d in owner}.values():
+        yield one, [i for i, d in enumerate(owner) if d.name == one.name]
+
+
+def read(ref: RecordingRef) -> Recording | Finding:
+    """A recording of a member, as its own module reads it."""
+    known = dict(ref.fields)
+    one, fields = catalogue()[known['dataset']], tuple(f for f in ref.fields if f[0] not in ('dataset', 'own_subject'))
+    return source_of(one).read(ref._replace(dataset=one.name, subject=known['own_subject'], fields=fields))

@@ -1,0 +1,51 @@
+"""Several datasets as one: their recordings beside each other, their people apart."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from jbench.data.discover import find_recordings
+from jbench.data.source import source_of
+from jbench.data.sources import mixture
+from jbench.plan import select
+from jbench.spec.errors import RequestError
+
+BOTH = 'SimulatedP3+SimulatedN170'
+
+
+def test_a_mixture_has_the_recordings_of_its_members():
+    task, dataset = select.select_tasks(f'pretrain/masked/{BOTH}')[0]
+    assert task.full_name == 'pretrain/masked' and dataset.name == BOTH and dataset.simulated
+    refs, parts = find_recordings(dataset, None), mixture.members(dataset)
+    assert len(refs) == sum(d.n_recordings for d in parts) == dataset.n_recordings
+    assert len({r.name for r in refs}) == len({r.subject for r in refs}) == dataset.n_subjects
+    last = refs[-1]
+    assert last.subject.startswith('SimulatedN170.S') and mixture.member(dataset, last) == parts[1]
+    own = source_of(parts[1]).read(source_of(parts[1]).recordings(parts[1], Path())[-1])
+    read = source_of(dataset).read(last)
+    np.testing.assert_array_equal(read.raw.get_data(), own.raw.get_data())
+
+
+@pytest.mark.parametrize(
+    ('asked', 'told'),
+    [
+        ('pretrain/masked/SimulatedP3+SimulatedP3', 'different datasets of one device'),
+        ('pretrain/masked/SimulatedP3+SimulatedMegImage', 'different datasets of one device'),
+        ('pretrain/masked/SimulatedP3+Nobody', 'Nobody'),
+        (f'p3/{BOTH}', 'does not serve task p3'),
+        (f'pretrain/movies/{BOTH}', 'does not serve task'),
+        ('pretrain/masked/SimulatedMegImage', 'does not serve task'),
+    ],
+)
+def test_what_cannot_be_mixed(asked: str, told: str):
+    with pytest.raises(RequestError, match=told):
+        select.select_tasks(asked)
+
+
+def test_a_member_that_is_not_there_is_named(tmp_path):
+    ((_, dataset),) = select.select_tasks('pretrain/masked/SimulatedP3+Zyma2019Electroencephalograms')
+    with pytest.raises(RequestError, match='Zyma2019Electroencephalograms holds no recording; put there'):
+        find_recordings(dataset, tmp_path)

@@ -1,0 +1,123 @@
+"""Losses of pretraining against loops in NumPy, alone and over several devices."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jbench.metrics import contrast
+from jbench.models.model import Answer, Model
+from jbench.spec.model import Signal
+from jbench.spec.recipe import Recipe
+from jbench.train import hiding, losses
+
+TEMPERATURE = 0.3
+
+
+def batch(n: int = 16) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    """Four viewers at moments of which some are seen by one alone; the last rows are padding."""
+    rng = np.random.default_rng(0)
+    y = np.stack([rng.integers(0, 5, n), rng.integers(0, 4, n)], 1).astype(np.int32)
+    y[0] = (9, 0)  # nobody else saw it
+    return rng.normal(size=(n, 6)).astype(np.float32), {'y': y, 'mask': np.arange(n) < n - 2}
+
+
+def on_devices(loss, outputs, given, n: int = 1) -> tuple[np.ndarray, np.ndarray, float]:
+    """Loss and weight of each row, and gradients of the mean over rows that count, as a step has them."""
+    split = {k: jnp.asarray(v).reshape(n, -1, *v.shape[1:]) for k, v in {'z': outputs, **given}.items()}
+
+    def share(z, rest):
+        values, weight = loss(z, rest, jnp.ones(1), TEMPERATURE)
+        total = jax.lax.psum(jnp.where(rest['mask'], weight, 0).sum(), losses.AXIS)
+        return jnp.where(rest['mask'], values, 0).sum() / total, (values, weight)
+
+    step = jax.vmap(jax.value_and_grad(share, has_aux=True), axis_name=losses.AXIS)
+    (_, (values, weight)), grads = step(split.pop('z'), split)  # each row of one device: no sum is left to take
+    return tuple(np.asarray(a).reshape(len(outputs), -1) for a in (values, weight, grads))
+
+
+def unit(rows: np.ndarray) -> np.ndarray:
+    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+
+def test_info_nce_is_what_a_loop_says() -> None:
+    outputs, given = batch()
+    found, weight, _ = on_devices(losses.info_nce, outputs, given)
+    z, (moment, viewer), mask = unit(outputs.astype(float)), given['y'].T, given['mask']
+    counted = 0
+    for i in np.flatnonzero(mask):
+        wrong = [np.exp(z[i] @ z[j] / TEMPERATURE) for j in np.flatnonzero(mask) if moment[j] != moment[i]]
+        costs = []
+        for j in np.flatnonzero(mask):
+            if moment[j] == moment[i] and viewer[j] != viewer[i]:
+                right = np.exp(z[i] @ z[j] / TEMPERATURE)
+                costs.append(-np.log(right / (right + sum(wrong))))
+        assert weight[i, 0] == bool(costs)
+        np.testing.assert_allclose(found[i, 0], np.mean(costs) if costs else 0, rtol=1e-5)
+        counted += bool(costs)
+    assert weight[0, 0] == 0 and counted > 8
+
+
+def test_the_next_window_is_what_a_loop_says() -> None:
+    outputs, given = batch()
+    given['y'] = np.stack([np.repeat([0, 1], 8), np.tile(np.arange(8), 2)], 1).astype(np.int32)
+    found, weight, _ = on_devices(losses.next_window, outputs, given)
+    says, holds = unit(outputs[:, :3].astype(float)), unit(outputs[:, 3:].astype(float))
+    (recording, place), there = given['y'].T, np.flatnonzero(given['mask'])
+    for i in there:
+        scores = {j: np.exp(says[i] @ holds[j] / TEMPERATURE) for j in there if j != i}
+        after = [j for j in scores if recording[j] == recording[i] and place[j] == place[i] + 1]
+        assert weight[i, 0] == len(after) == (place[i] < 7 and i != 13)
+        expected = -np.log(scores[after[0]] / sum(scores.values())) if after else 0
+        np.testing.assert_allclose(found[i, 0], expected, rtol=1e-5, atol=1e-7)
+
+
+def masked() -> tuple[Recipe, np.ndarray, np.ndarray, np.ndarray]:
+    """Windows, what a network that answers 1 to all that it sees 0 of would say, and what is hidden."""
+    signal = Signal(n_chans=5, n_times=40, sfreq=20.0)
+    recipe = Recipe(loss='reconstruction', hide_times=0.5, hide_patch=0.25, hide_channels=0.2)
+    x = np.random.default_rng(1).normal(size=(7, 5, 40)).astype(np.float32)
+
+    def apply(variables, given, *, train, key):
+        seen = given['x'].reshape(len(given['x']), -1)
+        return Answer(jnp.where(seen == 0, 0.5, 100.0), {})
+
+    network = Model(lambda key: {'params': {}, 'batch_stats': {}}, apply)
+    made = hiding.hiding(network, signal, recipe)
+    given = {'x': jnp.asarray(x), 'y': jnp.arange(7)[:, None], 'mask': jnp.ones(7, bool)}
+    base = jax.random.PRNGKey(0)
+    hidden = np.stack([hiding.drawn(jax.random.fold_in(base, n), signal, recipe) for n in range(7)])
+    return recipe, x, np.asarray(made.apply({}, given, train=False, key=None).outputs), hidden
+
+
+def test_the_masked_loss_is_what_a_loop_says() -> None:
+    recipe, x, sums, hidden = masked()
+    loss, weight = losses.of(recipe)(jnp.asarray(sums), {}, jnp.ones(1))
+    for row in range(len(x)):
+        errors = [(x[row, c, t] - 0.5) ** 2 for c in range(5) for t in range(40) if hidden[row, c, t]]
+        np.testing.assert_allclose(loss[row], np.mean(errors), rtol=1e-5)
+    assert (weight == 1).all()
+    found = contrast.hidden(sums.astype(float).sum(0))
+    true = x[hidden].astype(float)
+    np.testing.assert_allclose(found['hidden_r2'], 1 - ((true - 0.5) ** 2).mean() / true.var(), rtol=1e-4)
+
+
+def test_patches_of_all_channels_and_whole_channels_are_hidden() -> None:
+    *_, hidden = masked()
+    for one in hidden:
+        assert one.all(1).sum() == 1, 'a fifth of the channels'
+        patches = one[~one.all(1)]
+        assert (patches == patches[0]).all() and (patches[0].reshape(8, 5).all(1).sum()) == 4, 'half of the patches'
+    assert len({one.tobytes() for one in hidden}) > 1
+
+
+@pytest.mark.parametrize('loss', ['info_nce', 'next_window'])
+@pytest.mark.parametrize('n_devices', [2, 4])
+def test_several_devices_are_one_in_value_and_gradient(loss: str, n_devices: int) -> None:
+    outputs, given = batch()
+    one, several = (on_devices(getattr(losses, loss), outputs, given, n) for n in (1, n_devices))
+    for found, expected in zip(several, one, strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-7)
+    assert np.abs(one[2]).max() > 0.01 and not one[2][~given['mask']].any(), 'rows of padding change nothing'
