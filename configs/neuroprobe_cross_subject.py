@@ -1,7 +1,8 @@
 """Neuroprobe's cross-subject split: one session of one person trains, those of other people validate and test.
 
 Command: python -m jbench.run --task=configs/neuroprobe_cross_subject.py --model=eegnet
-One of the fifteen: --task=configs/neuroprobe_cross_subject.py:ieeg/onset_cross_subject
+One of the fifteen: --task=configs/neuroprobe_cross_subject.py:ieeg/onset_cross_subject; on the simulated stand-in:
+--task=configs/neuroprobe_cross_subject.py:ieeg/onset_cross_subject/SimulatedIeegFilm
 
 Channels are means over the contacts of a region, which people share. Otherwise than published: one model answers all
 sessions, its epoch chosen by the first halves of all of them; regions are means of voltages. Nobody has run it on the

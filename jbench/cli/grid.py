@@ -8,7 +8,7 @@ from typing import Any
 from jbench import files
 from jbench.cli import tables
 from jbench.grid import engine, plan, status
-from jbench.grid.job import Job
+from jbench.grid.job import Job, n_cells
 from jbench.plan.request import Plan
 from jbench.progress import say
 from jbench.report.text import as_json, table
@@ -112,7 +112,7 @@ def _show(kept: plan.Kept, form: str, verbose: bool) -> str:
         return as_json({'plan': str(kept.path), 'commands': str(kept.commands), **files.read_json(kept.path)})
     jobs = kept.jobs
     made = [job for job in jobs if not job.devices]
-    sets = sum(word.startswith('--cell=') for job in made for word in job.argv)
+    sets = sum(map(n_cells, made))
     head = (
         f'plan {kept.path.stem}: {len(jobs) - len(made)} cells of {len(kept.seeds)} seeds, {sets} sets to be prepared; '
     )

@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from jbench import files
-from jbench.grid.job import Job
+from jbench.grid.job import Job, n_cells
 from jbench.grid.process import SAVED
 from jbench.progress import Progress
 from jbench.spec.errors import RequestError
 
 LOOK = 0.2  # s that a place waits for an end, between looks at signals
+SOME = 1  # exit status of a job of which some cells failed
 LAST = 4  # lines of a log that are shown of a job that failed
 TAIL = 1 << 14  # bytes of a log that are kept beside the errors of other cells
 
@@ -64,7 +65,8 @@ def run(jobs: Sequence[Job], place: Place, grid: Grid) -> Outcome:
     """Run jobs to their end; one that fails is told with the last lines of its log, and does not stop the others.
 
     Args:
-        jobs: in any order; one whose `after` is none of them waits for nothing.
+        jobs: in any order; one whose `after` is none of them waits for nothing. Where some sets of a job are not made,
+            those that wait for it begin all the same.
         place: where they run.
         grid: folders, progress, signals, and what is finished already.
 
@@ -89,7 +91,8 @@ def run(jobs: Sequence[Job], place: Place, grid: Grid) -> Outcome:
                 statuses[key] = status
                 if status and not told:
                     _failed(running[key], status, grid)
-                del running[key]
+                if n_cells(running.pop(key)) > 1 and status == SOME:  # what needs a set that is not there says so
+                    waiting = [job._replace(after='') if job.after == key else job for job in waiting]
         except LostError as error:
             grid.progress.say(f'jbench: {error}')
             lost = True

@@ -27,6 +27,11 @@ def again(job: Job) -> Job:
     return job._replace(argv=tuple('--if_exists=resume' if word in AFRESH else word for word in job.argv))
 
 
+def n_cells(job: Job) -> int:
+    """How many cells a job is told of: one, or of one that prepares, one for each set."""
+    return sum(word.startswith('--cell=') for word in job.argv)
+
+
 def command(job: Job) -> list[str]:
     """The command of a job, by the Python that runs now."""
     return [sys.executable, '-m', 'jbench.run', *job.argv]

@@ -37,15 +37,19 @@ def plan(
     """The cells of some files, if their data are here, their models fit, and weights are here where one is `trained`.
 
     Args:
-        paths: each as --cell.
-        asked: as --weights.
+        paths: each as --cell. A cell that several hold, as results of its seeds do, runs once.
+        asked: as --weights: for those that start from weights.
     Raises: RequestError.
     """
+    given = {cell.key: cell for cell in map(read, paths)}
+    here = [_here(cell, data_dir, workdir) for cell in given.values()]
+    taken = any(cell.model.weights not in ('', SCRATCH) for cell in here)
     found, files_ = list[Cell](), dict[str, Path]()
-    for path in paths:
-        cell = _here(read(path), data_dir, workdir)
-        own = weights.find(cell.model, asked, data_dir, needed=trained)
-        if (digest := cell.model.weights) or cell.model.name in CHECKPOINTS:
+    for cell in here:
+        digest = cell.model.weights
+        mine = asked if digest not in ('', SCRATCH) or not taken else None
+        own = weights.find(cell.model, mine, data_dir, needed=trained)
+        if digest or cell.model.name in CHECKPOINTS:
             model = weights.with_weights(cell.model, digest, data_dir, own.get(digest))
             cell = dataclasses.replace(cell, model=model)
         found.append(cell)

@@ -80,7 +80,8 @@ def fits(pick: Pick, task: Task) -> bool:
         reason = f'model {model.name!r} learns for no number of epochs, and recipe.final=all repeats one'
     if reason and pick.named:
         raise UnfitError(f'{reason}; a group leaves out what does not fit, as in --model={model.family}')
-    return not reason and (pick.named or not model.paradigms or task.paradigm in model.paradigms)
+    placed = 'positions' not in model.asks or task.device == 'eeg'  # places on a scalp, which other sensors have not
+    return not reason and (pick.named or (placed and (not model.paradigms or task.paradigm in model.paradigms)))
 
 
 def choose_dataset(task: Task, named: Dataset | None, data_dir: Path | None, workdir: Path, simulated: str) -> Choice:

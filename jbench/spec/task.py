@@ -58,7 +58,7 @@ class SignalSpec:
     clamp: float | None = 20.0  # applied when windows are loaded; handcrafted baselines skip it
     crop: Crop | None = None  # None: the whole recording is read
     bads: typing.Literal['keep', 'drop', 'interpolate'] = 'keep'  # channels that their recording marks bad
-    # what each channel loses before any filter: the mean of all that are not bad | of its neighbours on a shaft
+    # what each channel loses before any filter: the mean of all good ones | of its good neighbours on a shaft
     reference: typing.Literal['none', 'average', 'laplacian'] = 'none'
     regions: bool = False  # of contacts in the brain: the mean of those in each region, then, as channels
     factor: float = 1.0  # applied when windows are loaded, before the clamp: some models want their own unit

@@ -6,7 +6,7 @@ import warnings
 from pathlib import Path
 
 from jbench.data.prepare import build_set, signal
-from jbench.data.recording import Recording, RecordingRef
+from jbench.data.recording import Recording, RecordingRef, set_names
 from jbench.data.source import source_of
 from jbench.data.windows import n_samples
 from jbench.spec.cell import Cell
@@ -39,7 +39,7 @@ def check(cell: Cell, data_dir: Path | None, workdir: Path) -> None:
 
 
 def _names(cell: Cell, ref: RecordingRef) -> tuple[str, ...]:
-    """Channels of a recording that the task picks; () where it cannot be read."""
+    """Channels of a recording that the task picks, as a prepared set calls them; () where it cannot be read."""
     import mne
 
     try:
@@ -51,4 +51,4 @@ def _names(cell: Cell, ref: RecordingRef) -> tuple[str, ...]:
             signal.pick(read.raw, cell.task.signal)
     except Exception:  # of any reader: the preparation meets it again, and names every file that has one
         return ()
-    return tuple(read.raw.ch_names)
+    return set_names(read.raw.ch_names, ref.subject, cell.dataset)

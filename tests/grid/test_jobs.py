@@ -101,6 +101,19 @@ def test_what_fails_stops_only_what_needs_it(ends, not_run, status, grid):
     assert kept == sorted([*failed, *(not_run if failed else [])])
 
 
+@pytest.mark.parametrize(
+    ('n_sets', 'status', 'not_run'), [(2, 1, []), (2, 2, ['d', 'e']), (2, 137, ['d', 'e']), (1, 1, ['d', 'e'])]
+)
+def test_one_set_that_fails_does_not_stop_what_needs_another_one_of_its_job(n_sets, status, not_run, grid):
+    """Status 1: some failed. A cell whose own set is not there prepares it, and says what is wrong."""
+    maker = tuple(f'--cell={k}.json' for k in range(n_sets))
+    jobs = [j._replace(argv=maker) if j.key == 'set' else j for j in JOBS]
+    desk = Desk(ends={'set': status})
+    outcome, said = go(desk, grid, jobs)
+    assert [name for name in 'abcde' if name not in desk.begun] == not_run and 'failed: prepare' in said
+    assert engine.exit_status(jobs, outcome) == (1 if not_run else 0)
+
+
 @pytest.mark.parametrize(('n', 'begun'), [(2, ['set', 'b', 'd']), (6, ['set', 'b', 'c'])])
 def test_a_signal_starts_nothing_more_and_tells_once(n, begun, grid):
     desk = Desk(n)

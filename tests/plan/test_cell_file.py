@@ -137,3 +137,12 @@ def test_its_data_must_be_here_and_its_model_fit(tmp_path):
         cell_file.plan([saved(tmp_path, unfit)], None, tmp_path)
     found, notice, absent, _ = cell_file.plan([saved(tmp_path, asked())], None, tmp_path)
     assert found == [asked()] and 'generated recordings' in notice and not absent
+
+
+def test_a_cell_that_several_files_hold_runs_once(tmp_path):
+    """As results of its seeds do; in the order in which they are named."""
+    paths = []
+    for name, cell in (('a', asked()), ('b', asked(models='dummy')), ('c', asked())):
+        (tmp_path / name).mkdir()
+        paths.append(saved(tmp_path / name, cell))
+    assert cell_file.plan(paths, None, tmp_path).cells == [asked(), asked(models='dummy')]

@@ -201,6 +201,15 @@ def test_a_group_runs_the_models_that_fit(task, expected):
     assert {'band_power_lr', 'csp_lda'} <= {c.model.name for c in named}, 'what is named runs on every paradigm'
 
 
+@pytest.mark.parametrize('task', ['ieeg/onset', 'meg/speech', 'challenge2026/pose'])
+def test_a_group_has_no_model_that_asks_for_places_on_the_scalp_where_there_are_none(task):
+    choice = Choice(select.tasks()[task][-1], SIMULATED, False)
+    found = [c.model for c in make_cells([choice], select.select_models('classic', 'gpu'), ())]
+    assert found and not any('positions' in model.asks for model in found)
+    p3 = make_cells([Choice(P3, SIMULATED, False)], select.select_models('classic'), ())
+    assert 'multiscale_ssm' in {c.model.name for c in p3}
+
+
 def test_a_model_that_is_named_and_cannot_predict_the_target_is_refused():
     age = Task(
         name='age', category='x', paradigm='rstate', title='', datasets=('D',), window=Window(), target=Value(),

@@ -150,6 +150,9 @@ def test_a_cell_in_a_file_asks_for_its_weights(tmp_path):
         other = dataclasses.replace(cell, model=dataclasses.replace(cell.model, weights=digest))
         with pytest.raises(RequestError, match=told):
             cell_file.plan([written(tmp_path / 'o.json', canonical(other).encode())], None, Path('absent'), file)
+    scratch = written(tmp_path / 'scratch.json', canonical(planned('biot', 'none').cells[0]).encode())
+    beside = cell_file.plan([scratch, path], None, Path('absent'), file)
+    assert [c.model.weights for c in beside.cells] == ['none', DIGEST] and beside.weights == {DIGEST: Path(file)}
     forged = dataclasses.replace(cell, model=dataclasses.replace(cell.model, own_weights=False, pretraining=('x',)))
     (found,) = cell_file.plan([written(tmp_path / 'f.json', canonical(forged).encode())], None, Path(''), file).cells
     assert (found.model.own_weights, found.model.pretraining, found.key) == (True, (), cell.key)

@@ -39,6 +39,14 @@ def test_it_is_refused_with_the_remedy(model, looked, tmp_path):
     assert len(looked) == 1 and not list(tmp_path.iterdir())
 
 
+def test_a_contact_in_the_brain_is_no_electrode_on_the_scalp_that_is_called_so(tmp_path):
+    """A1 of a shaft is not the ear: a set calls it by person, and so does the question."""
+    asked = request.Request('ieeg/onset', 'multiscale_ssm', simulated='yes')
+    (found,) = request.plan(asked, None, Path('absent')).cells
+    with pytest.raises(RequestError, match=r'none has a position: S01/A1, S01/A2'):
+        channels.check(found, None, tmp_path)
+
+
 def test_a_model_that_asks_for_no_names_is_not_asked(looked, tmp_path):
     channels.check(cell('cbramod'), None, tmp_path)
     assert not looked

@@ -48,11 +48,12 @@ class Hdf5Raw(mne.io.BaseRaw):
             wanted = [extra['rows'][k] for k in numbers.tolist()]
             for name in dict.fromkeys(name for name, _ in wanted):
                 mine = [k for k, (n, _) in enumerate(wanted) if n == name]
-                rows = [wanted[k][1] for k in mine]
-                if rows[0] is None:
+                rows = [row for k in mine if (row := wanted[k][1]) is not None]
+                if not rows:
                     into[mine] = file[name][start:stop]
-                else:  # a chunk of the file holds all rows of a moment
-                    into[mine] = file[name][:, start:stop][rows]
+                else:  # from the first to the last: h5py is slow at rows that are picked one by one
+                    first = min(rows)
+                    into[mine] = file[name][first : max(rows) + 1, start:stop][[row - first for row in rows]]
         into *= extra['unit']
         if mult is not None:
             data[:] = mult @ into

@@ -51,9 +51,9 @@ def classes(task: str, words: Words, n_silent: int) -> Pair:
     if task == 'word_gap':
         return _gaps(words)
     named: dict[str, Callable[[], Pair]] = {
-        'face_num': lambda: _where(words['face_num'].astype(float).astype(int) > 0),
-        'word_index': lambda: _values(words['idx_in_sentence'].astype(float).astype(int), 0, 1),
-        'word_head_pos': lambda: _values(words['bin_head'].astype(float).astype(int), 0, 1),
+        'face_num': lambda: _values(_whole(words['face_num']).clip(max=1), 1, 0),
+        'word_index': lambda: _values(_whole(words['idx_in_sentence']), 0, 1),
+        'word_head_pos': lambda: _values(_whole(words['bin_head']), 0, 1),
         'word_part_speech': lambda: _values(words['pos'], 'VERB', 'NOUN'),
     }
     return named[task]()
@@ -99,8 +99,9 @@ def _share_below(values: np.ndarray, among: np.ndarray) -> np.ndarray:
     return np.where(np.isnan(values), 0.0, share)
 
 
-def _where(yes: np.ndarray) -> Pair:
-    return np.flatnonzero(yes), np.flatnonzero(~yes)
+def _whole(column: np.ndarray) -> np.ndarray:
+    """Numbers without what is behind their points, -1 where one is not known."""
+    return np.nan_to_num(column.astype(float), nan=-1).astype(int)
 
 
 def _values(found: np.ndarray, one: Any, other: Any) -> Pair:
@@ -109,7 +110,8 @@ def _values(found: np.ndarray, one: Any, other: Any) -> Pair:
 
 def _gaps(words: Words) -> Pair:
     """Words long after, and soon after, the one before in their sentence."""
-    rows = 1 + np.flatnonzero(words['sentence'][1:] == words['sentence'][:-1])
+    sentence = words['sentence']
+    rows = 1 + np.flatnonzero((sentence[1:] == sentence[:-1]) & (sentence[1:] != 'nan'))  # none: that of no other word
     gap = words['start'].astype(float)[rows] - words['end'].astype(float)[rows - 1]
     share = _share_below(gap, gap)
     return rows[share >= 0.75], rows[share < 0.25]

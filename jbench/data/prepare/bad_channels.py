@@ -39,7 +39,7 @@ def treat(raw: mne.io.BaseRaw, how: str) -> set[str]:
         raw.drop_channels(bad)
         return set(bad)
     types = dict(zip(raw.ch_names, raw.get_channel_types(), strict=True))
-    if others := [c for c in bad if types[c] in ('emg', 'seeg', 'ecog', 'misc')]:
+    if others := [c for c in bad if types[c] in ('emg', 'seeg', 'ecog', 'dbs', 'misc')]:
         raise RequestError(
             f'signal.bads=interpolate: {", ".join(others)}: no electrodes on a head; use signal.bads=drop'
         )

@@ -71,6 +71,10 @@ class _Channels:
             row = channel - self.group.start
         rows.read(row, start, out)
 
+    def free(self) -> None:
+        """Give the disk of the copy back; what is read later is copied again, a channel at a time."""
+        self.rows, self.group = Rows(self.rows.folder, (1, self.raw.n_times), np.float64), range(0)
+
     def _lay_out(self, channel: int) -> None:
         """Copy the group that holds a channel."""
         first = channel - channel % len(self.rows)
@@ -141,11 +145,14 @@ def combined(raw: mne.io.BaseRaw, names: list[str], weights: np.ndarray) -> mne.
         out._data[:] = weights[order] @ raw.get_data()
         return out
     channels: _Channels = raw._raw_extras[0]['channels']
-    source = channels.raw
+    source, numbers = channels.raw, [channels.raw.ch_names.index(name) for name in raw.ch_names]
+    channels.free()  # it holds what is mixed, and may hold some channels at a time: the files are read
     rows = Rows(channels.rows.folder, (len(names), source.n_times), np.float64)
-    whole = ByChannel(source, channels)  # with what was interpolated
     for start, stop in pieces(source):
-        for row, values in enumerate(weights @ whole.get_data(raw.ch_names, start, stop)):
+        x = source.get_data(raw.ch_names, start, stop)
+        for k in set(numbers) & channels.replaced.keys():  # interpolated
+            channels.read(k, start, x[numbers.index(k)])
+        for row, values in enumerate(weights @ x):
             rows.write(row, start, values)
     channels.replaced |= {source.ch_names.index(name): (rows, row) for row, name in enumerate(names)}
     return raw.pick(names)

@@ -47,4 +47,5 @@ def united(ch_names: Sequence[Sequence[str]], dataset: Dataset) -> list[str] | N
     if len(sets) < 2:
         return []
     n, most = len(frozenset.union(*sets)), max(map(len, sets))
-    return [f'channels: {n}, each person beside the others; a recording has at most {most}, and zeros for the rest']
+    zeros = f'a recording has at most {most}, and zeros for the rest where people are learnt together'
+    return [f'channels: {n}, each person beside the others; {zeros}']

@@ -2,14 +2,15 @@
 
 The Laplacian is that of Neuroprobe (insight-neuro/neuroprobe@2d25f3d, examples/eval_utils.py, after BrainBERT): from
 each contact the mean of the contacts before and behind it by number, of those that are there; a contact that has
-neither is left out. On a grid, whose rows are numbered on, the last of a row so has the first of the next one for a
-neighbour.
+neither is left out (as by default there; its population baseline keeps it as it is). On a grid, whose rows are numbered
+on, the last of a row so has the first of the next one for a neighbour. Channels that are marked bad are taken from no
+other, and count in no region.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from jbench.data.recording import regions_of
@@ -37,19 +38,21 @@ def mixed(raw: mne.io.BaseRaw, spec: SignalSpec) -> mne.io.BaseRaw:
     names, weights = _referenced(raw, spec.reference)
     renamed: dict[str, str] = {}
     if spec.regions:
-        renamed, weights = _by_region(names, weights, regions_of(raw))
+        renamed, weights = _by_region(names, weights, _good_regions(raw))
         names = list(renamed)
     out = by_channel.combined(raw, names, weights)
     return out.rename_channels(renamed) if renamed else out
 
 
-def neighbours(names: Sequence[str]) -> dict[str, list[str]]:
-    """The contacts before and behind each one on its shaft, by name: T1bIc3 and T1bIc5 of T1bIc4; those without any are
-    left out. Zeros before a number do not count."""
+def neighbours(names: Sequence[str], bad: Collection[str] = ()) -> dict[str, list[str]]:
+    """The contacts before and behind each one on its shaft, by name, less the bad ones: T1bIc3 and T1bIc5 of T1bIc4;
+    those without any are left out. Zeros before a number do not count."""
     found = {name: re.fullmatch(r'(.*\D)(\d+)', name) for name in names}
-    at = {(m[1], int(m[2])): name for name, m in found.items() if m}
-    beside = {name: [at[key] for d in (1, -1) if (key := (stem, k + d)) in at] for (stem, k), name in at.items()}
-    return {name: beside[name] for name in names if beside.get(name)}
+    at = {(m[1], int(m[2])): name for name, m in found.items() if m and name not in bad}
+    beside = {
+        name: [at[key] for d in (1, -1) if (key := (m[1], int(m[2]) + d)) in at] for name, m in found.items() if m
+    }
+    return {name: others for name, others in beside.items() if others}
 
 
 def _referenced(raw: mne.io.BaseRaw, how: str) -> tuple[list[str], np.ndarray]:
@@ -58,7 +61,13 @@ def _referenced(raw: mne.io.BaseRaw, how: str) -> tuple[list[str], np.ndarray]:
 
     every = raw.ch_names
     weights = np.eye(len(every))
+    kinds = set(raw.get_channel_types())
     if how == 'average':
+        if len(kinds) > 1 and not kinds <= {*IN_THE_BRAIN}:
+            raise RequestError(
+                f'signal.reference=average: found channels of types {", ".join(sorted(kinds))}, whose mean says '
+                'nothing; expected one type (signal.picks), or contacts in the brain'
+            )
         good = np.array([name not in raw.info['bads'] for name in every])
         if not good.any():
             raise RequestError(
@@ -67,8 +76,7 @@ def _referenced(raw: mne.io.BaseRaw, how: str) -> tuple[list[str], np.ndarray]:
         return list(every), weights - good / good.sum()
     if how == 'none':
         return list(every), weights
-    outside = {kind for kind in raw.get_channel_types() if kind not in IN_THE_BRAIN}
-    beside = neighbours(every)
+    outside, beside = kinds - {*IN_THE_BRAIN}, neighbours(every, raw.info['bads'])
     if outside or not beside:
         found = f'channels of type {", ".join(sorted(outside))}' if outside else 'none beside another'
         raise RequestError(
@@ -79,6 +87,11 @@ def _referenced(raw: mne.io.BaseRaw, how: str) -> tuple[list[str], np.ndarray]:
         for other in others:
             weights[every.index(name), every.index(other)] -= 1 / len(others)
     return list(beside), weights[[every.index(name) for name in beside]]
+
+
+def _good_regions(raw: mne.io.BaseRaw) -> dict[str, str]:
+    """The regions of the channels that are not marked bad."""
+    return {name: region for name, region in regions_of(raw).items() if name not in raw.info['bads']}
 
 
 def _by_region(

@@ -133,7 +133,7 @@ def read(ref: RecordingRef) -> Recording | Finding:
     if isinstance(words, Finding):
         return words
     start = words['est_idx'].astype(float).astype(int) / neuroprobe.SFREQ
-    silent = [int(float(row['est_idx'])) / neuroprobe.SFREQ for row in _rows(ref.files[7])]
+    silent = [int(float(row['est_idx'])) / neuroprobe.SFREQ for row in _rows(ref.files[7], 'est_idx')]
     events = neuroprobe.events(words, start, np.array(silent))
     trained = (subject, ref.session) == ('2', '4')  # the one session that learns for other people
     part = ['train' if trained else 'valid' if half == '1' else 'test' for half in events['half']]
@@ -164,9 +164,13 @@ def _signal(path: str, contacts: list[str], numbers: list[int], places: dict[str
     return Hdf5Raw(path, info, [(f'data/electrode_{k}', None) for k in numbers], lengths.pop(), UNIT)
 
 
-def _rows(path: str) -> list[dict[str, str]]:
+def _rows(path: str, *needed: str) -> list[dict[str, str]]:
+    """The rows of a table. Raises: ValueError where it lacks a column."""
     with open(path, newline='', encoding='utf-8') as file:
-        return list(csv.DictReader(file))
+        table = csv.DictReader(file)
+        if lacking := [name for name in needed if name not in (table.fieldnames or ())]:
+            raise ValueError(f'{Path(path).name} lacks the column {", ".join(lacking)}')
+        return list(table)
 
 
 def _words(ref: RecordingRef) -> dict[str, np.ndarray] | Finding:
@@ -175,7 +179,7 @@ def _words(ref: RecordingRef) -> dict[str, np.ndarray] | Finding:
 
     from jbench.data.formats import neuroprobe
 
-    words, film = _rows(ref.files[6]), _rows(ref.files[8])
+    words, film = _rows(ref.files[6], 'original_index', 'est_idx', 'start', 'end'), _rows(ref.files[8])
     head = list(film[0]) if film else []
     lacking = [name for name in neuroprobe.NEEDED if name not in (*head, 'enhanced_pitch')]
     if lacking:
@@ -199,12 +203,12 @@ def _places(ref: RecordingRef, contacts: list[str]) -> dict[str, np.ndarray]:
     """Places on the cortex of a standard brain, m."""
     import numpy as np
 
-    rows = [r for r in _rows(ref.files[4]) if r['Subject'] == f'sub_{ref.subject}']
+    rows = [r for r in _rows(ref.files[4], 'Subject', 'Electrode', *'XYZ') if r['Subject'] == f'sub_{ref.subject}']
     found = {clean(r['Electrode']): np.array([float(r[axis] or 'nan') for axis in 'XYZ']) / 1000 for r in rows}
     return {c: found[c] for c in contacts if c in found}
 
 
 def _regions(ref: RecordingRef, contacts: list[str]) -> dict[str, str]:
     """The region of each contact, as the localization has it (Desikan-Killiany)."""
-    found = {clean(row['Electrode']): row.get('DesikanKilliany', '') for row in _rows(ref.files[5])}
+    found = {clean(r['Electrode']): r['DesikanKilliany'] for r in _rows(ref.files[5], 'Electrode', 'DesikanKilliany')}
     return {c: found[c] for c in contacts if found.get(c)}

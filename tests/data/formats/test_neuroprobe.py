@@ -64,6 +64,17 @@ def test_words_stand_against_each_other_or_against_silence() -> None:
     assert set(table['idx_in_sentence'][pairs['word_index'][1]]) == {'1'}
     assert set(table['bin_head'][pairs['word_head_pos'][0]]) == {'0'}
     assert set(table['face_num'][pairs['face_num'][0]]) == {'1.0', '2.0'}
+    assert set(table['face_num'][pairs['face_num'][1]]) == {'0.0'}
+
+
+@pytest.mark.parametrize('task', ['face_num', 'word_index', 'word_head_pos', 'word_gap'])
+def test_a_word_of_which_something_is_not_known_is_in_no_class(task: str) -> None:
+    """Nor does a word without a sentence follow another one in it."""
+    table = words()
+    for name in ('face_num', 'idx_in_sentence', 'bin_head', 'sentence'):
+        table[name] = table[name].astype('<U9')
+        table[name][40:60] = 'nan'
+    assert not {*range(40, 60)} & {*np.concatenate(neuroprobe.classes(task, table, 0)).tolist()}
 
 
 def test_as_many_of_either_class_are_drawn_as_numpy_draws_them() -> None:

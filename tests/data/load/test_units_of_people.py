@@ -104,7 +104,7 @@ def test_a_person_is_as_wide_as_his_recordings(folder: tuple[Path, Task]) -> Non
     whole = prepared_set.open_set(path, override(task, 'split', ByGroup()), divided=False)
     assert whole.signal.n_chans == 24 + 24 + 16
     (said,) = [w for w in whole.warnings if w.startswith('channels')]
-    assert said == 'channels: 64, each person beside the others; a recording has at most 24, and zeros for the rest'
+    assert said.startswith('channels: 64, each person beside the others; a recording has at most 24, and zeros')
 
 
 def test_people_share_regions() -> None:

@@ -17,7 +17,7 @@ NAMES = ['LA1', 'LA2', 'LA3', 'LA05', 'LA06', 'B1', 'G10', 'G11']
 PICKS = ('seeg', 'ecog')
 
 
-def made(names: list[str] = NAMES, kind: str = 'seeg') -> mne.io.RawArray:
+def made(names: list[str] = NAMES, kind: str | list[str] = 'seeg') -> mne.io.RawArray:
     x = np.random.default_rng(0).standard_normal((len(names), 3000)) * 1e-5
     return mne.io.RawArray(x, mne.create_info(names, 500.0, kind), verbose='ERROR')
 
@@ -44,6 +44,19 @@ def test_the_average_is_that_of_good_channels() -> None:
     np.testing.assert_allclose(got, x - x[good].mean(0), atol=1e-11)
 
 
+def test_bad_contacts_are_taken_from_none_and_count_in_no_region() -> None:
+    """As they stay out of the average; they are kept, where they have a good neighbour."""
+    raw = recording.with_regions(made(), dict.fromkeys(NAMES[:3], 'temporal') | {'G10': 'insula'})
+    raw.info['bads'] = ['LA2', 'G10']
+    x, (got, names) = raw.get_data(), signal.process(raw.copy(), spec('laplacian'))
+    assert list(names) == ['LA2', 'LA05', 'LA06', 'G10']
+    np.testing.assert_allclose(got[0], x[1] - (x[0] + x[2]) / 2, atol=1e-11)
+    np.testing.assert_allclose(got[3], x[6] - x[7], atol=1e-11)
+    got, names = signal.process(raw.copy(), spec('none', regions=True))
+    assert list(names) == ['temporal']
+    np.testing.assert_allclose(got[0], (x[0] + x[2]) / 2, atol=1e-11)
+
+
 def test_regions_are_means_over_contacts_after_their_reference() -> None:
     """A contact of no region counts nowhere."""
     raw = recording.with_regions(made(), {'LA1': 'temporal', 'LA3': 'temporal', 'G11': 'insula', 'B1': 'insula'})
@@ -64,12 +77,18 @@ def test_a_long_recording_is_mixed_on_disk_as_in_memory(
     for module, name, value in (
         (by_channel, 'LARGE', 0),
         (by_channel, 'LEAST', 100),
+        (by_channel, 'SCRATCH', 3 * 8 * 3000),  # three channels at a time
         (recording, 'BLOCK', 1 << 14),
         (rows, 'STRETCH', 1 << 12),
     ):
         monkeypatch.setattr(module, name, value)
     long = by_channel.laid_out(mne.io.read_raw(tmp_path / 'x_raw.fif', verbose='ERROR'), tmp_path)
     assert by_channel.is_laid_out(long)
+
+    def refused(*_: object) -> None:
+        raise AssertionError('pieces of time are read, not channels: each would be laid out for each piece')
+
+    monkeypatch.setattr(by_channel._Channels, '_lay_out', refused)
     got, same = signal.process(recording.with_regions(long, places), spec(how, regions), tmp_path)
     assert sorted(same) == sorted(names)
     np.testing.assert_allclose(got[:, :][[same.index(name) for name in names]], wanted, atol=1e-11)
@@ -80,11 +99,12 @@ def test_a_long_recording_is_mixed_on_disk_as_in_memory(
     [
         (['F3', 'F4'], 'eeg', 'laplacian', False, 'found channels of type eeg, expected contacts in the brain'),
         (['A1', 'B1'], 'seeg', 'laplacian', False, 'found none beside another'),
+        (['A1', 'A2'], ['seeg', 'eeg'], 'average', False, 'found channels of types eeg, seeg, whose mean says nothing'),
         (['A1', 'A2'], 'seeg', 'none', True, 'no channel of the recording has a region'),
     ],
 )
 def test_what_has_no_neighbour_or_region_is_refused(
-    names: list[str], kind: str, how: str, regions: bool, words: str
+    names: list[str], kind: str | list[str], how: str, regions: bool, words: str
 ) -> None:
     with pytest.raises(RequestError, match=words):
         reference.mixed(made(names, kind), spec(how, regions))

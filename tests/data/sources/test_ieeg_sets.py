@@ -13,10 +13,10 @@ import pytest
 
 from jbench.data.discover import find_recordings
 from jbench.data.formats import neuroprobe
-from jbench.data.prepare import check_recording
+from jbench.data.prepare import check_recording, convert
 from jbench.data.recording import Finding, Recording, regions_of, set_names
 from jbench.data.sources import brain_treebank, film_ieeg, simulated_ieeg
-from jbench.plan import select
+from jbench.plan import cells, select
 from jbench.spec.errors import RequestError
 
 TREEBANK, FILM = select.find_dataset('BrainTreebank'), select.find_dataset('ds003688')
@@ -145,6 +145,27 @@ def test_what_misses_beside_a_session_is_named(treebanks: Path, tmp_path: Path) 
     (tmp_path / TREEBANK.name / 'neuroprobe' / 'config.py').write_text('NEUROPROBE_LITE_SUBJECT_TRIALS = [(1, 1)]')
     with pytest.raises(RequestError, match='expected settings of Neuroprobe, NEUROPROBE_LITE_SUBJECT_TRIALS'):
         find_recordings(TREEBANK, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ('number', 'content', 'words'),
+    [
+        (0, b'', 'sub_1_trial001.h5'),
+        (4, b'Electrode,X,Y,Z\nT1a1,1,2,3\n', 'elec_coords_full.csv lacks the column Subject'),
+        (5, b'Electrode,L\nT1a1,1\n', 'depth-wm.csv lacks the column DesikanKilliany'),
+        (6, b'start,end\n1,2\n', 'subject1_trial1_words_df.csv lacks the column original_index, est_idx'),
+        (7, b'start\n1\n', 'subject1_trial1_nonverbal_df.csv lacks the column est_idx'),
+        (8, b',text\n1,w\n', 'features.csv'),
+    ],
+)
+def test_a_damaged_file_of_a_session_is_named(tmp_path: Path, number: int, content: bytes, words: str) -> None:
+    treebank(tmp_path / TREEBANK.name, 1, 1, 'venom')
+    (ref,) = find_recordings(TREEBANK, tmp_path)
+    damaged = Path(ref.files[number])
+    damaged.write_bytes(content or damaged.read_bytes()[:100_000])  # truncated
+    task = cells.apply(select.tasks()['ieeg/pitch'][-1], TREEBANK, ())
+    (found,) = convert.make(task, TREEBANK, ref, tmp_path)['findings']
+    assert found.level == 'fatal' and words in str(found) and '\n' not in str(found)
 
 
 # ---- BIDS ----
