@@ -7,6 +7,7 @@ Command: python docs/make_site.py [FOLDER]        (build/site by default)
 
 from __future__ import annotations
 
+import argparse
 import ast
 import base64
 import json
@@ -192,4 +193,6 @@ def main(target: Path) -> int:
 
 
 if __name__ == '__main__':
-    sys.exit(main(Path(sys.argv[1] if len(sys.argv) > 1 else ROOT / 'build' / 'site')))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument('folder', nargs='?', type=Path, default=ROOT / 'build' / 'site')
+    sys.exit(main(parser.parse_args().folder))

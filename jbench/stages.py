@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from jbench import files
 from jbench.context import Context
+from jbench.data import discover
 from jbench.data.load import prepared_set
 from jbench.data.prepare import delete_raw
 from jbench.data.source import vectors_of
@@ -22,7 +23,7 @@ from jbench.spec.cell import Cell
 from jbench.spec.dataset import Dataset
 from jbench.spec.errors import RequestError
 from jbench.spec.task import Task
-from jbench.stores import mirror, recordings, results, sets
+from jbench.stores import mirror, results, sets
 from jbench.train import batch_finder, channels, kept_memory, lr_finder
 from jbench.train.programs import Compiler
 from jbench.train.seeds import few_windows
@@ -153,7 +154,7 @@ def _facts(cell: Cell, folder: Path, context: Context) -> dict[str, Any]:
     """What the data of a cell hold; a page of it is written. Raises: RequestError."""
     from jbench.report.dataset import facts
 
-    recordings.fill(context.data_dir, cell.dataset.name, context.report)
+    discover.fill(cell.dataset, context.data_dir, context.report)
     with sets.here(context.workdir, folder, context.report):
         return facts.look(cell, folder, context.data_dir, context.workdir)
 

@@ -21,6 +21,8 @@ from jbench.progress import Interrupted
 from jbench.results import learnt, pool, record, result_file, weights
 from jbench.spec.cell import Cell, choosing
 from jbench.spec.errors import RequestError
+from jbench.spec.model import SCRATCH
+from jbench.spec.pretraining import UNNAMED
 from jbench.spec.recipe import PROBES
 from jbench.spec.task import ByGroup
 from jbench.stores import checkpoints, mirror, results, sets
@@ -199,9 +201,11 @@ def _weights(cell: Cell, data: PreparedSet, seed: int, outcome: dict[str, Any], 
     """What is kept of a tested network; None for an estimator, a failed seed and --keep_weights=no."""
     if not context.keep_weights or 'variables' not in outcome:
         return None
+    begun = cell.model.weights not in ('', SCRATCH)
+    before = cell.model.pretraining or ((UNNAMED,) if begun else ())
     learnt_on = {
         'task': f'{cell.task.full_name}@{cell.task.version}',
-        'datasets': list(dict.fromkeys((*cell.model.pretraining, *cell.dataset.name.split(JOINED)))),
+        'datasets': list(dict.fromkeys((*before, *cell.dataset.name.split(JOINED)))),
         'subjects': sorted({*data.subjects[data.rows('train', 'valid')].tolist()}),
         'model': cell.model.with_options,
         'seed': seed,

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from jbench.data.prepare import raw_files
+from jbench.data.sources import mixture
 from jbench.plan import cell_file, select, weights
 from jbench.plan.request import Plan
 from jbench.progress import say
@@ -41,7 +42,8 @@ def fetch(
     cells = [cell_file.read(path) for path in cell_paths]
     asked = [(c.task, c.dataset) for c in cells] if cells else select.select_tasks(task or '')
     chosen = [(t, named or select.datasets()[t.datasets[0]]) for t, named in asked]
-    wanted = [d for d in dict.fromkeys(dataset for _, dataset in chosen) if not _was_deleted(d, data_dir)]
+    single = dict.fromkeys(one for _, dataset in chosen for one in mixture.parts(dataset))
+    wanted = [d for d in single if not _was_deleted(d, data_dir)]
     needs = {c: embed.lacking(*c, data_dir) if data_dir else '' for c in chosen}
     wanted_encoders = [name for name in dict.fromkeys(needs.values()) if name]
     shared = weights.published(models, data_dir)
@@ -53,7 +55,10 @@ def fetch(
         outcome = files.fetch_all(
             wanted, data_dir, progress.update, progress.say, wanted_encoders, [s.models[0] for s in shared]
         )
-    failed = {name: [c for c in chosen if name in (c[1].name, needs[c])] for name in outcome.failed}
+    failed = {
+        name: [c for c in chosen if name in (needs[c], *(d.name for d in mixture.parts(c[1])))]
+        for name in outcome.failed
+    }
     for name, need in () if alone else ((name, need) for name, need in failed.items() if need):
         say(f'not run, since {name} did not come: {", ".join(dict.fromkeys(t.full_name for t, _ in need))}')
     return outcome.status, {(t.full_name, d.name) for need in failed.values() for t, d in need}

@@ -14,6 +14,12 @@ from jbench.spec.errors import RequestError
 from jbench.stores import recordings
 
 
+def fill(dataset: Dataset, data_dir: Path | None, report: recordings.Report) -> None:
+    """Bring all files of a dataset, or of those of a mixture, whole from the store. Raises: as `recordings.fill`."""
+    for one in mixture.parts(dataset):
+        recordings.fill(data_dir, one.name, report)
+
+
 def find_recordings(dataset: Dataset, data_dir: Path | None) -> list[RecordingRef]:
     """The recordings of a dataset under `<data_dir>/<dataset>`; [] if nothing lies there.
 
@@ -22,10 +28,11 @@ def find_recordings(dataset: Dataset, data_dir: Path | None) -> list[RecordingRe
     Raises: RequestError for a damaged table, or a file where none belongs, that keeps a source from telling;
     in one line, where no recording has its content (clones of DataLad, git-annex, git-LFS).
     """
-    root = (data_dir / dataset.name) if data_dir else Path('absent')
+    root = (data_dir or Path('<data_dir>')) / dataset.name
     source = source_of(dataset)
-    if not dataset.simulated:
-        recordings.look(data_dir, dataset.name)
+    for one in mixture.parts(dataset):
+        if not one.simulated:
+            recordings.look(data_dir, one.name)
     try:
         mixed = dataset.source == mixture.__name__  # its members lie beside each other, each in a folder of its own
         if not (dataset.simulated or mixed or root.is_dir()):

@@ -23,7 +23,7 @@ def declared(path: Path) -> dict[str, Any]:
             length = int.from_bytes(file.read(SIZE), 'little')
             header = json.loads(file.read(length)) if length <= LONGEST else {}
         found = json.loads(header['__metadata__'][KEY])
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}
 

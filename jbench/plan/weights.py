@@ -87,15 +87,16 @@ def resolve(models: list[Pick], asked: str | None, data_dir: Path | None, *, nee
 def with_weights(model: ModelSpec, digest: str, data_dir: Path | None = None, path: Path | None = None) -> ModelSpec:
     """A model that starts from these weights: what published ones have seen is known, of others their file may say it
     (models/seen.py); without a `path` it is what the model says already."""
+    declared = model.pretraining if model.family == 'user' else ()  # by its author, of what `init` gives
     if digest == SCRATCH:
-        return dataclasses.replace(model, weights=digest, own_weights=False, pretraining=())
+        return dataclasses.replace(model, weights=digest, own_weights=False, pretraining=declared)
     if _published(model.name, digest, data_dir):
         known = history(model.name)
         return dataclasses.replace(
             model, weights=digest, own_weights=False, pretraining=known.datasets if known is not None else ()
         )
-    told = model.pretraining if path is None else seen.datasets(path)
-    return dataclasses.replace(model, weights=digest, own_weights=True, pretraining=told)
+    told = model.pretraining if path is None else (*declared, *seen.datasets(path))
+    return dataclasses.replace(model, weights=digest, own_weights=True, pretraining=tuple(dict.fromkeys(told)))
 
 
 def _may_take(model: ModelSpec) -> bool:
@@ -144,7 +145,8 @@ def published(names: Sequence[str], data_dir: Path | None) -> list[Published]:
     out = []
     for models in sharing.values():
         checkpoint = CHECKPOINTS[models[0]]
-        path = place_of(models[0], data_dir) if data_dir else None
+        packaged = checkpoint.url == PACKAGED
+        path = place_of(models[0], data_dir or Path()) if data_dir or packaged else None
         here = path is not None and path.is_file()
         size = path.stat().st_size if path is not None and here else None
         if size is None:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from jbench.models import MODELS
 from jbench.plan import select
 from jbench.spec.identity import to_json
+from jbench.spec.pretraining import UNNAMED
 
 AUTHOR, TITLE = 'The jbench contributors', 'jbench: a benchmark of brain decoding, in JAX'  # as in CITATION.cff
 PUBLISHED = re.compile(r'(?P<authors>[^();]+) \((?P<year>\d{4})\)(, (?P<where>.+))?')  # how citations are written
@@ -54,7 +55,7 @@ def _datasets(result: Mapping[str, Any]) -> Iterable[Work]:
     """The dataset of a result, and those that its model was pretrained on."""
     told = result['config'].get('dataset', {})
     yield Work(result['dataset'], 'data set', told.get('citation', ''), told.get('doi', ''))
-    for name in result['pretraining']:
+    for name in (n for n in result['pretraining'] if n != UNNAMED):
         known = select.datasets().get(name)
         yield Work(name, 'data set', known.citation if known else '', known.doi if known else '')
 

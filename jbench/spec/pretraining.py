@@ -48,6 +48,9 @@ NEURALBENCH = "NeuralBench's list of overlaps"
 SIENA = ('Detti2020Eeg',)
 SCHALK = ('Schalk2004Bci2000', 'Schalk2004Bci', 'PhysionetMI')  # NeuralBench's list lacks the end of the name
 LEE = ('Lee2019EegMi', 'Lee2019EegErp', 'Lee2019EegSsvep')  # the same people, in the same sessions
+HBN = ('Shirazi2024Hbn', 'Shirazi2024HbnL100', 'Shirazi2024HbnL100Mini')
+ALIKE = (TUH, SCHALK, LEE, HBN)  # datasets that have people in common
+UNNAMED = 'what earlier weights have seen'  # in the place of a dataset: weights began from others, which said nothing
 CARD = 'docs/jbench_tiny.md'
 LABRAM = 'Jiang et al. (2024), appendix D, as other papers and NeuralBench quote it'
 TUEG = 'Temple University Hospital EEG Corpus'
@@ -183,7 +186,8 @@ def verdict(
         family: its group, as --model has it.
         dataset: its name and aliases.
         subjects: that are tested; (): not known.
-        declared: datasets that a result says the weights were learnt on; of a model that jbench does not know.
+        declared: datasets that a result says the weights were learnt on; of a model that jbench does not know, and of
+            weights of one's own.
     """
     name, *options = model.split(':')
     weights = next((o.partition('=')[2] for o in options if o.startswith('weights=')), '')
@@ -191,9 +195,10 @@ def verdict(
     names = {n.lower() for n in dataset}
     own = weights not in ('', SCRATCH)
     if declared and (seen is None or own):
-        met_one = sorted(names & {d.lower() for d in declared})
-        if met_one or seen is None or seen.whole:
-            return Verdict('overlap' if met_one else 'clean', 'as its result declares')
+        if names & _with_alike(declared):
+            return Verdict('overlap', 'as its result declares')
+        if UNNAMED not in declared and (seen is None or seen.whole):
+            return Verdict('clean', 'as its result declares')
     if (family in FRESH and not own) if seen is None else weights == SCRATCH:
         return Verdict('clean', 'it learns from the training part alone')
     if own or seen is None:
@@ -208,3 +213,10 @@ def verdict(
     if not seen.whole:
         return Verdict('unknown', 'not all that its weights have seen is named anywhere')
     return Verdict('clean', 'it is in none of the corpora that its authors name')
+
+
+def _with_alike(declared: Collection[str]) -> set[str]:
+    """Names in small letters, with those of datasets that have people in common with them."""
+    told = {d.lower() for d in declared}
+    groups = ({d.lower() for d in group} for group in ALIKE)
+    return told.union(*(group for group in groups if group & told))

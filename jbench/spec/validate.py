@@ -205,6 +205,11 @@ def _fitting(task: Task) -> None:
     if recipe.sampler not in target.samplers:
         fitting = ', '.join(name for name, t in TARGETS.items() if recipe.sampler in t.samplers)
         raise RequestError(f'--set recipe.sampler: {recipe.sampler!r} is for {fitting}, not for {kind}')
+    if kind == 'next' and (task.window.stride != task.window.duration or task.window.jitter):
+        raise RequestError(
+            f'--set window.stride: {task.window.stride!r} with windows of {task.window.duration:g} s; for {kind} both '
+            'are equal, without window.jitter: the next window begins where one ends, and shares no sample with it'
+        )
     if metrics.METRICS[task.metric].cells and task.stream is None:
         raise RequestError(f'--set metric={task.metric}: a mean over the streams of a task, and this one has none')
     if task.stream is not None and task.level != 'window':

@@ -47,8 +47,10 @@ def encode_moment(target: Moment, raw: Sequence[Sequence[str]], classes: Sequenc
 
 def encode_next(target: Next, raw: Sequence[Sequence[str]], classes: Sequence[str] | None) -> Encoded:
     """int64 [N, 2]: number of the recording, and which of its windows it is, counted in lengths of a window."""
-    number = np.unique([row[0] for row in raw], return_inverse=True)[1]
-    return Encoded(np.stack([number, [round(float(row[1])) for row in raw]], 1).astype(np.int64), ())
+    names, number = np.unique([row[0] for row in raw], return_inverse=True)
+    at, first = np.array([float(row[1]) for row in raw]), np.full(len(names), np.inf)
+    np.minimum.at(first, number, at)
+    return Encoded(np.stack([number, np.rint(at - first[number])], 1).astype(np.int64), ())
 
 
 def n_out(y: np.ndarray, classes: Sequence[str], vectors: np.ndarray | None) -> int:

@@ -1,7 +1,7 @@
 """Train a few steps on all devices of one process, or of several, and write down what came out (a script for tests).
 
 python tests/helpers/devices.py FOLDER OUT [distributed]    # EEGNet by the programs of parallel.py
-python tests/helpers/devices.py networks OUT                # every network, two steps in float64
+python tests/helpers/devices.py networks OUT                # all networks, losses of pretraining: two steps in float64
 """
 
 from __future__ import annotations
@@ -21,12 +21,16 @@ import weights
 from jbench import processes
 from jbench.data.load import loader
 from jbench.models import MODELS
+from jbench.models.model import Model
+from jbench.models.torch_weights import Variables
+from jbench.spec.model import Signal
 from jbench.spec.task import Recipe
 from jbench.train import fit, parallel, step
 from jbench.train.losses import AXIS
 from jbench.train.programs import build
 
 EPOCHS = 12
+SHAPE = (3, 120, 2)  # channels, samples, classes
 
 
 def main(folder: str, out: str, *distributed: str) -> None:
@@ -64,21 +68,36 @@ def main(folder: str, out: str, *distributed: str) -> None:
 
 def networks(out: str) -> None:
     """Two steps of every network with dropout; unequal numbers of valid rows, one of four devices has none."""
-    shape, mask = (3, 120, 2), np.array([1, 1, 0, 0, 1, 0, 1, 1], bool)
-    rng, d, found = np.random.default_rng(0), jax.device_count(), {}
-    rows = {'x': rng.standard_normal((8, *shape[:2])) + 3, 'y': np.arange(8) % 2, 'mask': mask}
-    batch = {k: v.reshape(d, 8 // d, *v.shape[1:]) for k, v in rows.items()}
+    mask = np.array([1, 1, 0, 0, 1, 0, 1, 1], bool)
+    rng, found = np.random.default_rng(0), {}
+    rows = {'x': rng.standard_normal((8, *SHAPE[:2])) + 3, 'y': np.arange(8) % 2, 'mask': mask}
     for name in of_networks.NETWORKS:
-        model, tx = of_networks.build(name, shape, axis_name=AXIS), optax.sgd(weights.LR[name])
-        drawn = of_networks.lively(name, model) | {'key': jax.random.key_data(jax.random.key(0))}
-        state = parallel.new_state(drawn, tx, np.ones(2))
-        one = partial(step.train_step, model=model, tx=tx, recipe=Recipe(label_smoothing=0.0))
-        train = jax.pmap(one, axis_name=AXIS, in_axes=(None, 0), out_axes=None)
-        for i in range(2):
-            state, sums = jax.device_get(train(state, batch))  # laid on the devices it would be compiled anew
-            found |= {f'{name}/{i}/{k}': v for k, v in sums.items()}
-        found |= {f'{name}/{k}': v for k, v in model.to_torch(state).items()}
-    np.savez(out, devices=d, **found)
+        model = of_networks.build(name, SHAPE, axis_name=AXIS)
+        found |= two_steps(name, model, rows, Recipe(label_smoothing=0.0), of_networks.lively(name, model))
+    signal = Signal(n_chans=SHAPE[0], n_times=SHAPE[1], sfreq=100.0)
+    pairs = {'info_nce': np.arange(8)[:, None] // [4, 1], 'next_window': np.arange(8)[:, None] * [0, 1]}
+    for loss, y in {**pairs, 'reconstruction': np.arange(8)[:, None]}.items():
+        recipe = Recipe(loss=loss)
+        model = build(MODELS['eegnet'], signal, 6, recipe)
+        given = {'x': rows['x'], 'y': y, 'mask': mask | (loss == 'next_window')}
+        drawn = jax.tree.map(lambda a: np.asarray(a, np.float64), model.init(jax.random.key(3)))
+        found |= two_steps('eegnet', model, given, recipe, drawn, f'eegnet/{loss}')
+    np.savez(out, devices=jax.device_count(), **found)
+
+
+def two_steps(
+    name: str, model: Model, rows: dict[str, np.ndarray], recipe: Recipe, drawn: Variables, title: str = ''
+) -> dict[str, np.ndarray]:
+    """Loss, gradient norm and parameters of two steps of gradient descent on all devices."""
+    d, tx, found = jax.device_count(), optax.sgd(weights.LR[name]), {}
+    batch = {k: v.reshape(d, 8 // d, *v.shape[1:]) for k, v in rows.items()}
+    state = parallel.new_state(drawn | {'key': jax.random.key_data(jax.random.key(0))}, tx, np.ones(2))
+    one = partial(step.train_step, model=model, tx=tx, recipe=recipe)
+    train = jax.pmap(one, axis_name=AXIS, in_axes=(None, 0), out_axes=None)
+    for i in range(2):
+        state, sums = jax.device_get(train(state, batch))  # laid on the devices it would be compiled anew
+        found |= {f'{title or name}/{i}/{k}': v for k, v in sums.items()}
+    return found | {f'{title or name}/{k}': v for k, v in model.to_torch(state).items()}
 
 
 if __name__ == '__main__':

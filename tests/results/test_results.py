@@ -179,11 +179,11 @@ def test_always_naming_the_commonest_is_chance() -> None:
 
 
 def test_bytes_are_deterministic_and_order_free(tmp_path: Path) -> None:
-    given = make_predictions()
+    given, result = make_predictions(), make_result()  # one result: another would be of another second
     order = np.random.default_rng(1).permutation(60)
     shuffled = {k: np.asarray(v)[order] for k, v in given.items()}
-    result_file.write(tmp_path / 'a', make_result(), given)
-    result_file.write(tmp_path / 'b', make_result(), shuffled)
+    result_file.write(tmp_path / 'a', result, given)
+    result_file.write(tmp_path / 'b', result, shuffled)
     for name in ('seed33.json', 'seed33.npz'):
         assert (tmp_path / 'a' / name).read_bytes() == (tmp_path / 'b' / name).read_bytes()
 

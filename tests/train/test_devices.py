@@ -79,7 +79,8 @@ def test_devices_and_processes_agree(alone, two, tmp_path):
 
 @pytest.mark.slow
 def test_every_network_agrees(tmp_path):
-    """Dropout, batch statistics and gradients of each, in float64, on one device and on four."""
+    """Dropout, batch statistics and gradients of each, in float64, on one device and on four; losses of pretraining
+    too, of which rows of other devices are candidates."""
     found = {}
     for n in (1, 4):
         env = environment(n, JAX_ENABLE_X64='1')
@@ -88,6 +89,7 @@ def test_every_network_agrees(tmp_path):
         found[n] = dict(np.load(out))
         assert found[n].pop('devices') == n
     assert len(found[1]) > 100
+    assert all(found[1][f'eegnet/{loss}/1/loss'] > 0.01 for loss in ('info_nce', 'next_window', 'reconstruction'))
     for name, value in found[1].items():
         np.testing.assert_allclose(found[4][name], value, rtol=1e-6, atol=1e-9, err_msg=name)
 

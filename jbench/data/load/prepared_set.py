@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from jbench import files, targets
+from jbench.data import discover
 from jbench.data.load import folds, protocols
 from jbench.data.load.grouping import listed
 from jbench.data.load.shards import Scale, Shards, of_unit, scale_by_training_part
@@ -26,7 +27,7 @@ from jbench.spec.errors import RequestError
 from jbench.spec.identity import spec_hash
 from jbench.spec.model import Signal
 from jbench.spec.task import ByGroup, Task
-from jbench.stores import recordings, sets
+from jbench.stores import sets
 from jbench.targets import alike
 
 
@@ -137,7 +138,7 @@ def ready(
     if not sets.stored(workdir, folder):
         siblings = []
         if not build_set.is_ready(folder):
-            recordings.fill(data_dir, dataset.name, report)
+            discover.fill(dataset, data_dir, report)
             more = (t for t in others if same_signal(task, t))
             siblings = [Other(t, *build_set.locate(t, dataset, data_dir, workdir)) for t in more]
         build_set.prepare(task, dataset, folder, refs, report, siblings, data_dir and data_dir / dataset.name)

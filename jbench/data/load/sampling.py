@@ -9,6 +9,7 @@ import numpy as np
 from jbench import targets
 from jbench.data.load.loader import DATA_SEED, generator, order
 from jbench.metrics import regression
+from jbench.spec.errors import RequestError
 from jbench.targets import classes
 
 PEOPLE = 8  # of a batch who see the same moments
@@ -59,19 +60,23 @@ def moments(y: np.ndarray, epoch: int, batch_size: int) -> np.ndarray:
 
     y int [N, 2]: moment and viewer. A batch is blocks of up to PEOPLE who saw one moment, and of as many moments that
     all of them saw: of each window it holds the same moment of others, and other moments of the same recording.
+
+    Raises: RequestError where nobody shares a moment.
     """
     rng = generator(epoch, DATA_SEED)
     rows_of: dict[int, dict[int, int]] = {}  # viewer -> moment -> window, the last of several
     for row, (moment, viewer) in enumerate(y.tolist()):
         rows_of.setdefault(viewer, {})[moment] = row
+    if sum(map(len, rows_of.values())) == len({*y[:, 0].tolist()}):
+        raise RequestError('recipe.sampler=moments: no two people of the training part saw the same moment')
     viewers = np.array(sorted(rows_of))
-    batches = []
+    batches, most = [], min(PEOPLE, max(2, batch_size // 2))
     for first in range(0, len(y), batch_size):
         size, batch = min(batch_size, len(y) - first), list[int]()
         while len(batch) < size:
             one = rows_of[int(rng.choice(viewers))]
             seen = int(rng.choice(sorted(one)))
-            people = [v for v in rng.permutation(viewers).tolist() if seen in rows_of[v]][:PEOPLE]
+            people = [v for v in rng.permutation(viewers).tolist() if seen in rows_of[v]][:most]
             common = sorted(set.intersection(*({*rows_of[v]} for v in people)))
             n = max(1, (size - len(batch)) // len(people))
             shown = rng.permutation(common)[:n].tolist()

@@ -24,6 +24,9 @@ def mixed(members: Sequence[Dataset]) -> Dataset:
     names = [d.name for d in members]
     if len({*names}) < len(names) or len({d.device for d in members}) > 1:
         raise RequestError(f'{JOINED.join(names)}: expected different datasets of one device')
+    if own := [name for name in names if name not in catalogue()]:
+        raise RequestError(f'{JOINED.join(names)}: {own[0]} is your own; only datasets of jbench are mixed')
+    agreed = [d.access for d in members if d.access not in ('open', 'embedded')]
     return Dataset(
         name=JOINED.join(names),
         title=_said(d.title for d in members),
@@ -39,9 +42,9 @@ def mixed(members: Sequence[Dataset]) -> Dataset:
         citation=_said(d.citation for d in members),
         host=_said(d.host for d in members),
         layout='each of its datasets as it says itself',
-        access='embedded' if all(d.simulated for d in members) else 'open',
+        access='embedded' if all(d.simulated for d in members) else _said(agreed) or 'open',
         revision=JOINED.join(d.revision for d in members).strip(JOINED),
-        aliases=tuple(names),
+        aliases=tuple(dict.fromkeys(name for d in members for name in (d.name, *d.aliases))),
         simulated=any(d.simulated for d in members),
     )
 
@@ -54,6 +57,11 @@ def members(dataset: Dataset) -> list[Dataset]:
     """The datasets of a mixture."""
     known = catalogue()
     return [known[name] for name in dataset.name.split(JOINED)]
+
+
+def parts(dataset: Dataset) -> list[Dataset]:
+    """The datasets of a mixture; any other alone."""
+    return members(dataset) if dataset.source == __name__ else [dataset]
 
 
 def recordings(dataset: Dataset, root: Path) -> list[RecordingRef]:
