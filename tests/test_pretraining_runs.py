@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 import jbench
+from jbench.cli import autopsy
 from jbench.models import seen
+from jbench.spec.errors import RequestError
 
 CHANS = ('C3', 'Cz', 'C4', 'Pz')
 METRICS = {'movies': 'moment_top1', 'masked': 'hidden_r2', 'next': 'next_top1'}
@@ -37,6 +39,8 @@ def test_what_is_pretrained_becomes_an_encoder_of_another_task(task: str, metric
     assert probed['pretraining'] == ['SimulatedFilm'] and probed['n_parameters']['trainable'] < 200
     again, _ = run(f'pretrain/{task}', tmp_path, weights=str(weights))
     assert again['overlap'] == 'overlap', 'what its weights were learnt on'
+    with pytest.raises(RequestError, match='an autopsy is of tasks that have labels'):
+        autopsy.load(path)
 
 
 @pytest.mark.slow

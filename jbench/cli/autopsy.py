@@ -27,6 +27,7 @@ from jbench.results import result_file
 from jbench.spec.cell import Cell
 from jbench.spec.errors import RequestError
 from jbench.spec.identity import from_json
+from jbench.spec.objectives import OBJECTIVES
 from jbench.train import losses
 from jbench.train.losses import AXIS
 from jbench.trained import TrainedModel, load_model, prepared_folder
@@ -79,6 +80,8 @@ def load(path: Path, model: str | None = None) -> Case:
     if result['kind'] != 'decoding' or result['predictions_sha256'] is None:
         raise RequestError(f'{path}: it holds no predictions (status {result["status"]}), so there is nothing to see')
     cell = from_json(Cell, result['config'], f'{path}: config')
+    if cell.task.target.kind in OBJECTIVES:
+        raise RequestError(f'{path}: of pretraining ({cell.task.full_name}); an autopsy is of tasks that have labels')
     is_network = cell.model.kind == 'network'
     trained = load_model(path, model=model) if is_network else None
     answers = result_file.load_predictions(path)

@@ -205,6 +205,11 @@ def _fitting(task: Task) -> None:
     if recipe.sampler not in target.samplers:
         fitting = ', '.join(name for name, t in TARGETS.items() if recipe.sampler in t.samplers)
         raise RequestError(f'--set recipe.sampler: {recipe.sampler!r} is for {fitting}, not for {kind}')
+    if recipe.loss == 'reconstruction' and not recipe.own_head:
+        raise RequestError(
+            f'--set recipe.adaptation={recipe.adaptation}: {kind} samples are put back by the own head of a '
+            'network, from windows that hide them; a probe reads features of whole windows, and a new head answers no window'
+        )
     if kind == 'next' and (task.window.stride != task.window.duration or task.window.jitter):
         raise RequestError(
             f'--set window.stride: {task.window.stride!r} with windows of {task.window.duration:g} s; for {kind} both '

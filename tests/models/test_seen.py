@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 from safetensors.numpy import load, save
 
 from jbench.models import seen
-from jbench.spec.pretraining import verdict
+from jbench.plan import select
+from jbench.report import overlap
+from jbench.spec.pretraining import ALIKE, UNNAMED, verdict
 
 ARRAYS = {'b': np.arange(3, dtype=np.float32), 'a': np.ones((2, 5), np.float32), 'n': np.zeros((), np.int64)}
 
@@ -38,5 +42,28 @@ def test_what_a_file_says_decides_whether_a_score_is_clean():
     assert status('eegnet:weights=1a2b3c4d') == 'unknown', 'a file that says nothing'
     assert status('eegnet:weights=1a2b3c4d', 'SimulatedFilm') == 'clean'
     assert status('eegnet:weights=1a2b3c4d', 'SimulatedFilm', 'SimulatedP3') == 'overlap'
+    assert status('eegnet:weights=1a2b3c4d', UNNAMED, 'SimulatedFilm') == 'unknown', 'of its beginning'
+    assert status('eegnet:weights=1a2b3c4d', UNNAMED, 'SimulatedP3') == 'overlap'
     assert status('labram:weights=1a2b3c4d', 'SimulatedP3') == 'overlap'
     assert status('labram:weights=1a2b3c4d') == 'unknown'
+
+
+def test_sets_of_the_same_people_are_no_clean_test():
+    found = verdict('eegnet:weights=1a2b3c4d', 'classic', ('Lee2019EegErp',), declared=('Lee2019EegMi',))
+    assert found.status == 'overlap'
+    assert all(name in select.datasets() for name in ('Lee2019EegMi', *ALIKE[-1])), 'names as the tables have them'
+
+
+def test_tables_look_at_each_set_of_a_mixture():
+    def status(dataset: str) -> str:
+        score = SimpleNamespace(
+            dataset=dataset,
+            model='eegnet:weights=1a2b3c4d',
+            origin='own',
+            family='classic',
+            per_subject=(),
+            pretraining=('SimulatedP3',),
+        )
+        return overlap.overlap(score)
+
+    assert status('SimulatedN170+SimulatedP3') == 'overlap' and status('SimulatedN170+SimulatedFilm') == 'clean'

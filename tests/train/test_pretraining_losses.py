@@ -7,10 +7,17 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from jbench.data.load.sampling import moments
 from jbench.metrics import contrast
 from jbench.models.model import Answer, Model
+from jbench.plan import select
+from jbench.spec.errors import RequestError
 from jbench.spec.model import Signal
+from jbench.spec.overrides import override
 from jbench.spec.recipe import Recipe
+from jbench.spec.task import Next
+from jbench.spec.validate import check
+from jbench.targets import contrast as targets
 from jbench.train import hiding, losses
 
 TEMPERATURE = 0.3
@@ -121,3 +128,32 @@ def test_several_devices_are_one_in_value_and_gradient(loss: str, n_devices: int
     for found, expected in zip(several, one, strict=True):
         np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-7)
     assert np.abs(one[2]).max() > 0.01 and not one[2][~given['mask']].any(), 'rows of padding change nothing'
+
+
+def test_every_batch_has_moments_to_be_told_from() -> None:
+    seen = np.stack([np.repeat(np.arange(20), 9), np.tile(np.arange(9), 20)], 1)
+    for size in (4, 8, 64):
+        for batch in np.split(moments(seen, 0, size), range(size, len(seen) // size * size, size)):
+            assert len({*seen[batch, 0].tolist()}) > 1
+    with pytest.raises(RequestError, match='no two people'):
+        moments(np.stack([np.arange(9), np.arange(9)], 1), 0, 4)
+
+
+def test_places_are_counted_from_the_first_window_of_each_recording() -> None:
+    raw = [['a', f'{k + 0.5:.2f}'] for k in range(4)] + [['b', f'{k:.2f}'] for k in range(2, 4)]
+    y = targets.encode_next(Next(), raw, None).y
+    np.testing.assert_array_equal(y, [[0, 0], [0, 1], [0, 2], [0, 3], [1, 0], [1, 1]])
+
+
+@pytest.mark.parametrize(
+    ('name', 'path', 'value', 'told'),
+    [
+        ('next', 'window.stride', 1.0, 'shares no sample'),
+        ('masked', 'recipe.adaptation', 'probe', 'features of whole windows'),
+    ],
+)
+def test_what_would_see_the_answer_is_refused(name: str, path: str, value: object, told: str) -> None:
+    ((task, _),) = select.select_tasks(f'pretrain/{name}')
+    check(task)
+    with pytest.raises(RequestError, match=told):
+        check(override(task, path, value))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import numpy as np
@@ -49,3 +50,18 @@ def test_a_member_that_is_not_there_is_named(tmp_path):
     ((_, dataset),) = select.select_tasks('pretrain/masked/SimulatedP3+Zyma2019Electroencephalograms')
     with pytest.raises(RequestError, match='Zyma2019Electroencephalograms holds no recording; put there'):
         find_recordings(dataset, tmp_path)
+
+
+def test_terms_and_names_of_a_mixture_are_those_of_its_members():
+    known = select.datasets()
+    gated = next(d for d in known.values() if d.access not in ('open', 'embedded') and d.device == 'eeg')
+    mixed = select.find_dataset(f'Schalk2004Bci2000+{gated.name}')
+    assert mixed.access == gated.access and 'PhysionetMI' in mixed.aliases and gated.name in mixed.aliases
+    assert [d.name for d in mixture.parts(mixed)] == ['Schalk2004Bci2000', gated.name]
+    assert mixture.parts(gated) == [gated]
+
+
+def test_datasets_of_ones_own_are_not_mixed():
+    own = dataclasses.replace(select.datasets()['SimulatedP3'], name='Mine')
+    with pytest.raises(RequestError, match='Mine is your own'):
+        select.find_dataset('SimulatedN170+Mine', {**select.datasets(), 'Mine': own})

@@ -13,7 +13,7 @@ import pytest
 from jbench.data.electrodes import positions
 from jbench.models import MODELS, factory, pretrained, seen
 from jbench.models.foundation.jbench_tiny import SITES, jbench_tiny, mixture
-from jbench.plan import request
+from jbench.plan import request, weights
 from jbench.spec.checkpoints import CHECKPOINTS, place_of
 from jbench.spec.errors import RequestError
 from jbench.spec.model import Signal
@@ -43,6 +43,8 @@ def test_a_site_takes_most_of_its_own_electrode_and_the_order_of_channels_is_no_
 def test_its_weights_come_with_the_package_and_say_what_they_have_seen():
     checkpoint = CHECKPOINTS['jbench_tiny']
     assert hashlib.sha256(PATH.read_bytes()).hexdigest() == checkpoint.sha256 and PATH.stat().st_size < 1 << 20
+    (listed,) = weights.published(['jbench_tiny'], None)
+    assert listed.here and listed.bytes == PATH.stat().st_size, 'without a folder of data, too'
     known = history('jbench_tiny')
     assert {*seen.datasets(PATH)} <= {*known.datasets}
     (cell,) = request.plan(request.Request('p3', 'jbench_tiny', simulated='yes'), None, PATH.parent).cells
