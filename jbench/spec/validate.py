@@ -208,7 +208,7 @@ def _fitting(task: Task) -> None:
     if recipe.loss == 'reconstruction' and not recipe.own_head:
         raise RequestError(
             f'--set recipe.adaptation={recipe.adaptation}: {kind} samples are put back by the own head of a '
-            'network, from windows that hide them; a probe reads features of whole windows, and a new head answers no window'
+            'network, from windows that hide them; a probe reads features of whole windows, a new head answers none'
         )
     if kind == 'next' and (task.window.stride != task.window.duration or task.window.jitter):
         raise RequestError(
