@@ -194,7 +194,7 @@ ERRORS = {
     'maps': ({'model': 'eegnet', 'pooled': True}, r"'penultimate' of p3/SimulatedP3 eegnet, \[\d+, 16, 3\], is not"),
     'an estimator': ({'model': 'dummy', 'changes': {}}, 'dummy is an estimator, which has no features'),
     'several': ({'model': 'eegnet,atcnet'}, '2 tasks with models, expected one: p3/SimulatedP3 eegnet, p3/'),
-    'weights': ({'weights': 'none'}, '--weights=none: unused'),
+    'weights': ({'weights': 'absent'}, '--weights=absent: no such file'),
     'no weights here': ({'model': 'cbramod', 'changes': {'window.duration': 1.0}}, 'starts from pretrained weights'),
     'a field': ({'changes': {'window.duratio': 1.0}}, "unknown option 'window.duratio'"),
     'no folder': ({'data_dir': '/absent'}, '--data_dir=/absent: no such folder'),

@@ -144,6 +144,6 @@ MODELS = (
         *('jbench_tiny', 'jbench tiny', 1408, (('signal.sfreq', 100.0), ('signal.band', (0.5, 45.0)))),
         asks=PLACED,
         least_times=27,
-        citation='jbench; EEGNet by Lawhern et al. (2018), J. Neural Eng. 15, 056013',
+        citation='Lawhern et al. (2018), J. Neural Eng. 15, 056013',
     ),
 )

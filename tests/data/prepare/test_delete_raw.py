@@ -286,7 +286,7 @@ def test_the_command(small: Path, tmp_path: Path, capsys: pytest.CaptureFixture[
     assert 'deleted 6 files' in capsys.readouterr().err
     assert {p for p in data.rglob('*') if p.is_file()} == {mine, data / KALUNGA / raw_files.NOTE}
     assert run.main([*argv, '--delete_raw_after=prepared', '--seeds=33']) == 0
-    assert download.fetch(f'ssvep/{KALUNGA}', None, data, alone=True, dry_run=False) == (0, set())
+    assert download.fetch(f'ssvep/{KALUNGA}', [], data, alone=True, dry_run=False) == (0, set())
     assert f'not fetched, since --delete_raw_after removed its recordings; to have them again: rm {data}' in (
         capsys.readouterr().err
     )
