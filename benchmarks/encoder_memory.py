@@ -33,7 +33,7 @@ from encoders import Cell
 from jbench.data.load.loader import chunk_batches
 from jbench.models import MODELS
 from jbench.spec.task import Recipe
-from jbench.train import optim, parallel
+from jbench.train import kept_memory, optim, parallel
 from jbench.train.programs import build
 
 STEPS = 2
@@ -46,6 +46,7 @@ def peak_gb() -> float:
 
 def measure(cell: Cell) -> dict[str, Any]:
     """The row of a cell, in this process."""
+    kept_memory.keep()  # as a run does
     start, rng, signal = peak_gb(), np.random.default_rng(0), cell.signal
     recipe = dataclasses.replace(Recipe(), batch_size=cell.batch)
     model, tx = build(MODELS[cell.name], signal, encoders.N_OUT), optim.adamw(recipe, 1000)

@@ -4,30 +4,30 @@ from __future__ import annotations
 
 import contextlib
 import time
-import traceback
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from jbench import files
+from jbench.attempts import Attempts, note_of
 from jbench.context import Context
 from jbench.data import discover
 from jbench.data.load import prepared_set
 from jbench.data.prepare import delete_raw
 from jbench.data.source import vectors_of
 from jbench.data.stimuli import embed
-from jbench.progress import Interrupted
+from jbench.plan import together
 from jbench.results import result_file
 from jbench.spec.cell import Cell
 from jbench.spec.dataset import Dataset
 from jbench.spec.errors import RequestError
 from jbench.spec.task import Task
-from jbench.stores import mirror, results, sets
+from jbench.stores import results, sets
 from jbench.train import batch_finder, channels, kept_memory, lr_finder
 from jbench.train.programs import Compiler
 from jbench.train.seeds import few_windows
 from jbench.training import train
+from jbench.training_together import train_group
 
 Value = TypeVar('Value')
 FINDERS = {'find_lr': (lr_finder.find, 'recipe.lr'), 'find_batch': (batch_finder.find, 'recipe.batch_size')}
@@ -63,44 +63,56 @@ def run(
 
     Raises: RequestError where no result can be reported, or another process would wait; Interrupted.
     """
-    n_cells, asked = len(cells), cells
-    prepared: dict[str, tuple[Path, float] | None] = {}
-    refused: list[Cell] = []
-    reasons: dict[str, str] = {}  # by source, of what was refused
-    broken: list[Cell] = []
-    found: list[dict[str, Any]] = []
+    asked, found = cells, list[dict[str, Any]]()
     homes = [result_file.result_dir(context.workdir, c) for c in cells]
     results.bring(context.workdir, homes, lambda done: context.guard())
     if 'train' in wanted:
         kept_memory.keep()
-        compiler.foresee([c for c in cells if needs_training(c, seeds, context)])
+        compiler.foresee([c for c in cells if not c.companions and needs_training(c, seeds, context)])
 
-    def attempt(cell: Cell, work: Callable[[], Value]) -> Value | None:
-        try:
-            return work()
-        except RequestError as error:
-            if distributed:  # the others may not have met it, and would wait for this process
-                raise
-            context.progress.say(f'jbench: {error}')
-            refused.append(cell)
-            reasons.setdefault(cell.source, str(error))
-            if 'train' in wanted:
-                _keep(f'{error}\n', cell, context)
-        except Interrupted:
-            raise
-        except Exception as error:  # ours, or a library's: the other cells still run
-            context.progress.say(failure(error, cell, context))
-            broken.append(cell)
-            if distributed:  # as above
-                raise RequestError('stopped: the other processes may not have met this') from error
-        return None
-
+    attempt = Attempts(context, keep='train' in wanted, alone=not distributed)
     if context.delete_raw:
         delete_raw.check((c.dataset for c in cells), context.data_dir)
     finders = [name for name in FINDERS if name in wanted]
     if {'prepare', 'train', *finders} & {*wanted}:
         cells = [c for c in cells if attempt(c, partial(_placed, c, context, finders))]
-    for c in cells if {*wanted} != {'report'} else ():
+    prepared = _prepare_all(cells, asked, wanted, context, attempt) if {*wanted} != {'report'} else {}
+    ready = [(c, at) for c in cells if (at := prepared.get(c.source)) is not None]
+    facts = [attempt(c, partial(_facts, c, at[0], context)) for c, at in ready] if 'check' in wanted else []
+    for (c, _), seen in zip(ready, facts, strict=False):
+        if seen and seen['refused']:
+            context.progress.say(f'jbench: {seen["refused"]}')
+            attempt.refused.append(c)
+    for c, at in ready if finders else ():
+        facts += attempt(c, partial(_found, finders, c, at[0], seeds[0], context)) or []
+    if 'train' in wanted:
+        found += _train_all(cells, dict(prepared), seeds, compiler, context, attempt)
+    elif 'report' in wanted:
+        for c in cells:
+            found += attempt(c, partial(stored, c, seeds, context)) or []
+        if not (found or attempt.refused or attempt.broken):
+            raise RequestError(f'no results of these cells under {context.workdir}/results; run without --stage first')
+    failed = [r for r in found if r['status'] == 'failed']
+    for r in failed:
+        context.progress.say(f'failed: {r["task"]}/{r["dataset"]} {r["model"]} seed {r["seed"]}: {r["warnings"][-1]}')
+    refused = attempt.refused
+    for c in refused[: 0 if len(asked) == 1 else None]:
+        context.progress.say(f'not run: {c.title}')
+    status = 2 if len(refused) == len(asked) else 1 if failed or refused or attempt.broken else 0
+    return Outcome(status, found, [f for f in facts if f is not None])
+
+
+def _prepare_all(
+    cells: Sequence[Cell], asked: Sequence[Cell], wanted: Collection[str], context: Context, attempt: Attempts
+) -> dict[str, tuple[Path, float] | None]:
+    """What `prepare` gives of each source; None where it failed.
+
+    Args:
+        cells, asked: those that can run, and all.
+        wanted: as `run`.
+    """
+    prepared: dict[str, tuple[Path, float] | None] = {}
+    for c in cells:
         if c.source not in prepared:
             others = [o.task for o in cells if o.dataset == c.dataset and o.source not in (c.source, *prepared)]
             embedded = {*wanted} != {'check'}
@@ -108,38 +120,37 @@ def run(
             if context.delete_raw:
                 attempt(c, partial(_delete_raw, c.dataset, asked, cells, prepared, context))
         elif prepared[c.source] is None:
-            refused.append(c)
-            if 'train' in wanted:
-                _keep(
-                    f'not run, because its data failed: {reasons.get(c.source, "see the first cell of them")}\n',
-                    c,
-                    context,
-                )
-    ready = [(c, at) for c in cells if (at := prepared.get(c.source)) is not None]
-    facts = [attempt(c, partial(_facts, c, at[0], context)) for c, at in ready] if 'check' in wanted else []
-    for (c, _), seen in zip(ready, facts, strict=False):
-        if seen and seen['refused']:
-            context.progress.say(f'jbench: {seen["refused"]}')
-            refused.append(c)
-    for c, at in ready if finders else ():
-        facts += attempt(c, partial(_found, finders, c, at[0], seeds[0], context)) or []
-    if 'train' in wanted:
-        for c, at in ready:
+            why = attempt.reasons.get(c.source, 'see the first cell of them')
+            attempt.refuse(c, f'not run, because its data failed: {why}')
+    return prepared
+
+
+def _train_all(
+    cells: Sequence[Cell],
+    prepared: Mapping[str, tuple[Path, float] | None],
+    seeds: list[int],
+    compiler: Compiler,
+    context: Context,
+    attempt: Attempts,
+) -> list[dict[str, Any]]:
+    """The results of cells whose data are there; those that are learnt together need the data of all."""
+    found: list[dict[str, Any]] = []
+    for group in together.groups(cells):
+        ready = [(c, at) for c in group if (at := prepared.get(c.source)) is not None]
+        for c, _ in ready:
             with contextlib.suppress(OSError):
-                _note(c, context).unlink()  # of an earlier attempt
-            found += attempt(c, partial(train, c, at, seeds, compiler, context)) or []
-    elif 'report' in wanted:
-        for c in cells:
-            found += attempt(c, partial(stored, c, seeds, context)) or []
-        if not (found or refused or broken):
-            raise RequestError(f'no results of these cells under {context.workdir}/results; run without --stage first')
-    failed = [r for r in found if r['status'] == 'failed']
-    for r in failed:
-        context.progress.say(f'failed: {r["task"]}/{r["dataset"]} {r["model"]} seed {r["seed"]}: {r["warnings"][-1]}')
-    for c in refused[: 0 if n_cells == 1 else None]:
-        context.progress.say(f'not run: {c.title}')
-    status = 2 if len(refused) == n_cells else 1 if failed or refused or broken else 0
-    return Outcome(status, found, [f for f in facts if f is not None])
+                note_of(c, context).unlink()  # of an earlier attempt
+        if len(ready) < len(group[0].companions):
+            for c, _ in ready:
+                attempt.refuse(c, f'not run: {group[0].title}')
+        elif len(ready) > 1:
+            done = attempt(group[0], partial(train_group, ready, seeds, context))
+            for c in group[1:] if done is None else ():
+                attempt.refuse(c, f'not run: {group[0].title}')
+            found += done or []
+        elif ready:
+            found += attempt(group[0], partial(train, *ready[0], seeds, compiler, context)) or []
+    return found
 
 
 def _placed(cell: Cell, context: Context, finders: Sequence[str]) -> bool:
@@ -215,31 +226,6 @@ def prepare(cell: Cell, context: Context, *, embedded: bool = True, others: Sequ
         embed.provide(cell.task, cell.dataset, folder, *where, report)
     sets.take(context.workdir, folder, report)
     return folder, time.monotonic() - began
-
-
-def failure(error: Exception, cell: Cell, context: Context) -> str:
-    """One line on a cell that broke, its traceback in a file. A smaller microbatch is never taken by itself: the
-    statistics of the batches would be others, and so would the score."""
-    reason = f'{type(error).__name__}: {error}'
-    if isinstance(error, MemoryError) or 'RESOURCE_EXHAUSTED' in reason:
-        size = cell.task.recipe.batch_size
-        reason = f'memory ran out; a smaller batch needs less: --set recipe.batch_size=N, below {size}'
-    return f'failed: {cell.title}: {reason}; {_keep(traceback.format_exc(), cell, context)}'
-
-
-def _note(cell: Cell, context: Context) -> Path:
-    """Where the error of a cell is kept; --status counts such a cell as failed."""
-    return context.workdir / 'errors' / f'{cell.key}.log'
-
-
-def _keep(text: str, cell: Cell, context: Context) -> str:
-    """Keep the error of a cell; where that is, or why it could not be written."""
-    try:
-        log = files.write_atomic(_note(cell, context), text.encode())
-        mirror.take(context.workdir, [log])
-    except RequestError as full:
-        return str(full)
-    return f'the details are in {log}'
 
 
 def needs_training(cell: Cell, seeds: list[int], context: Context) -> bool:

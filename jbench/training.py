@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +35,7 @@ from jbench.train.seeds import Final, checkpoint_folder, few_windows, train_netw
 AFRESH = ('skip', 'overwrite')  # of --if_exists: no seed goes on from a checkpoint
 Results = dict[int, dict[str, Any]]  # by seed
 Refused = list[RequestError]  # what a store said
+Others = Sequence[tuple[Cell, PreparedSet]]
 
 
 def train(
@@ -51,19 +52,19 @@ def train(
     refused: Refused = []  # by the store; the other seeds are trained first
     with processes.locked(home / '.lock', context.guard_all):
         results.bring(context.workdir, [home])
-        done, todo = _to_do(cell, home, prepared[0], seeds, context)
+        done, todo = to_do(cell, home, prepared[0], seeds, context)
         if todo:
             work = _over_folds if isinstance(cell.task.split, ByGroup) and cell.task.split.folds else _seeds
             with sets.here(context.workdir, prepared[0], context.report):
                 done |= work(cell, home, prepared, todo, compiler, context, refused)
-        _to_store(home, seeds, context, refused)
+        to_store(home, seeds, context, refused)
         results.told(refused)
         if processes.first() and mirror.of(context.workdir) is not None:  # that of another machine may have come first
             done = {s: result_file.read(home / f'seed{s}.json') for s in done}
         return [done[s] for s in seeds if s in done]
 
 
-def _to_do(cell: Cell, home: Path, folder: Path, seeds: list[int], context: Context) -> tuple[Results, list[int]]:
+def to_do(cell: Cell, home: Path, folder: Path, seeds: list[int], context: Context) -> tuple[Results, list[int]]:
     """Results that count, and the seeds that have none. Raises: RequestError with --if_exists=fail."""
     done, refused = {}, ''
     if processes.first():  # others could read files that it is about to write
@@ -91,7 +92,7 @@ def _seeds(
     refused: Refused,
 ) -> Results:
     """Train seeds, and write their results to `home`."""
-    folder, prepare_seconds = prepared
+    folder = prepared[0]
     final, chosen = None, dict[int, dict[str, Any]]()
     if cell.task.recipe.final == 'all':
         final, chosen = _chosen(cell, prepared, seeds, compiler, context)
@@ -107,18 +108,38 @@ def _seeds(
         outcomes = fit_estimator(cell, data, seeds, context) if processes.first() else iter(())
     done = {}
     with checkpoints.shared(context.workdir, cell.key, fresh=context.if_exists in AFRESH):
-        for seed, outcome in _together(outcomes, context):
-            result = record.describe(cell, data, seed, prepared_set.digest(folder), outcome)
-            result['timings']['prepare'] = prepare_seconds
+        for seed, outcome in stopped_together(outcomes, context):
+            more: dict[str, Any] = {}
             if seed in chosen:
-                result |= {'final': chosen[seed], 'warnings': [_without_validation(chosen[seed]), *result['warnings']]}
-            done[seed] = result
-            if processes.first():
-                kept = _weights(cell, data, seed, outcome, context)
-                done[seed] = result_file.write(home, result, outcome.get('predictions'), kept)
-                _to_store(home, [seed], context, refused)
-                checkpoint.remove(checkpoint_folder(cell, seed, context))
+                more = {'final': chosen[seed], 'warnings': [_without_validation(chosen[seed])]}
+            done[seed] = written(cell, home, data, prepared, seed, outcome, more, context, refused)
     return done
+
+
+def written(
+    cell: Cell,
+    home: Path,
+    data: PreparedSet,
+    prepared: tuple[Path, float],
+    seed: int,
+    outcome: dict[str, Any],
+    more: Mapping[str, Any],
+    context: Context,
+    refused: Refused,
+    others: Others = (),
+) -> dict[str, Any]:
+    """The result of a seed, as its file has it; `more`: what it says beside, its warnings first; `others`: what the
+    same encoder learnt from, too."""
+    folder, prepare_seconds = prepared
+    result = record.describe(cell, data, seed, prepared_set.digest(folder), outcome)
+    result['timings']['prepare'] = prepare_seconds
+    result |= {**more, 'warnings': [*more.get('warnings', ()), *result['warnings']]}
+    if processes.first():
+        kept = _weights(cell, data, seed, outcome, context, others)
+        result = result_file.write(home, result, outcome.get('predictions'), kept)
+        to_store(home, [seed], context, refused)
+        checkpoint.remove(checkpoint_folder(cell, seed, context))
+    return result
 
 
 def _chosen(
@@ -152,13 +173,14 @@ def _unable(seeds: list[int], able: list[int]) -> Iterator[tuple[int, dict[str, 
 
 
 def _without_validation(chosen: dict[str, Any]) -> str:
+    n = chosen['epochs']
     return (
-        f'final: learnt from the training and the validation part for {chosen["epochs"]} epochs, as many as validation '
+        f'final: learnt from the training and the validation part for {n} epoch{"s" * (n != 1)}, as many as validation '
         f'chose in the run {chosen["key"]}; it has no validation score'
     )
 
 
-def _to_store(home: Path, seeds: list[int], context: Context, refused: Refused) -> None:
+def to_store(home: Path, seeds: list[int], context: Context, refused: Refused) -> None:
     """Put results where the work folder is the copy of a store; its errors, as where another one is there, are added to
     `refused`."""
     if processes.first():
@@ -186,7 +208,7 @@ def _over_folds(
         one = dataclasses.replace(split, folds='', fold=name)
         fold = dataclasses.replace(cell, task=dataclasses.replace(cell.task, split=one))
         places.append(home / 'folds' / name.replace('/', '_of_').replace(':', '_'))
-        _, todo = _to_do(fold, places[-1], folder, seeds, context)
+        _, todo = to_do(fold, places[-1], folder, seeds, context)
         if todo:
             _seeds(fold, places[-1], prepared, todo, compiler, context, refused)
         data = prepared_set.open_set(folder, fold.task)
@@ -197,23 +219,32 @@ def _over_folds(
     }
 
 
-def _weights(cell: Cell, data: PreparedSet, seed: int, outcome: dict[str, Any], context: Context) -> bytes | None:
+def _weights(
+    cell: Cell, data: PreparedSet, seed: int, outcome: dict[str, Any], context: Context, others: Others
+) -> bytes | None:
     """What is kept of a tested network; None for an estimator, a failed seed and --keep_weights=no."""
     if not context.keep_weights or 'variables' not in outcome:
         return None
     begun = cell.model.weights not in ('', SCRATCH)
     before = cell.model.pretraining or ((UNNAMED,) if begun else ())
+    names = [c.dataset.name for c, _ in others if c.dataset != cell.dataset] + cell.dataset.name.split(JOINED)
+    read = [data, *(d for c, d in others if c.dataset == cell.dataset)]
     learnt_on = {
         'task': f'{cell.task.full_name}@{cell.task.version}',
-        'datasets': list(dict.fromkeys((*before, *cell.dataset.name.split(JOINED)))),
-        'subjects': sorted({*data.subjects[data.rows('train', 'valid')].tolist()}),
+        'datasets': list(dict.fromkeys((*before, *names))),
+        'subjects': sorted({subject for d in read for subject in learnt_from(d)}),
         'model': cell.model.with_options,
         'seed': seed,
     }
     return weights.to_bytes(outcome['network'], outcome['variables'], learnt_on)
 
 
-def _together(outcomes: Iterator[Any], context: Context) -> Iterator[Any]:
+def learnt_from(data: PreparedSet) -> set[str]:
+    """Subjects of the training and the validation part."""
+    return {*data.subjects[data.rows('train', 'valid')].tolist()}
+
+
+def stopped_together(outcomes: Iterator[Any], context: Context) -> Iterator[Any]:
     """The same; a stop that only some processes met (an estimator is fitted by the first one alone) stops all."""
     with contextlib.suppress(Interrupted):
         yield from outcomes

@@ -65,8 +65,13 @@ def jobs(plan: Plan, told: Told) -> list[Job]:
     """A job for the prepared sets that are not there yet, one for those that are cut from the same signal, and one for
     each cell; what is to be waited for longest first.
 
-    Raises: RequestError for recordings that may not be read.
+    Raises: RequestError for recordings that may not be read, and for cells that one process has to train.
     """
+    if joined := [cell.title for cell in plan.cells if cell.companions]:
+        raise RequestError(
+            f'{joined[0]}: recipe.together=yes trains {len(joined)} cells in one process; leave out --jobs, --cluster '
+            'and --plan'
+        )
     sources: dict[str, Source] = {}
     lacking: dict[str, list[Cell]] = {}  # one cell of each set that a job prepares
     makers: dict[str, str] = {}  # the job of each set

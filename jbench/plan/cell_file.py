@@ -15,7 +15,7 @@ from typing import Any
 from jbench import files
 from jbench.data.sources import mixture
 from jbench.models import options, user_model
-from jbench.plan import cells, select, user_files, weights
+from jbench.plan import cells, select, together, user_files, weights
 from jbench.plan.evaluations import EVALUATIONS, evaluation
 from jbench.plan.request import Plan
 from jbench.spec.cell import WORDS, Cell
@@ -54,7 +54,9 @@ def plan(
             cell = dataclasses.replace(cell, model=model)
         found.append(cell)
         files_ |= own
-    return Plan(found, cells.simulated([cells.Choice(c.task, c.dataset, True) for c in found]), [], files_)
+    joined = together.joined(found)
+    together.require_whole(joined, found)
+    return Plan(joined, cells.simulated([cells.Choice(c.task, c.dataset, True) for c in joined]), [], files_)
 
 
 def _here(cell: Cell, data_dir: Path | None, workdir: Path) -> Cell:

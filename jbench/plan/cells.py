@@ -78,6 +78,8 @@ def fits(pick: Pick, task: Task) -> bool:
         )
     if recipe.final == 'all' and not (model.kind == 'network' and model.trained):
         reason = f'model {model.name!r} learns for no number of epochs, and recipe.final=all repeats one'
+    if recipe.together == 'yes' and not (model.kind == 'network' and model.trained):
+        reason = f'model {model.name!r} learns no weights step by step, which recipe.together=yes shares between tasks'
     if reason and pick.named:
         raise UnfitError(f'{reason}; a group leaves out what does not fit, as in --model={model.family}')
     placed = 'positions' not in model.asks or task.device == 'eeg'  # places on a scalp, which other sensors have not

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from jbench.plan import cells, select, user_files, weights
+from jbench.plan import cells, select, together, user_files, weights
 from jbench.spec.cell import Cell
 from jbench.spec.errors import RequestError
 from jbench.spec.overrides import Override
@@ -74,4 +74,4 @@ def plan(request: Request, data_dir: Path | None, workdir: Path) -> Plan:
     if recipe and all(m.kind == 'estimator' for m, _ in models):
         names = ', '.join(m.name for m, _ in models)
         raise RequestError(f'--set {recipe[0]}: unused, because {names} follows no recipe')
-    return Plan(list({c.key: c for c in found}.values()), cells.simulated(choices), absent, files)
+    return Plan(together.joined(list({c.key: c for c in found}.values())), cells.simulated(choices), absent, files)

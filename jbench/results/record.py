@@ -106,6 +106,8 @@ def _protocol(cell: Cell, data: PreparedSet) -> dict[str, Any]:
         if pinned in names and cell.dataset.name in (served if full else served[:1])
     ]
     custom = [f'{p}={to_json(v)}' for p, v in cell.overrides]  # the same whether a cell comes from flags or from JSON
+    if cell.companions:
+        custom.append(f'companions={" + ".join(name for name, _ in cell.companions)}')
     partial = _partial(cell.task, cell.dataset, data)
     return {
         'suite': None if custom or cell.debug or partial or not suites else suites[0],

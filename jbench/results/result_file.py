@@ -190,7 +190,10 @@ def _counted(result: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> dic
 
 def _asked(cell: Mapping[str, Any]) -> dict[str, Any]:
     """What of a protocol follows from a config."""
-    return {'debug': cell['debug'], 'custom': [f'{path}={value}' for path, value in cell['overrides']]}
+    custom = [f'{path}={value}' for path, value in cell['overrides']]
+    if cell.get('companions'):
+        custom.append(f'companions={" + ".join(name for name, _ in cell["companions"])}')
+    return {'debug': cell['debug'], 'custom': custom}
 
 
 def _digest_of_weights(path: Path, result: Mapping[str, Any]) -> str:

@@ -23,6 +23,13 @@ class Cell:
     model: ModelSpec
     overrides: tuple[Override, ...] = ()  # the user's own, in canonical order
     debug: bool = False
+    # cells that one encoder learns together with this one, and itself: (name, key without companions), by name
+    companions: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def name(self) -> str:
+        """What results call it, whatever the model: 'p3@2/SimulatedP3'."""
+        return f'{self.task.full_name}@{self.task.version}/{self.dataset.name}'
 
     @property
     def title(self) -> str:
@@ -45,7 +52,8 @@ class Cell:
         out = [[e.subject, e.after_split] for e in self.task.exclude if e.dataset == self.dataset.name]
         model = [self.model.with_options, self.model.version, self.model.weights]
         data = [self.dataset.name, self.dataset.revision]
-        return spec_hash({'task': task, 'exclude': out, 'dataset': data, 'model': model, 'debug': self.debug})
+        asked = {'task': task, 'exclude': out, 'dataset': data, 'model': model, 'debug': self.debug}
+        return spec_hash(asked | ({'companions': [key for _, key in self.companions]} if self.companions else {}))
 
 
 def choosing(cell: Cell) -> Cell:

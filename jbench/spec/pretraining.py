@@ -195,7 +195,7 @@ def verdict(
     names = {n.lower() for n in dataset}
     own = weights not in ('', SCRATCH)
     if declared and (seen is None or own):
-        if names & _with_alike(declared):
+        if names & alike(declared):
             return Verdict('overlap', 'as its result declares')
         if UNNAMED not in declared and (seen is None or seen.whole):
             return Verdict('clean', 'as its result declares')
@@ -215,7 +215,7 @@ def verdict(
     return Verdict('clean', 'it is in none of the corpora that its authors name')
 
 
-def _with_alike(declared: Collection[str]) -> set[str]:
+def alike(declared: Collection[str]) -> set[str]:
     """Names in small letters, with those of datasets that have people in common with them."""
     told = {d.lower() for d in declared}
     groups = ({d.lower() for d in group} for group in ALIKE)

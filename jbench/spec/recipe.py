@@ -73,6 +73,10 @@ class Recipe:
     # which network is tested: that of the epoch that validation chose; or one that then learns from training and
     # validation windows together, for as many epochs (for submissions: no validation score is left)
     final: typing.Literal['chosen', 'all'] = 'chosen'
+    # yes: one encoder learns the tasks of a request together, with a head for each (train/together.py); each step is of
+    # one task, drawn in proportion to its training windows ** (1 / task_temperature): 1 as they are, more: evenly
+    together: typing.Literal['no', 'yes'] = 'no'
+    task_temperature: float = 1.0
     published: bool = False  # the reference's choices where ours differ: first batch statistics, fits on train + valid
 
     @property

@@ -8,7 +8,7 @@ from operator import attrgetter
 from jbench.spec import metrics
 from jbench.spec.errors import RequestError, unknown
 from jbench.spec.overrides import paths
-from jbench.spec.recipe import DEFAULT, LORA, Recipe
+from jbench.spec.recipe import DEFAULT, LORA, PROBES, Recipe
 from jbench.spec.task import PARADIGMS, TARGETS, ByGroup, Embedding, Predefined, SignalSpec, SplitSpec, Target, Task
 
 TINY = 1e-9  # stands for 'above 0'
@@ -65,6 +65,7 @@ RANGES = (  # (path, least, greatest) of numbers that mean something
     ('recipe.rotation', 0, 1e6),
     ('recipe.few_shot', 0, 1e9),
     ('recipe.mask_channels', 0, 1 - TINY),
+    ('recipe.task_temperature', TINY, math.inf),
 )
 LAYERED = ('full', 'last_k', 'two_stage')  # adaptations that train layers at a rate
 FIELDS = {  # of a recipe -> adaptations that read it
@@ -97,6 +98,7 @@ def check(task: Task) -> None:
             raise RequestError(f'--set recipe.trainable: the factor of {pattern!r}, {factor!r}, must be at least 0')
     _adaptation(task.recipe)
     _final(task.recipe, task.split)
+    _together(task.recipe, task.split)
     if task.recipe.schedule == 'cosine' and task.recipe.least_steps:
         raise RequestError(
             f'--set recipe.least_steps: {task.recipe.least_steps!r} is unused with recipe.schedule=cosine, which '
@@ -131,6 +133,23 @@ def _final(recipe: Recipe, split: SplitSpec) -> None:
     else:
         return
     raise RequestError(f'--set recipe.final={recipe.final}: not with {why}')
+
+
+def _together(recipe: Recipe, split: SplitSpec) -> None:
+    """Refuse what several tasks cannot learn together. Raises RequestError."""
+    if recipe.together == 'no':
+        if recipe.task_temperature != DEFAULT.task_temperature:
+            raise RequestError('--set recipe.task_temperature: unused without recipe.together=yes')
+        return
+    if recipe.adaptation in (*UNCOUNTED, *PROBES):
+        why = f'recipe.adaptation={recipe.adaptation}: the encoder would learn nothing, or at another time'
+    elif recipe.final == 'all':
+        why = 'recipe.final=all: each task has a number of epochs of its own'
+    elif isinstance(split, ByGroup) and split.folds:
+        why = 'split.folds; one of them can: --set split.fold=1/5'
+    else:
+        return
+    raise RequestError(f'--set recipe.together=yes: not with {why}')
 
 
 def _adaptation(recipe: Recipe) -> None:

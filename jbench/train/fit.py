@@ -196,17 +196,26 @@ def monitor(valid: Loader, outputs: np.ndarray, metric: str) -> float | None:
 def _begin(start: State, watch: Watch) -> tuple[Course, State, dict[str, Any]]:
     """The first state, or that of the last checkpoint of the same machine kind."""
     best = {'params': start['params'], 'batch_stats': start['batch_stats']}
-    if watch.folder is not None:
-        like = {'now': start, 'best': best}
-        found = checkpoint.restore(watch.folder, like, partial(_same_machine, watch), watch.say)
-        step = -1 if found is None else int(found[0]['now']['step'])
-        if processes.anywhere(step != int(processes.agreed(np.array(step)))):
-            raise RequestError(f'{watch.folder}: not every process can go on from there; give all the same NPROC')
-        if found is not None:
-            course = Course(**found[1])
-            course.resumed_at.append(course.epoch)
-            return course, found[0]['now'], found[0]['best']
+    found = restored(watch, {'now': start, 'best': best}, lambda arrays: arrays['now'])
+    if found is not None:
+        course = Course(**found[1])
+        course.resumed_at.append(course.epoch)
+        return course, found[0]['now'], found[0]['best']
     return Course(machine=watch.machine), copy(start), copy(best)
+
+
+def restored(watch: Watch, like: Any, state_of: Callable[[Any], State]) -> tuple[Any, dict[str, Any]] | None:
+    """The last checkpoint of the same machine kind, as (arrays like `like`, facts), `state_of` which is a state.
+
+    Raises: RequestError where not every process has it.
+    """
+    if watch.folder is None:
+        return None
+    found = checkpoint.restore(watch.folder, like, partial(_same_machine, watch), watch.say)
+    step = -1 if found is None else int(state_of(found[0])['step'])
+    if processes.anywhere(step != int(processes.agreed(np.array(step)))):
+        raise RequestError(f'{watch.folder}: not every process can go on from there; give all the same NPROC')
+    return found
 
 
 def _same_machine(watch: Watch, facts: dict[str, Any]) -> bool:

@@ -71,24 +71,15 @@ def train_network(
     model, recipe = learner or Learner(cell.model, cell.task.recipe)
     if final is not None:
         recipe = dataclasses.replace(recipe, max_epochs=final.most, least_steps=0)
-    name, masked = cell.title, 'channel_mask' in model.asks
-    tested_by = stream.alone(recipe) if data.places else recipe
-    sizes = (('valid', recipe.batch_size), ('test', tested_by.batch_size))
-    valid, test = (loader.Loader(data, (s,), size, channel_mask=masked) for s, size in sizes)
-    sampler = sampling.SAMPLERS[recipe.sampler]
-    train = loader.Loader(data, ('train',), recipe.batch_size, sampler=sampler, channel_mask=masked)
+    name, read = cell.title, loaders(data, model, recipe)
     network = build(model, asked_signal(model, data.signal), data.n_out, recipe, recipe.frames)
     begin = begin_from(cell, network, context) if learner is None else lambda drawn: drawn
-    began, wait = time.monotonic(), _while_compiling(name, context)
+    began, wait = time.monotonic(), while_compiling(name, context)
     parts = [
         _Part(r, adaptation.resolved(r, network), compiler.get(model, data.signal, data.n_out, r, data.length, wait))
         for r in adaptation.stages(recipe, network)
     ]
-    answering = parts[-1].programs
-    if data.places:  # windows alone
-        signal = asked_signal(model, data.signal)
-        alone = parallel.compile_predict(network, tested_by, signal, data.n_out, data.length)
-        answering = answering._replace(predict=alone)
+    programs = answering(parts[-1].programs, network, data, model, recipe)
     compiled = time.monotonic() - began
     context.progress.finish(f'compiling {name}', f'took {compiled:.0f} s')
     for seed in seeds:
@@ -97,46 +88,88 @@ def train_network(
         try:
             if model.trained:
                 limit = None if final is None else final.epochs[seed]
-                fitted = _fit(cell, drawn, parts, (train, valid), seed, context, limit=limit)
+                fitted = _fit(cell, drawn, parts, read, seed, context, limit=limit)
             else:
-                start = _start(parts[-1], drawn, train)
-                stats = fit.warm_batch_stats(parts[-1].programs, start, train)
+                start = _start(parts[-1], drawn, read.train)
+                stats = fit.warm_batch_stats(parts[-1].programs, start, read.train)
                 fitted = fit.Fitted(stats, [], -1, time.monotonic() - began, [])
         except fit.NonFinite as error:
             yield seed, {'failed': str(error)}
             continue
         best = f'the best was {fitted.best_epoch + 1}' if final is None else 'as many as validation chose before'
         context.progress.finish(f'{name} seed {seed}', f'stopped after {len(fitted.history)} epochs, {best}')
-        tested = time.monotonic()
-        outputs = parallel.predict(answering, fitted.variables, test, context.guard_all)
-        if not np.isfinite(outputs).all():
-            yield seed, {'failed': 'outputs on the test part are not finite'}
-            continue
-        total, learnt = (
-            sum(a.size for a in jax.tree.leaves(tree))
-            for tree in (drawn['params'], trainable.divide(drawn['params'], parts[-1].resolved.trainable)[0])
-        )
-        learnt = learnt if model.trained else 0
-        yield (
-            seed,
-            {
-                'predictions': data.predictions(test.rows, outputs) | {'y': test.y},
-                'network': network,
-                'variables': fitted.variables,  # which were tested
-                'history': fitted.history,
-                'resumed_at': fitted.resumed_at,
-                'best_epoch': fitted.best_epoch,
-                'steps_per_epoch': loader.n_batches(len(train), recipe.batch_size),
-                'n_parameters': {'total': total, 'trainable': learnt},
-                'timings': {
-                    'compile': compiled,
-                    'fit': fitted.seconds,
-                    'test': time.monotonic() - tested,
-                    'total': compiled + fitted.seconds + time.monotonic() - tested,
-                },
-            },
-        )
+        learnt = Learner(model, parts[-1].resolved)
+        yield seed, outcome(learnt, network, fitted, programs, read, compiled, context)
         compiled = 0.0
+
+
+class Loaders(NamedTuple):
+    """Of the parts of a set."""
+
+    train: loader.Loader
+    valid: loader.Loader
+    test: loader.Loader
+
+
+def loaders(data: prepared_set.PreparedSet, model: ModelSpec, recipe: Recipe) -> Loaders:
+    """What a network learns from, is selected by and is tested on; windows of a stream are tested alone."""
+    masked, sampler = 'channel_mask' in model.asks, sampling.SAMPLERS[recipe.sampler]
+    sizes = (('valid', recipe.batch_size), ('test', _tested_by(data, recipe).batch_size))
+    valid, test = (loader.Loader(data, (s,), size, channel_mask=masked) for s, size in sizes)
+    train = loader.Loader(data, ('train',), recipe.batch_size, sampler=sampler, channel_mask=masked)
+    return Loaders(train, valid, test)
+
+
+def _tested_by(data: prepared_set.PreparedSet, recipe: Recipe) -> Recipe:
+    return stream.alone(recipe) if data.places else recipe
+
+
+def answering(
+    programs: parallel.Programs, network: Model, data: prepared_set.PreparedSet, model: ModelSpec, recipe: Recipe
+) -> parallel.Programs:
+    """The programs, `predict` being that of the test."""
+    if not data.places:
+        return programs
+    signal = asked_signal(model, data.signal)
+    alone = parallel.compile_predict(network, _tested_by(data, recipe), signal, data.n_out, data.length)
+    return programs._replace(predict=alone)
+
+
+def outcome(
+    learner: Learner,
+    network: Model,
+    fitted: fit.Fitted,
+    programs: parallel.Programs,
+    read: Loaders,
+    compiled: float,
+    context: Context,
+) -> dict[str, Any]:
+    """What a trained network answers on the test part, and how it came about; `learner.recipe` is the resolved one,
+    `compiled` the seconds that compiling took."""
+    began = time.monotonic()
+    outputs = parallel.predict(programs, fitted.variables, read.test, context.guard_all)
+    if not np.isfinite(outputs).all():
+        return {'failed': 'outputs on the test part are not finite'}
+    params = fitted.variables['params']
+    trained = trainable.divide(params, learner.recipe.trainable)[0] if learner.model.trained else {}
+    total, learnt = (sum(a.size for a in jax.tree.leaves(tree)) for tree in (params, trained))
+    test = time.monotonic() - began
+    return {
+        'predictions': read.test.prepared.predictions(read.test.rows, outputs) | {'y': read.test.y},
+        'network': network,
+        'variables': fitted.variables,  # which were tested
+        'history': fitted.history,
+        'resumed_at': fitted.resumed_at,
+        'best_epoch': fitted.best_epoch,
+        'steps_per_epoch': loader.n_batches(len(read.train), learner.recipe.batch_size),
+        'n_parameters': {'total': total, 'trainable': learnt},
+        'timings': {
+            'compile': compiled,
+            'fit': fitted.seconds,
+            'test': test,
+            'total': compiled + fitted.seconds + test,
+        },
+    }
 
 
 class _Part(NamedTuple):
@@ -158,7 +191,7 @@ def _fit(
     cell: Cell,
     drawn: Any,
     parts: list[_Part],
-    loaders: tuple[loader.Loader, loader.Loader],
+    read: Loaders,
     seed: int,
     context: Context,
     *,
@@ -166,13 +199,13 @@ def _fit(
 ) -> fit.Fitted:
     """Train in one part, or in two: the second goes on from the best epoch of the first, as one history; with `limit`
     for so many epochs of the schedule, without validation."""
-    train, valid = loaders
+    train, valid, _ = read
     batches = loader.n_batches(len(train), parts[-1].recipe.batch_size)
     most = [fit.length(part.recipe, batches).most for part in parts]
     done: list[fit.Fitted] = []
     for k, part in enumerate(parts):
         before = sum(len(f.history) for f in done)
-        watch = _watch(cell, train.prepared, seed, sum(most), context)
+        watch = watch_of(cell, train.prepared, seed, sum(most), context)
         if len(parts) > 1:
             watch = _of_part(watch, k, before)
         metric = fit.monitor_of(cell.task)
@@ -224,7 +257,7 @@ def begin_from(cell: Cell, network: Model, context: Context) -> Callable[[Any], 
     return begin
 
 
-def _while_compiling(name: str, context: Context) -> Callable[[], None]:
+def while_compiling(name: str, context: Context) -> Callable[[], None]:
     """Says what takes so long, and looks at signals; several processes stop together, once they train."""
 
     began = time.monotonic()
@@ -238,7 +271,7 @@ def _while_compiling(name: str, context: Context) -> Callable[[], None]:
     return look
 
 
-def _watch(cell: Cell, data: prepared_set.PreparedSet, seed: int, n_epochs: int, context: Context) -> fit.Watch:
+def watch_of(cell: Cell, data: prepared_set.PreparedSet, seed: int, n_epochs: int, context: Context) -> fit.Watch:
     """Progress, log of epochs, stop signal and checkpoints of one seed."""
     metric = fit.monitor_of(cell.task)
     log = epochs.log_file(context.workdir, cell.key, seed)

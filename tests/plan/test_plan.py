@@ -315,6 +315,8 @@ DIFFERENT = {  # for every path of a task that `--set` takes: (text, value)
     'recipe.few_shot': ('10', 10),
     'recipe.mask_channels': ('.2', 0.2),
     'recipe.final': ('all', 'all'),
+    'recipe.together': ('yes', 'yes'),
+    'recipe.task_temperature': ('2', 2.0),
     'recipe.published': ('true', True),
     'exclude_bad': ('yes', True),
 }
@@ -343,10 +345,14 @@ def test_every_option_is_in_the_table():
 def test_text_becomes_the_type_of_the_field(path):
     text, value = DIFFERENT[path]
     read = tuple(('recipe.adaptation', name) for name in FIELDS.get(path.removeprefix('recipe.'), ())[:1])
+    if path == 'recipe.task_temperature':
+        with pytest.raises(RequestError, match=r'recipe\.task_temperature: unused without recipe\.together=yes'):
+            apply(P3, SIMULATED, ((path, text),))
+        read = (('recipe.together', 'yes'),)
     new = get(apply(P3, SIMULATED, (*read, (path, text))), path)
     assert new == value and type(new) is type(value)
     assert get(apply(P3, SIMULATED, (*read, (path, value))), path) == value
-    if read and path != 'recipe.layer_decay':  # which the default adaptation reads
+    if read and path not in ('recipe.layer_decay', 'recipe.task_temperature'):  # which the default adaptation reads
         with pytest.raises(RequestError, match=rf'--set {path}: .* is unused with recipe\.adaptation=full'):
             apply(P3, SIMULATED, ((path, text),))
 
@@ -494,6 +500,7 @@ def test_a_task_of_values_takes_other_metrics():
         check(dataclasses.replace(age, metric='bal_acc'))
 
 
+@pytest.mark.slow
 @each('task', EVERY, ids=lambda t: f'{t.device}-{t.name}-{t.version}')
 def test_values_have_the_type_of_their_field(task):
     """So that a value given as text, equal to the one that is there, leaves the key as it is."""

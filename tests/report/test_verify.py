@@ -249,6 +249,7 @@ def test_another_kind_of_result_is_told(tmp_path):
 STEPS = (('recipe.max_epochs', 5), ('recipe.least_steps', 1000), ('recipe.patience', 3), ('recipe.patience_steps', 300))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('said', [(), STEPS, (('recipe.max_epochs', 5),), (('recipe.published', 'true'),)])
 def test_every_cell_asks_what_its_task_asks(said):
     model = select.Pick(select.select_models('eegnet')[0].spec, False)  # of a group: what does not fit is left out

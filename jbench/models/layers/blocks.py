@@ -18,10 +18,14 @@ from typing import Any, NamedTuple
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 
 # Statistics of long signals lose too much in the shortened products that GPU and TPU use by default; free on CPU.
 PRECISION = lax.Precision.HIGHEST
+
+
+ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))  # of threefry2x32, in bits
 
 
 class Moments(NamedTuple):
@@ -85,9 +89,27 @@ def _bernoulli(key: jax.Array, rate: float, shape: tuple[int, ...]) -> jax.Array
     16, to within 2^-17 of the rate."""
     needed = next((k for k in (1, 2, 4, 8) if (rate * 2**k).is_integer()), 16)
     n, each = math.prod(shape), 32 // needed
-    words = jax.random.bits(key, (-(-n // each),), jnp.uint32)
+    words = random_words(key, -(-n // each))
     numbers = words >> needed * jnp.arange(each, dtype=jnp.uint32)[:, None] & 2**needed - 1
     return (numbers.reshape(-1)[:n] >= round(rate * 2**needed)).reshape(shape)
+
+
+def random_words(key: jax.Array, n: int) -> jax.Array:
+    """What `jax.random.bits` gives for n below 2^32, u32 [n], of a key of threefry2x32: its rounds in one pass.
+
+    Threefry with 20 rounds (Salmon et al. 2011, Parallel random numbers: as easy as 1, 2, 3) of the places 0..n-1.
+    jax loops over the rounds on a CPU, and writes all words to memory in each of five turns: five times as slow there.
+    """
+    first, second = jax.random.key_data(key)
+    keys = (first, second, first ^ second ^ np.uint32(0x1BD11BDA))
+    place = jnp.arange(n, dtype=jnp.uint32)
+    a, b = jnp.zeros_like(place) + keys[0], place + keys[1]
+    for turn in range(5):
+        for left in ROTATIONS[turn % 2]:
+            a = a + b
+            b = a ^ (b << np.uint32(left) | b >> np.uint32(32 - left))
+        a, b = a + keys[(turn + 1) % 3], b + keys[(turn + 2) % 3] + np.uint32(turn + 1)
+    return a ^ b
 
 
 def max_norm(weight: jax.Array, limit: float) -> jax.Array:
