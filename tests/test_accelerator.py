@@ -140,6 +140,7 @@ def test_the_page_says_that_no_figure_exists_as_long_as_none_does():
     assert 'python benchmarks/accelerator.py --write' in text
 
 
+@pytest.mark.slow
 def test_a_process_is_killed_when_its_time_is_over_and_what_a_crash_took_is_told(benchmark, tmp_path, monkeypatch):
     accelerator = benchmark('accelerator')
     script = tmp_path / 'benchmarks' / 'accelerator_rows.py'

@@ -43,6 +43,7 @@ def test_importing_jbench_imports_nothing_else():
         _ = jbench.nothing
 
 
+@pytest.mark.slow
 def test_what_is_loaded_is_told_in_five_lines(splits):
     lines = str(splits).splitlines()
     assert len(lines) == 5 and all(len(line) <= 100 for line in lines)

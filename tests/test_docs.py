@@ -97,6 +97,7 @@ def commands(page: str) -> list[list[str]]:
 COMMANDS = [p if p == 'add_a_dataset' else pytest.param(p, marks=pytest.mark.slow) for p in PAGES]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('page', COMMANDS)
 def test_what_a_page_shows_works(page, house):
     env = {k: v for k, v in os.environ.items() if not k.startswith('JBENCH')} | {'PYTHONPATH': str(house)}
@@ -115,6 +116,7 @@ def test_what_a_page_shows_works(page, house):
             assert '6 present, 6 expected' in done.stdout and 'page: jbench-work/check/' in done.stdout
 
 
+@pytest.mark.slow
 def test_weights_travel_as_the_page_shows(house, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     made = runpy.run_path(str(house / 'transfer.py'))

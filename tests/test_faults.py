@@ -235,6 +235,7 @@ def test_a_lock_file_holds_nothing_that_could_be_damaged(tmp_path):
         pass
 
 
+@pytest.mark.slow
 def test_a_damaged_result_does_not_hide_the_others(workdir, capsys):
     assert run.main([*BASE, '--model=dummy,cov_ts_lr', f'--workdir={workdir}']) == 0
     bad, good = sorted(workdir.glob('results/*/*/*/*/seed33.json'))
@@ -250,6 +251,7 @@ def test_a_damaged_result_does_not_hide_the_others(workdir, capsys):
     assert len(result_file.load_all(workdir)) == 2
 
 
+@pytest.mark.slow
 def test_noise_in_place_of_the_test_windows_changes_nothing_before_the_test(prepared, tmp_path):
     """What a network and an estimator are fitted on."""
     folder, task, rng = (
@@ -382,6 +384,7 @@ def test_a_forged_result_is_refused_in_words(schema, name, tmp_path):
 # ------------------------------------------------------------------------------------------------------- hostile files
 
 
+@pytest.mark.slow
 def test_nothing_here_unpickles_or_runs_what_it_reads():
     """By the source: no eval, no shell; files are run where --config, --task or --model names one. Pickles of arrays
     alone are read (THINGS-EEG2); encoders of stimuli and pickled weights are torch's, which reads weights only."""
@@ -418,6 +421,7 @@ class Bomb:
         return os.system, ('echo pickle >> "$CANARY"',)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('program', ['python -m jbench.run', 'jbench'])
 def test_what_lies_in_the_folders_is_never_run(program, tmp_path):
     """Modules and pickles in the current folder, the work folder and the data folder."""
@@ -543,6 +547,7 @@ def test_a_log_that_cannot_be_written_stops_nothing(workdir, monkeypatch, capsys
     assert [r['model'] for r in result_file.load_all(workdir)] == ['cov_ts_lr']
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path('/dev/full').exists(), reason='needs /dev/full')
 def test_full_disks_behind_stdout_and_stderr(ready, workdir):
     flags = [*BASE, '--model=dummy']

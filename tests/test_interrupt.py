@@ -63,14 +63,9 @@ STOPS = {  # in the order in which a run comes by; each goes on where the one be
 }
 
 
-FEW = ('killed before the manifest', 'with nobody who reads its log', 'killed before a save counts')
-FEW += ('killed before the checkpoint goes',)
-
-
-@pytest.mark.parametrize('places', [FEW, pytest.param(tuple(STOPS), marks=pytest.mark.slow)], ids=('few', 'all'))
-def test_stopped_anywhere_it_goes_on_and_ends_alike(undisturbed, workdir, places):
-    for place in places:
-        at = STOPS[place]
+@pytest.mark.slow
+def test_stopped_anywhere_it_goes_on_and_ends_alike(undisturbed, workdir):
+    for place, at in STOPS.items():
         process = start(workdir, at=at, save_every=SAVES)
         if place == 'with nobody who reads its log':
             process.stderr.close()  # as Ctrl-C ends `| tee log` too
@@ -84,7 +79,7 @@ def test_stopped_anywhere_it_goes_on_and_ends_alike(undisturbed, workdir, places
     assert 'finished before' in err, 'the last kill came after the result'
     assert outcome(workdir) == outcome(undisturbed)
     (path,) = workdir.rglob('seed33.json')
-    assert len(json.loads(path.read_text())['resumed_at']) >= len(places) // 2, 'it went on, it did not start again'
+    assert len(json.loads(path.read_text())['resumed_at']) >= len(STOPS) // 2, 'it went on, it did not start again'
 
 
 DISKS = {  # too small for what the stage writes there

@@ -39,6 +39,7 @@ def assert_stored(result, path):
     assert result_file.rescore(path) == {k: result[k] for k in result_file.SCORES}
 
 
+@pytest.mark.slow
 def test_embeddings_are_learnt_stored_and_scored(context):
     result, path = run(answers.cell('words'), context)
     assert_stored(result, path)
@@ -51,6 +52,7 @@ def test_embeddings_are_learnt_stored_and_scored(context):
     assert found['outputs'].shape == (len(found['y']), 300) and result['n_records']['test'] == len(found['y'])
 
 
+@pytest.mark.slow
 def test_recordings_are_looked_at_before_their_stimuli_are_embedded(tmp_path, monkeypatch, capsys):
     """Training needs the embeddings, and says so; once they are there, the page shows them."""
     for module in (stages, embed):  # a source that needs an encoder
@@ -140,6 +142,7 @@ def test_the_reference_looks_at_batches_and_we_at_all_of_the_validation_part(con
     assert each['top5_acc'] != each['batch_top5_acc'] and len(result['history']) == 3
 
 
+@pytest.mark.slow
 def test_keystrokes_are_learnt_stored_and_scored(context):
     result, path = run(answers.cell('keys'), context)
     assert_stored(result, path)
@@ -160,6 +163,7 @@ def test_the_dummy_answers_keystrokes(context):
     assert result['headline']['value'] == result['chance']
 
 
+@pytest.mark.slow
 def test_scaled_values_are_learnt_and_scored_in_their_unit(context):
     """A mean of 300 and an sd of some 80: a network that learnt them as they are would not come near in 30 epochs."""
     result, path = run(answers.cell('age'), context)

@@ -33,6 +33,7 @@ def workdir(tmp_path_factory):
     os.environ.update(before)
 
 
+@pytest.mark.slow
 def test_results_are_those_of_the_command(workdir, capsys):
     found = jbench.run('p3', 'eegnet,dummy', seeds=[33], workdir=workdir, simulated=True, changes=CHANGES)
     out, err = capsys.readouterr()

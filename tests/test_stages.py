@@ -44,6 +44,7 @@ def stored(workdir):
     return [json.loads(p.read_text()) for p in sorted(workdir.glob('results/*/*/*/*/seed*.json'))]
 
 
+@pytest.mark.slow
 def test_a_setting_equal_to_the_default_is_no_custom_run(few, tmp_path):
     assert run.main([*BASE, '--model=dummy', '--set=split.valid=0.2', f'--workdir={tmp_path}']) == 0
     (result,) = stored(tmp_path)
@@ -52,6 +53,7 @@ def test_a_setting_equal_to_the_default_is_no_custom_run(few, tmp_path):
     assert ['split.valid=0.25'] in [r['protocol']['custom'] for r in stored(tmp_path)]
 
 
+@pytest.mark.slow
 def test_a_cell_that_breaks_is_named_and_the_others_run(few, tmp_path, monkeypatch, capsys):
     def broken(*args):
         raise ZeroDivisionError('for the test')
@@ -66,12 +68,14 @@ def test_a_cell_that_breaks_is_named_and_the_others_run(few, tmp_path, monkeypat
     assert [r['model'] for r in stored(tmp_path)] == ['dummy']
 
 
+@pytest.mark.slow
 def test_a_task_without_data_does_not_keep_others_from_running(few, tmp_path, capsys):
     assert run.main(['--task=zyma_arithmetic,p3', '--debug', '--model=dummy', f'--workdir={tmp_path}']) == 1
     assert "not run: task 'zyma_arithmetic'" in capsys.readouterr().err
     assert {r['task'] for r in stored(tmp_path)} == {'p3'}
 
 
+@pytest.mark.slow
 def test_the_error_of_a_refused_cell_is_kept_until_it_trains(few, tmp_path, monkeypatch):
     def refused(*args, **more):
         raise RequestError('data are wrong, for the test')
@@ -87,6 +91,7 @@ def test_the_error_of_a_refused_cell_is_kept_until_it_trains(few, tmp_path, monk
     assert [*tmp_path.glob('errors/*')] == []
 
 
+@pytest.mark.slow
 def test_all_leaves_out_what_cannot_run_here_and_says_so(few, tmp_path, monkeypatch, capsys):
     known = {n: select.tasks()[n] for n in ('p3', 'zyma_arithmetic', 'fmri/image', 'emg/typing')}
     monkeypatch.setattr(select, 'tasks', lambda: known)
@@ -109,6 +114,7 @@ def test_a_group_of_which_no_model_fits_is_refused(tmp_path, monkeypatch, capsys
     assert run.main(argv) == 2 and 'no model of --model=classic fits' in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_mended_model_never_reuses_an_old_score(few, tmp_path, monkeypatch, capsys):
     """One that wants its own signal gets a prepared set of its own."""
     argv, plain = [*BASE, '--model=dummy', f'--workdir={tmp_path}'], MODELS['dummy']
@@ -125,6 +131,7 @@ def test_a_mended_model_never_reuses_an_old_score(few, tmp_path, monkeypatch, ca
     assert all(r['protocol']['custom'] == [] for r in found)
 
 
+@pytest.mark.slow
 def test_a_worker_runs_cells_without_a_command_line(few, tmp_path):
     models = select.select_models('dummy,cov_ts_lr')
     with Progress() as progress, StopSignal() as stop, contextlib.closing(stages.Compiler()) as compiler:
@@ -143,6 +150,7 @@ def test_a_worker_runs_cells_without_a_command_line(few, tmp_path):
     assert kinds[1].results == kinds[2].results
 
 
+@pytest.mark.slow
 def test_an_estimator_stops_when_asked(few, tmp_path, monkeypatch):
     class Stopped(StopSignal):
         def __call__(self):
@@ -198,6 +206,7 @@ def test_a_view_reads_what_is_asked(data):
     assert len(view) == len(data.rows('test'))
 
 
+@pytest.mark.slow
 def test_rescoring_what_a_run_left_gives_the_same(few, tmp_path):
     assert run.main([*BASE, '--model=dummy', f'--workdir={tmp_path}']) == 0
     (path,) = tmp_path.glob('results/*/*/*/*/seed33.json')

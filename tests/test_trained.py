@@ -92,6 +92,7 @@ def windows(at: Stored, path: Path) -> np.ndarray:
     return prepared_set.read(data, rows[np.isin(data.ids[rows], result_file.load_predictions(path)['id'])], data.clamp)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('name', ['eegnet', 'chance', 'net'])
 def test_it_answers_with_the_bits_that_are_stored(name, stored, copied):
     """With dropout and batch statistics, untrained, of the user's own file; other targets: test_kinds.py."""
@@ -107,6 +108,7 @@ def test_it_answers_with_the_bits_that_are_stored(name, stored, copied):
         alone.predict()
 
 
+@pytest.mark.slow
 def test_what_it_knows(stored):
     model = load(stored, 'eegnet')
     assert model.spec is MODELS['eegnet'] and model.classes == ('Target', 'NonTarget')
@@ -178,6 +180,7 @@ def test_another_network_than_the_one_that_was_trained_is_refused(copied, tmp_pa
     assert jbench.load_model(copied.paths['net'], model=f'{changed}:net').spec.name.startswith('net@')
 
 
+@pytest.mark.slow
 def test_weights_are_kept_or_not_as_asked(stored, tmp_path):
     shutil.copytree(stored.workdir / 'prepared', tmp_path / 'prepared')
     kept = stored.paths['eegnet'].with_suffix('.safetensors')

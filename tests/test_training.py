@@ -30,6 +30,7 @@ def results(workdir: Path) -> list[Path]:
     return sorted(workdir.glob('results/*/*/*/*/seed*.json'))
 
 
+@pytest.mark.slow
 def test_all_folds_make_one_result_in_which_every_subject_is_tested_once(few: None, tmp_path: Path, capsys) -> None:
     command = [*BASE, '--model=erp_lr', '--set=split.folds=3', f'--workdir={tmp_path}']
     assert run.main(command) == 0
@@ -55,6 +56,7 @@ def test_all_folds_make_one_result_in_which_every_subject_is_tested_once(few: No
     assert 'finished before' in ''.join(capsys.readouterr())
 
 
+@pytest.mark.slow
 def test_an_interrupted_cross_validation_goes_on_behind_its_last_fold(few: None, tmp_path: Path, capsys) -> None:
     command = [*BASE, '--model=erp_lr', '--set=split.folds=3', f'--workdir={tmp_path}']
     assert run.main(command) == 0
@@ -95,6 +97,7 @@ def test_a_fold_that_fails_fails_the_seed_and_is_named(few: None, tmp_path: Path
     assert len(calls) == 4, 'the others are not trained again'
 
 
+@pytest.mark.slow
 def test_within_a_subject_a_model_learns_from_that_subject_alone(few: None, tmp_path: Path, capsys) -> None:
     asked = ['--set=split=cross_session', '--set=split.by=_index', '--set=split.folds=2', '--set=split.stratify=code']
     assert run.main([*BASE, '--model=dummy,erp_lr', *asked, f'--workdir={tmp_path}']) == 0
@@ -118,6 +121,7 @@ def test_chance_is_of_one_rule_for_all_folds(tmp_path: Path) -> None:
     assert result_file.read(path)['chance'] == 0.5
 
 
+@pytest.mark.slow
 def test_two_folds_by_subject(few: None, tmp_path: Path, capsys) -> None:
     command = [*BASE, '--model=dummy', f'--workdir={tmp_path}']
     assert run.main([*command, '--set=split.folds=2']) == 0

@@ -125,6 +125,7 @@ def test_a_temporal_model_is_averaged_over_its_bins():
         recorded('IT', [(0, 10)], TEMPORAL._replace(time_bins=BINS[:2]), {'IT': 'dense'})
 
 
+@pytest.mark.slow
 def test_trials_of_a_stochastic_model_lie_side_by_side():
     shown = images(4)
     found = assembly.check(recorded('IT', [(70, 170)], RANDOM, {'IT': 'dense'}, shown, 5))

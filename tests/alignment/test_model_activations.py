@@ -200,6 +200,7 @@ def test_the_files_that_were_not_used_for_longest_go_first(tmp_path):
 # ---- stochastic models ----
 
 
+@pytest.mark.slow
 def test_draws_depend_on_image_trial_and_seed_not_on_the_batch():
     shown = images(BATCH)
     found = activations.activations(RANDOM, shown, 'first', n_trials=3)
@@ -219,6 +220,7 @@ def test_an_image_that_comes_twice_is_drawn_anew():
     np.testing.assert_allclose(found[:2].reshape(1, 4, 2), more, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_kept_draws_belong_to_their_seed_and_trials(tmp_path):
     shown = images(2)
     for seed in (0, 1):

@@ -100,6 +100,7 @@ def test_weights_shared_over_time():
     assert abs(course[0]) < 0.4 < 0.7 < course[1] and found.score.raw == pytest.approx(course.mean())
 
 
+@pytest.mark.slow
 def test_a_static_model_has_no_solution_times():
     draws = np.random.default_rng(0)
     bins = tuple((70.0 + 10 * k, 80.0 + 10 * k) for k in range(4))
@@ -242,6 +243,7 @@ def test_the_same_recording_has_the_same_digest_and_another_has_not():
     assert data.SETS  # the table that names every other recording
 
 
+@pytest.mark.slow
 def test_a_packaged_recording_is_found_under_its_name(tmp_path):
     images = np.random.default_rng(0).integers(0, 255, (N, 4, 4, 3), np.uint8)
     seen = stimuli.of_arrays('made', {'stimulus_id': IDS}, list(images))

@@ -107,6 +107,7 @@ def test_every_kind_comes_back(name):
     assert same(KINDS[name], netcdf.read(io.BytesIO(data_), json.loads(json.dumps(layout))))
 
 
+@pytest.mark.slow
 @each(
     'dtype', ['f2', 'f4', 'f8', 'i1', 'i2', 'i4', 'i8', 'u1', 'u2', 'u4', 'u8', 'bool', 'M8[ns]', 'm8[s]', '>i4', 'U3']
 )
@@ -120,6 +121,7 @@ def test_every_type_of_value_and_coordinate_comes_back(dtype, tmp_path):
         assert same(made, back)
 
 
+@pytest.mark.slow
 @given(
     st.lists(
         st.text(st.characters(exclude_characters='\0', exclude_categories=['Cs']), min_size=1), min_size=1, unique=True
@@ -155,6 +157,7 @@ def test_texts_are_packaged_too(place):
     ]
 
 
+@pytest.mark.slow
 def test_the_same_again_changes_nothing_and_another_content_needs_another_name(place):
     given_ = recorded()
     first = store.package(given_, place, stimuli=pictures())
@@ -213,6 +216,7 @@ def objects(folder):
     return {p.name: p for p in (folder / 'objects').rglob('*') if p.is_file()}
 
 
+@pytest.mark.slow
 def test_damage_is_seen_where_it_is_and_packaging_again_mends_it(tmp_path):
     given_, shown = recorded(), pictures()
     store.package(given_, tmp_path, stimuli=shown)

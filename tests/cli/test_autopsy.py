@@ -71,6 +71,7 @@ def test_a_page_and_its_findings(workdir, tmp_path, capsys):
     assert all(f['number'] is None or np.isfinite(f['number']) for f in by_text.values())
 
 
+@pytest.mark.slow
 def test_windows_are_those_that_were_answered(workdir):
     """The network gives the stored answers to the windows that it is looked at with, whose places are known."""
     from jbench.report.autopsy.case import predictor
@@ -83,6 +84,7 @@ def test_windows_are_those_that_were_answered(workdir):
     assert [o.name for o in case.others] == ['dummy'] and case.head.ch_names == list(case.signal.ch_names)
 
 
+@pytest.mark.slow
 def test_an_estimator_has_a_page_of_its_answers(workdir, capsys):
     found = told(workdir, str(result_of(workdir, 'dummy')), capsys=capsys)
     page = Path(found['page'])

@@ -159,6 +159,7 @@ def test_a_cell_says_already_what_is_asked(flag, ask):
     assert answer.status == 2 and f'{flag.partition("=")[0]}: the cell says that already' in answer.err
 
 
+@pytest.mark.slow
 def test_a_cell_as_json_gives_the_same_to_the_last_bit(ask, workdir, tmp_path):
     """From the plan or from the result, with the same key: there it is finished, elsewhere it is equal."""
     path, result = stored(workdir)
@@ -295,6 +296,7 @@ def test_help_list_and_info_import_nothing_heavy(argv):
 LEFT_OUT = {'mne', 'scipy.stats', 'scipy.signal', 'sklearn', 'pandas', 'matplotlib', 'tensorflow_datasets', 'requests'}
 
 
+@pytest.mark.slow
 def test_a_run_on_a_prepared_set_imports_only_what_trains(workdir):
     code = f'{SMALL}status = run.main(sys.argv[1:])\n'
     code += f'print(status, *sorted({LEFT_OUT} & set(sys.modules)), file=sys.stderr)'
@@ -318,6 +320,7 @@ def test_a_reader_that_leaves_early_gets_no_traceback():
     assert done.stderr == '' and done.stdout.startswith('task ')
 
 
+@pytest.mark.slow
 def test_the_program_leaves_with_2_although_a_thread_compiles(workdir):
     argv = (*BASE, f'--workdir={workdir}', '--set=split.by=foo', '--set=recipe.grad_clip=7')
     done = program(*argv, code=SMALL + 'sys.exit(run.main())')
@@ -325,6 +328,7 @@ def test_the_program_leaves_with_2_although_a_thread_compiles(workdir):
     assert "unknown column of the event table 'foo'" in done.stderr and 'terminate' not in done.stderr
 
 
+@pytest.mark.slow
 def test_an_interrupted_program_leaves_with_75(workdir):
     code = (
         'from jbench import stages\nfrom jbench.progress import Interrupted\n'
@@ -566,8 +570,8 @@ def test_the_list_as_json(ask):
 
 
 INFO = {
-    'p3': ('window.start            -0.2', 'Schreuder2010New: Core, ', 'SimulatedP3: recipe.lr = 0.01'),
-    'eeg/p3@1': ('version                 1', 'revision                facebookresearch/neuroai@af8ce00'),
+    'p3': ('window.start             -0.2', 'Schreuder2010New: Core, ', 'SimulatedP3: recipe.lr = 0.01'),
+    'eeg/p3@1': ('version                  1', 'revision                 facebookresearch/neuroai@af8ce00'),
     'age': ('doi  ', 'version: 1', 'why: the first minute was read'),
     'Hubner2016Eeg': ('10.1109/MCI.2018.2807039', 'revision', 'supersedes'),
     'kalunga2016': ('CC0-1.0', '<data_dir>/Kalunga2016Online/: subject<NN>', 'no recordings here'),

@@ -58,6 +58,7 @@ def plain(work: Path) -> Any:
     return ask(work)
 
 
+@pytest.mark.slow
 def test_a_result_is_like_one_of_the_command(plain: Any) -> None:
     result = plain.result
     assert list(mismatches(result, schema())) == []

@@ -102,6 +102,7 @@ def own(place: Place, layer: str, seed: int) -> tuple[np.ndarray, prepared_set.P
     return np.concatenate(parts)[: len(x)], data
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('layer', ['tokens', 'penultimate', 'cut'])
 def test_they_are_the_networks_own_to_the_bit(layer, place):
     found, (expected, data) = ask(place, layer=layer, seed=5), own(place, layer, 5)

@@ -101,6 +101,7 @@ def test_a_value_is_told_with_its_rule() -> None:
     assert json.loads(found.text([FACTS], 'json')) == [FACTS]
 
 
+@pytest.mark.slow
 def test_pictures_are_the_same_bytes_each_time(tmp_path: Path) -> None:
     """With a value and without, of a step that did not run too."""
     rates = [{'step': k, 'rate': 10.0 ** (k - 5), 'loss': 1.0 - 0.1 * k, 'smoothed': 1.0 - 0.1 * k} for k in range(4)]

@@ -167,6 +167,7 @@ def test_as_a_module_from_any_folder(tmp_path):
     assert done.returncode == 0 and len(json.loads(done.stdout)['models']) == 17, done.stderr
 
 
+@pytest.mark.slow
 def test_a_report_needs_no_jax(results):
     code = (
         'import sys; from jbench import run; from jbench.results import index; import jbench.report\n'

@@ -70,6 +70,7 @@ def searched(tmp_path: Path, space: Path, score: Any, trials: int = 12) -> tuple
     return search.run(args, Plan([cell], '', []), attempt), asked
 
 
+@pytest.mark.slow
 def test_validation_alone_decides_and_the_same_search_asks_the_same(tmp_path: Path, space: Path, capsys: Any) -> None:
     """The best is near the best rate, though the test part says the opposite; a second run asks for the same points."""
 

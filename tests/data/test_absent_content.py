@@ -61,6 +61,7 @@ def tree(root: Path, make: Callable[[Path], object], n: int) -> None:
             make(folder / f'sub-{k:04d}_task-eyesclosed_{name}')
 
 
+@pytest.mark.slow
 def test_ten_thousand_links_to_nothing_take_seconds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     tree(tmp_path / DICE.name, link, 2000)
     began = time.monotonic()

@@ -151,7 +151,7 @@ def check_gradients(name: str, exported: Mapping[str, np.ndarray], expected: np.
         close(found, wanted, rtol, f'gradient of {key}', floor=whole / 100)
 
 
-@pytest.mark.parametrize('name', ['eegnet', *often((n for n in NETWORKS if n != 'eegnet'), ('atcnet', 'ctnet'))])
+@pytest.mark.parametrize('name', often(NETWORKS, ('eegnet', 'atcnet', 'ctnet')))
 def test_ten_steps_equal_braindecode_x64(name: str) -> None:
     with jax.enable_x64(True):
         check_steps(name, SMALL, x64=True, rtol=1e-9)

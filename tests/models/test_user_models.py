@@ -174,6 +174,7 @@ WRONG = {  # name -> (what of the right one, becomes what, words of the reason)
 }
 
 
+@pytest.mark.slow
 def test_a_right_network_is_taken(tmp_path):
     assert built(model_in(tmp_path, RIGHT))
     assert [p.name for p in tmp_path.iterdir()] == ['mine.py']  # nothing is left beside it
@@ -212,6 +213,7 @@ def test_batch_statistics_of_one_device_are_refused_on_several(synchronised, tmp
         validate.check(make, 'net', SIGNAL, N_OUT, parallel.AXIS, several=True)
 
 
+@pytest.mark.slow
 def test_weights_travel_under_their_own_names(tmp_path):
     model = built(model_in(tmp_path, RIGHT))
     variables = model.init(jax.random.key(1))
@@ -343,6 +345,7 @@ def ask(work, monkeypatch, capsys):
     return answer
 
 
+@pytest.mark.slow
 def test_a_network_runs_and_its_results_are_those_of_its_file(ask, tmp_path):
     text = model_in(tmp_path, RIGHT)
     before = user_model.find(text)

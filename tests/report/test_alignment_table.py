@@ -57,6 +57,7 @@ def test_what_a_model_lacks_counts_nothing_in_the_tree(found):
     assert (pixels['scored'], pixels['children'], nodes['pixels', 'IT']['score']) == (1, 2, None)
 
 
+@pytest.mark.slow
 def test_a_report_has_them_beside_decoding(work, found, tmp_path, capsys):
     assert found.left_out == [] and found.n_files == 4
     summary.write(found, tmp_path)

@@ -58,6 +58,7 @@ def data(few, work) -> prepared_set.PreparedSet:
     return prepared_set.open_set(folder, few.task)
 
 
+@pytest.mark.slow
 def test_what_is_printed_is_what_is_there(few, work, data):
     out = re.sub(' +', ' ', (work / 'printed').read_text())
     assert 'SIMULATED: generated recordings' in out and f'recordings {N_SUBJECTS} present, {N_SUBJECTS + 2} exp' in out
@@ -73,12 +74,14 @@ def test_what_is_printed_is_what_is_there(few, work, data):
     assert all((page.parent / name).read_bytes().startswith(b'\x89PNG') for name in shown)
 
 
+@pytest.mark.slow
 def test_json_holds_the_same(work, capsys):
     assert run.main([*ASK, f'--workdir={work}', '--format=json']) == 0
     (facts,) = json.loads(capsys.readouterr().out)
     assert facts['windows']['class Target']['train'] > 0 and facts['findings'] == [] and Path(facts['page']).exists()
 
 
+@pytest.mark.slow
 def test_each_version_of_a_task_is_shown(work, capsys):
     ask = ['--task=p3@1,p3@2', *ASK[1:], f'--workdir={work}', '--format=json']
     assert run.main(ask) == 0
@@ -170,6 +173,7 @@ def test_classes_are_told_apart_by_lightness_alone(few, data):
     assert abs(last - first) > 0.4
 
 
+@pytest.mark.slow
 def test_pictures_of_an_older_page_do_not_stay(few, work):
     page = work / 'check' / f'p3@{few.task.version}' / few.dataset.name / 'index.html'
     old = page.with_name('old.png')
@@ -223,6 +227,7 @@ def test_check_goes_without_training(tmp_path, capsys):
     assert 'check shows the data alone' in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_one_subject_is_shown_before_its_split_is_judged(few, tmp_path, monkeypatch, capsys):
     """The facts are there, the split is refused, and the change that the message names is one that works."""
     known = select.datasets()

@@ -25,6 +25,7 @@ def trained(tmp_path_factory):
     return workdir, result
 
 
+@pytest.mark.slow
 def test_a_run_has_its_epochs_and_once_it_is_done_its_scores(trained):
     workdir, result = trained
     done, stopped = tracking.runs(workdir)

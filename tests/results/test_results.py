@@ -366,6 +366,7 @@ def _mutants(value: Any) -> list[tuple[str, Any]]:
     return found
 
 
+@pytest.mark.slow
 def test_own_check_agrees_with_jsonschema(tmp_path: Path) -> None:
     _, result = stored(tmp_path)
     result = {**result, 'config': {'task': 'x'}, 'warnings': ['w'], 'versions': {'numpy': '2'}}

@@ -550,5 +550,5 @@ def test_what_is_said_of_a_task_is_there(name):
 
     said = catalogue.info(name, 'table')
     newest = select.tasks()[name][-1]
-    assert f'version                 {newest.version}' in said and newest.title in said
+    assert re.search(rf'^version +{newest.version}$', said, re.M) and newest.title in said
     assert catalogue.info(f'{name}@1', 'json').startswith('{')

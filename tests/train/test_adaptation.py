@@ -106,6 +106,7 @@ def test_a_network_without_a_head_takes_no_adaptation(what):
         adaptation.resolved(recipe, model)
 
 
+@pytest.mark.slow
 def test_last_k_trains_the_last_layer_alone(data, compiler, tmp_path):
     cell = encoders.of(small.cell(max_epochs=2), adaptation='last_k')
     outcome = fitted(cell, data, compiler, tmp_path)
@@ -159,6 +160,7 @@ def test_every_pair_of_low_rank_is_on_the_path():
             assert abs(answer(model, changed) - first).max() > 1e-4, (tensor.name, third)
 
 
+@pytest.mark.slow
 def test_low_rank_is_alpha_over_rank_times_the_product():
     model, _, _ = network_of(adaptation='lora', lora_rank=2, lora_alpha=6.0)
     plain, _, _ = network_of()
@@ -215,6 +217,7 @@ def test_low_rank_starts_from_pretrained_weights():
     assert moved(start['params'], found['params']) >= {'base.layer_0.in_weight'}
 
 
+@pytest.mark.slow
 def test_two_stages_first_train_the_head(data, compiler, tmp_path):
     cell = encoders.of(small.cell(max_epochs=2, patience=2), adaptation='two_stage', head_epochs=2)
     model, start = drawn(cell, data)

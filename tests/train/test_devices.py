@@ -185,6 +185,7 @@ def test_a_batch_that_the_devices_cannot_share_is_refused(on_eight):
     assert 'recipe.batch_size: 62 cannot be split over 4 devices' in found.stderr
 
 
+@pytest.mark.slow
 def test_processes_that_find_nobody_say_so():
     command = [sys.executable, '-m', 'jbench.run', *RUN, '--distributed']
     found = subprocess.run(command, env=environment(1), capture_output=True, text=True, timeout=120)

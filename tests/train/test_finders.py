@@ -36,6 +36,7 @@ def context(tmp_path: Path) -> Context:
 # ---- learning rate ----
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('steps', [0, 1, 7])
 def test_a_step_has_the_rate_that_it_is_given(steps: int) -> None:
     """AdamW at a constant rate with the lowest beta1, as optax has it, whatever the schedule was; from any step on."""

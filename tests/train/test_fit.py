@@ -53,6 +53,7 @@ def assert_same(a, b):
         np.testing.assert_array_equal(x, y)
 
 
+@pytest.mark.slow
 def test_learning_brings_the_loss_down_and_keeps_the_best_epoch(setting):
     found = run(setting)
     losses, monitors = ([h[k] for h in found.history] for k in ('train_loss', 'monitor'))
@@ -91,6 +92,7 @@ def test_an_interrupted_fit_goes_on_bit_for_bit(tmp_path, setting, after):
     assert (found.resumed_at, found.best_epoch) == ([len(epochs)], whole.best_epoch)
 
 
+@pytest.mark.slow
 def test_a_checkpoint_of_another_machine_or_damaged_is_not_used(tmp_path, setting):
     for damage in ('machine', 'flip', 'cut', 'empty'):
         folder = tmp_path / damage
@@ -174,6 +176,7 @@ def test_a_loss_that_is_no_number_fails_the_seed(setting):
         run(setting, lr=1e38)
 
 
+@pytest.mark.slow
 def test_shuffled_labels_end_at_chance_and_true_ones_do_not(setting):
     """Means over three seeds of the score on one test subject (96 windows)."""
     rng, data = np.random.default_rng(0), setting['parts'][0].prepared
@@ -190,6 +193,7 @@ def test_shuffled_labels_end_at_chance_and_true_ones_do_not(setting):
     assert np.mean(scores[False]) > 0.6
 
 
+@pytest.mark.slow
 def test_the_step_is_traced_once_and_serves_every_batch(setting, monkeypatch):
     chex.clear_trace_counter()
     data, recipe = setting['parts'][0].prepared, small.cell().task.recipe

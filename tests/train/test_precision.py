@@ -57,6 +57,7 @@ def fitted(data, tmp_path_factory):
     return found
 
 
+@pytest.mark.slow
 def test_masters_stay_float32_and_move(fitted):
     drawn, outcome = fitted['bfloat16']
     before, after = (encoders.leaves(v['params']) for v in (drawn, outcome['variables']))
@@ -179,6 +180,7 @@ def test_it_is_part_of_the_key_and_other_words_are_refused():
         apply(cell.task, cell.dataset, (('recipe.precision', 'float16'),))
 
 
+@pytest.mark.slow
 def test_features_of_an_encoder_in_bfloat16_are_others(data, tmp_path):
     """Its head is small, and learns in float32."""
     at = Context(tmp_path, None, Progress(), StopSignal(), 'resume')

@@ -49,6 +49,7 @@ def unit(rows: np.ndarray) -> np.ndarray:
     return rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
 
+@pytest.mark.slow
 def test_info_nce_is_what_a_loop_says() -> None:
     outputs, given = batch()
     found, weight, _ = on_devices(losses.info_nce, outputs, given)
@@ -67,6 +68,7 @@ def test_info_nce_is_what_a_loop_says() -> None:
     assert weight[0, 0] == 0 and counted > 8
 
 
+@pytest.mark.slow
 def test_the_next_window_is_what_a_loop_says() -> None:
     outputs, given = batch()
     given['y'] = np.stack([np.repeat([0, 1], 8), np.tile(np.arange(8), 2)], 1).astype(np.int32)
@@ -99,6 +101,7 @@ def masked() -> tuple[Recipe, np.ndarray, np.ndarray, np.ndarray]:
     return recipe, x, np.asarray(made.apply({}, given, train=False, key=None).outputs), hidden
 
 
+@pytest.mark.slow
 def test_the_masked_loss_is_what_a_loop_says() -> None:
     recipe, x, sums, hidden = masked()
     loss, weight = losses.of(recipe)(jnp.asarray(sums), {}, jnp.ones(1))
@@ -120,6 +123,7 @@ def test_patches_of_all_channels_and_whole_channels_are_hidden() -> None:
     assert len({one.tobytes() for one in hidden}) > 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('loss', ['info_nce', 'next_window'])
 @pytest.mark.parametrize('n_devices', [2, 4])
 def test_several_devices_are_one_in_value_and_gradient(loss: str, n_devices: int) -> None:

@@ -66,6 +66,7 @@ def start(data, seed=33):
     return plain, parallel.init_state(plain, seed)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('head', HEADS)
 def test_no_parameter_of_the_encoder_moves(data, compiler, workdir, head):
     cell = encoders.of(small.cell(max_epochs=2), adaptation=head)
@@ -81,6 +82,7 @@ def test_no_parameter_of_the_encoder_moves(data, compiler, workdir, head):
     assert outcome['n_parameters'] == {'total': size + own, 'trainable': own}
 
 
+@pytest.mark.slow
 def test_features_are_those_of_the_encoder_in_evaluation(data, compiler, workdir):
     """And a probe on them learns what the whole network learns whose encoder answers each time."""
     cell = encoders.of(small.cell(max_epochs=2), adaptation='probe')
@@ -106,6 +108,7 @@ def test_features_are_those_of_the_encoder_in_evaluation(data, compiler, workdir
     assert [h['monitor'] for h in outcome['history']] == pytest.approx([h['monitor'] for h in fitted.history])
 
 
+@pytest.mark.slow
 def test_each_window_is_encoded_once(data, compiler, tmp_path, encoded):
     """For all heads, rates and runs; another seed of an encoder without weights is another encoder."""
     for recipe in ({'adaptation': 'ridge_probe'}, {'adaptation': 'probe'}, {'adaptation': 'probe', 'lr': 0.5}):
@@ -130,6 +133,7 @@ def test_a_damaged_shard_is_encoded_again(data, compiler, tmp_path, encoded):
     np.testing.assert_array_equal(first['predictions']['outputs'], second['predictions']['outputs'])
 
 
+@pytest.mark.slow
 def test_what_was_encoded_before_an_interruption_stays(data, compiler, tmp_path, encoded, monkeypatch):
     monkeypatch.setattr(frozen, 'SHARD', 1)  # a chunk each
     cell = encoders.of(small.cell(batch_size=8), adaptation='ridge_probe')

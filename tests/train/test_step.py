@@ -121,6 +121,7 @@ def test_ctc_sums_over_every_path(keys):
     np.testing.assert_allclose(mean('ctc', logits[None], y), expected, rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_keys_that_do_not_fit_their_frames_cost_nothing():
     y = np.array([[0, 0, 0, -1], [0, 1, 0, -1]])
     logits = np.random.default_rng(0).normal(size=(2, 4, 3)).astype(np.float32)  # 0-0-0 needs five frames, 0-1-0 three
@@ -128,6 +129,7 @@ def test_keys_that_do_not_fit_their_frames_cost_nothing():
     assert not np.asarray(grad[0]).any() and np.asarray(grad[1]).any() and np.isfinite(grad).all()
 
 
+@pytest.mark.slow
 def test_the_scale_of_a_loss_scales_value_and_gradient():
     import optax
 

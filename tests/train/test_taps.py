@@ -122,6 +122,7 @@ def test_what_learns_is_what_the_recipe_says():
     assert learning(model, first) == head and len(learning(model, last)) > 8
 
 
+@pytest.mark.slow
 def test_a_trained_encoder_drops_and_a_frozen_one_does_not():
     batch, key = windows(), jax.random.key(3)
     for adapted, drops in (('full', True), ('probe', False)):
@@ -148,6 +149,7 @@ def test_a_kept_network_answers_as_it_was_tested(data, compiler, tmp_path, monke
     np.testing.assert_allclose(trained.load_model(path).predict(x), kept['outputs'], rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.slow
 def test_features_of_another_layer_are_kept_apart(data, compiler, tmp_path):
     for fields in ({}, {'layer': 'tokens', 'aggregation': 'mean'}):
         cell = encoders.of(small.cell(), adaptation='ridge_probe', **fields)

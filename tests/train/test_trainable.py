@@ -135,6 +135,7 @@ def test_a_factor_of_one_is_the_same_program():
     assert len(texts) == 1
 
 
+@pytest.mark.slow
 def test_a_frozen_network_keeps_its_weights_and_its_statistics_follow_the_data(tmp_path):
     """As a linear probe of EEGNet; its state is saved and comes back."""
     signal = Signal(n_chans=2, n_times=32, sfreq=120.0)

@@ -86,6 +86,7 @@ def responses():
     return jax.device_get(activations.called(model.apply, hmax.LAYERS, pair))
 
 
+@pytest.mark.slow
 def test_hmax_shapes(responses):
     shapes = {layer: v.shape[1:] for layer, v in responses.items()}
     assert shapes == {'s1': (64, 128, 128), 'c1': (11364,), 's2': (439800,), 'c2': (400,)}
@@ -116,6 +117,7 @@ def test_hmax_grows_invariant_to_place(responses):
     assert change('c2') < 0.5 * change('c1') < change('s1')
 
 
+@pytest.mark.slow
 def test_hmax_templates_are_responses_of_its_own_and_come_from_the_seed():
     first, again, other = (hmax.templates(seed) for seed in (0, 0, 1))
     assert {k: v.shape for k, v in first.items()} == {f'width_{n}': (100, n, n, 4) for n in hmax.TEMPLATES}

@@ -37,6 +37,7 @@ def test_tensors_have_the_names_and_shapes_of_the_reference(name):
     assert sum(np.prod(t.shape) for t in counted) == N_PARAMETERS[name]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('name', EACH)
 def test_every_layer_equals_the_reference(name, tmp_path):
     save_file(vision.state(name, layout(name)), tmp_path / 'weights.safetensors')

@@ -195,6 +195,7 @@ N_TRIALS = {  # people x images of the catalogue
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @each('experiment', data.EXPERIMENTS)
 def test_people_and_networks_saw_the_same_images(experiment, alignment_dir):
     stimuli, people, _ = data.load(f'Geirhos2021.{experiment}', alignment_dir)
@@ -207,6 +208,7 @@ def test_people_and_networks_saw_the_same_images(experiment, alignment_dir):
     assert assembly.kind(people) == 'behaviour'
 
 
+@pytest.mark.slow
 @each('experiment, before', [('silhouette', '0001_sil_s01_0_cat_00_'), ('sketch', '0001_ske_s01_')])
 def test_published_tables_of_trials_are_taken_as_they_are(experiment, before, alignment_dir, tmp_path):
     place = tmp_path / 'Geirhos2021' / 'raw-data' / experiment

@@ -179,6 +179,7 @@ def test_behaviour_and_it(alignment_dir):
     assert bounds(judged) == pytest.approx((0.47760, 0.57512), abs=2e-4)
 
 
+@pytest.mark.slow
 def test_images_are_in_the_order_of_the_rdms(alignment_dir):
     stimuli = data.load('Kriegeskorte92.human', alignment_dir).stimuli
     x = np.stack([stimuli.image(i)[::5, ::5].ravel() for i in stimuli.ids]).astype(float)
@@ -264,6 +265,7 @@ def blocks(alignment_dir):
     return found.values, found['stimulus_id'].values, found['repetition'].values
 
 
+@pytest.mark.slow
 def test_categories_are_decoded_from_blocks(alignment_dir):
     assert left_out(LDA, *blocks(alignment_dir)) == pytest.approx(0.865, abs=0.03)
 
@@ -339,6 +341,7 @@ def pairs_of_people(people):
     return np.nanmean([[kappa(a, b) for a, b in itertools.combinations(s.values(), 2)] for s in people.values()])
 
 
+@pytest.mark.slow
 @each('experiment', data.EXPERIMENTS)
 def test_choices_of_people_and_of_resnet50(experiment, alignment_dir):
     people = data.load(f'Geirhos2021.{experiment}', alignment_dir).assembly

@@ -149,6 +149,7 @@ def table(name, alignment_dir):
     return found, np.array([condition[image] for image in found.images.tolist()])
 
 
+@pytest.mark.slow
 @each('experiment', sorted(PUBLISHED))
 def test_published_scores_of_an_experiment(experiment, alignment_dir):
     expected = PUBLISHED[experiment]

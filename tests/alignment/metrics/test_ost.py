@@ -51,6 +51,7 @@ def test_a_missing_value_is_not_a_bin():
     assert ost.solution_times(curves, np.array([0.5]), STARTS[:3]) == pytest.approx(80)
 
 
+@pytest.mark.slow
 def test_solution_times_follow_the_population(population):
     responses, labels, onset = population
     target = np.full(100, 1.5), onset
@@ -75,6 +76,7 @@ def test_images_that_were_never_solved_are_left_out(population):
     assert np.isfinite(found.value)
 
 
+@pytest.mark.slow
 def test_the_read_out_is_adam_on_a_softmax():
     """Written out with numpy."""
     rng = np.random.RandomState(0)

@@ -513,6 +513,7 @@ def test_registered_lists_are_sound(dataset, tmp_path):
     assert len(find_recordings(dataset, tmp_path)) == dataset.n_recordings
 
 
+@pytest.mark.slow
 def test_only_one_module_knows_a_network():
     known = {'requests', 'urllib.request', 'urllib3', 'http', 'http.client', 'ftplib', 'pooch', 'aiohttp'}
     for path in (ROOT / 'jbench').rglob('*.py'):
@@ -543,6 +544,7 @@ def start(url: str, folder: Path, *more: str) -> subprocess.Popen[str]:
     return subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env)
 
 
+@pytest.mark.slow
 def test_all_stages_from_nothing_to_a_table(slice_, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(os, 'environ', os.environ.copy())
     argv = ['--task=mental_arithmetic', '--model=dummy', f'--data_dir={tmp_path / "new" / "data"}', '--seeds=33']
@@ -591,6 +593,7 @@ def test_stages_do_not_run_on_half_a_download(slice_, tmp_path, capsys):
     assert names(tmp_path / ZYMA.name) == {'Subject01_1.edf', 'Subject01_2.edf'} and not (tmp_path / 'work').exists()
 
 
+@pytest.mark.slow
 def test_what_came_whole_runs_and_the_rest_does_not(slice_, tmp_path, capsys):
     """A task whose files did not come is neither run on half of them nor on generated recordings."""
     argv = ['--task=p3/SimulatedP3,mental_arithmetic', '--model=dummy', f'--data_dir={tmp_path}', '--seeds=33']
@@ -601,6 +604,7 @@ def test_what_came_whole_runs_and_the_rest_does_not(slice_, tmp_path, capsys):
     assert [p.name for p in (tmp_path / 'work' / 'results').iterdir()] == ['p3@2']
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('number', [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_stopped_at_any_moment_it_goes_on_from_there(slice_, tmp_path, number):
     rng = random.Random(SEED + number)

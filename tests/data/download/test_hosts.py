@@ -414,6 +414,7 @@ def test_a_damaged_archive_is_one_error(tmp_path, content):
 # ---- MOABB ----
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(find_spec('moabb') is None, reason="moabb is not installed: pip install 'jbench[moabb]'")
 @pytest.mark.filterwarnings('ignore')
 def test_moabb_fetches_its_sets_and_the_list_is_written(tmp_path, monkeypatch):

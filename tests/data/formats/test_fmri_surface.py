@@ -86,6 +86,7 @@ def run(things) -> Recording:
     return got
 
 
+@pytest.mark.slow
 def test_volumes_come_to_the_surface_without_what_is_masked_or_drifts(run) -> None:
     got = run
     x = got.raw.get_data()

@@ -33,6 +33,7 @@ def with_rows(data, n):
     return dataclasses.replace(data, split=split)
 
 
+@pytest.mark.slow
 def test_splits_are_of_whole_subjects_and_cover_all_windows(data):
     subjects = {n: set(data.subjects[data.split == n]) for n in ('train', 'valid', 'test')}
     assert [len(s) for s in subjects.values()] == [3, 1, 1]
@@ -211,6 +212,7 @@ print('leaves')
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ('last', 'status'), [('', 0), ('sys.exit(75)', 75), ('raise KeyboardInterrupt', -signal.SIGINT)]
 )

@@ -94,6 +94,7 @@ except RequestError as error:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ('hard', 'says'),
     [(1000, 'True'), (100, '5 recordings need 271 open files, the system allows 100; raise it (ulimit -Hn 271)')],
@@ -147,6 +148,7 @@ def test_a_shard_of_another_recording_is_named(damaged):
     check_refused(data, shard)
 
 
+@pytest.mark.slow
 def test_a_flipped_bit_never_gives_other_data(damaged, plain):
     """300 seeded flips: either the shard is named, or the byte holds nothing and the windows are the same."""
     data, shard = damaged

@@ -125,6 +125,7 @@ def test_blocks_that_leave_a_part_empty_are_refused(split: ByBlock, says: str) -
         split_windows.of_windows(*dense(), np.ones(3, bool), split)
 
 
+@pytest.mark.slow
 def test_a_set_by_blocks_says_how_many_windows_are_left_out(folder: Path) -> None:
     data = prepared_set.open_set(folder, task(ByBlock(gap=1.0)))
     n = int((data.split == '').sum())
@@ -191,6 +192,7 @@ def test_excluded_subjects_bring_no_class(tmp_path: Path) -> None:
         assert set(data.split[data.subjects == '01']) == {''} and 'excluded: subject 01: noise' in data.warnings
 
 
+@pytest.mark.slow
 def test_a_recording_that_its_reference_rules_out_is_not_read(tmp_path: Path) -> None:
     refs = [*(tiny.ref(k) for k in range(3)), tiny.ref(3, seconds='many')]  # which cannot be read
     wanted = task(ByGroup())
@@ -230,6 +232,7 @@ def test_windows_are_scaled_by_their_recordings_training_part(folder: Path) -> N
         assert 0 < fitted.sum() < own.sum() or subject == '03'
 
 
+@pytest.mark.slow
 def test_no_test_window_is_looked_at(tmp_path: Path) -> None:
     """The events of one code fifty times as large: training windows stay the same bits, unlike by whole recordings."""
     for scaler, same in (('train', True), ('robust', False)):
@@ -242,6 +245,7 @@ def test_no_test_window_is_looked_at(tmp_path: Path) -> None:
         assert np.abs(loud[1]).max() > 10 * np.abs(plain[1]).max()
 
 
+@pytest.mark.slow
 def test_weak_signals_are_scaled_too(tmp_path: Path) -> None:
     """In float32 their spread would count as none."""
     asked = task(BY_CODE, 'train')

@@ -78,6 +78,7 @@ def digest_of_all() -> str:
     return hashlib.sha256(json.dumps(found, sort_keys=True).encode()).hexdigest()
 
 
+@pytest.mark.slow
 def test_splits_do_not_depend_on_the_hash_seed_of_the_process() -> None:
     code = 'import sys; sys.path.insert(0, sys.argv[1]); import test_splits; print(test_splits.digest_of_all())'
     here = Path(__file__).parent

@@ -89,6 +89,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Task]:
     return folder, task
 
 
+@pytest.mark.slow
 def test_a_person_is_as_wide_as_his_recordings(folder: tuple[Path, Task]) -> None:
     """Two with 24 contacts and one with 16; all windows of a fold are of one of them, and nothing else is read."""
     path, task = folder

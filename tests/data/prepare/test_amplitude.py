@@ -61,11 +61,13 @@ def prepared(folder: Path, *refs: RecordingRef) -> list[str]:
     return json.loads((folder / 'set-0' / 'manifest.json').read_text())['notes']
 
 
+@pytest.mark.slow
 def test_a_set_with_a_loud_recording_is_made_and_says_so(tmp_path: Path) -> None:
     (note,) = [n for n in prepared(tmp_path, tiny.ref(0), tiny.ref(1), tiny.ref(2, 'times9')) if 'amplitude' in n]
     assert '1 of 3 recordings' in note and '02_0_times9' in note
 
 
+@pytest.mark.slow
 def test_what_was_refused_beside_the_others_is_read_anew(tmp_path: Path) -> None:
     """Its reader may have been mended since, which no file tells."""
     with pytest.raises(RequestError, match='02_0_times300: the unit must be volts'):

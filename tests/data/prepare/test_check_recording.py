@@ -88,6 +88,7 @@ def lines(error: RequestError) -> list[str]:
     return [line.strip() for line in str(error).splitlines()[1:]]
 
 
+@pytest.mark.slow
 def test_every_broken_fif_file_is_named_at_once_and_a_repair_costs_only_itself(data_dir: Path, tmp_path: Path) -> None:
     source = sorted((data_dir / KALUNGA / 'subject01').iterdir())
     for number, subject in enumerate((*GOOD, *KALUNGA_FAULTS)):
@@ -146,6 +147,7 @@ EDF_FAULTS: dict[str, tuple[Callable[[Path], object], str]] = {
 }
 
 
+@pytest.mark.slow
 def test_every_broken_edf_file_is_named_at_once(data_dir: Path, tmp_path: Path) -> None:
     pick(data_dir, tmp_path, ZYMA, 'Subject0?_1.edf', 'Subject1[012]_1.edf', 'Subject0?_2.edf')
     for subject, (change, _) in EDF_FAULTS.items():
@@ -167,6 +169,7 @@ def test_a_file_that_may_not_be_read_is_not_called_damaged() -> None:
     assert str(found).endswith('; give the user who runs this the right to read it')
 
 
+@pytest.mark.slow
 def test_unknown_and_missing_annotations_are_named(data_dir: Path, tmp_path: Path) -> None:
     folder = pick(data_dir, tmp_path, SCHALK, '*R0[48].edf', '*R12.edf') / SCHALK
     for run, note in (('R04', 'T7'), ('R08', '')):
@@ -195,6 +198,7 @@ def test_one_recording_in_two_files_is_refused(data_dir: Path, tmp_path: Path) -
         prepare(SCHALK, tmp_path, tmp_path / 'work')
 
 
+@pytest.mark.slow
 def test_a_changed_file_of_the_same_size_is_prepared_again(data_dir: Path, tmp_path: Path) -> None:
     """Parts of an unfinished preparation count only for the file that they were made of."""
     data = pick(data_dir, tmp_path / 'data', KALUNGA, 'subject0[145]/*')

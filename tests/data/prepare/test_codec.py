@@ -51,6 +51,7 @@ values = st.one_of(
 )
 
 
+@pytest.mark.slow
 @given(st.dictionaries(st.text(min_size=1, max_size=20), values, max_size=6))
 def test_examples_come_back_equal(example: dict) -> None:
     back = codec.decode(codec.encode(example))

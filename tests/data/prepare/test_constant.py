@@ -32,6 +32,7 @@ def checked(start: float, seconds: float, channels: slice = slice(None), **facts
     return [f for f in found if f.rule != 'channels should not saturate']
 
 
+@pytest.mark.slow
 def test_a_recording_of_which_half_is_zeros_is_refused_with_where_and_how_long(tmp_path: Path) -> None:
     task, refs = make_prepared_fixture.task(), [tiny.ref(0), tiny.ref(1, 'half'), tiny.ref(2)]
     with pytest.raises(RequestError) as caught:

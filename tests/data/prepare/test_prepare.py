@@ -27,6 +27,7 @@ from jbench.spec.overrides import override
 from jbench.spec.task import Classes, Crop, Keystrokes, Target, Task, Trim, Value, Where, Window
 
 
+@pytest.mark.slow
 def test_windows_are_those_of_the_signal_and_the_clamp_is_not_stored(small: Path, reference: Path) -> None:
     from array_record.python.array_record_module import ArrayRecordReader
 
@@ -51,6 +52,7 @@ def test_windows_are_those_of_the_signal_and_the_clamp_is_not_stored(small: Path
     np.testing.assert_allclose(index['window.onset'], index['event.onset'][index['window.event']] + 2.0)
 
 
+@pytest.mark.slow
 def test_baseline_is_taken_after_scaling(small: Path, tmp_path: Path) -> None:
     from array_record.python.array_record_module import ArrayRecordReader
 
@@ -89,6 +91,7 @@ def test_tfds_reads_a_set_without_network(reference: Path) -> None:
     assert done.wait(60) == 0, done.stderr.read()
 
 
+@pytest.mark.slow
 def test_two_preparations_give_the_same_bytes(small: Path, reference: Path, tmp_path: Path) -> None:
     moved = shutil.copytree(small, tmp_path / 'elsewhere')
     for path in moved.rglob('*.fif*'):
@@ -99,6 +102,7 @@ def test_two_preparations_give_the_same_bytes(small: Path, reference: Path, tmp_
     assert [p.name for p in again.parent.iterdir() if p != again] == [again.name.partition('-')[0] + '.lock']
 
 
+@pytest.mark.slow
 def test_kalunga_whole_keeps_the_recording_of_two_subjects_once(data_dir: Path, tmp_path: Path) -> None:
     said: Said = []
     facts = manifest(prepare(KALUNGA, data_dir, tmp_path, lambda *f: said.append(f)))
@@ -112,6 +116,7 @@ def test_kalunga_whole_keeps_the_recording_of_two_subjects_once(data_dir: Path, 
     assert facts['subjects'] == {'present': [f'{k:02d}' for k in range(1, 13)], 'declared': 12}
 
 
+@pytest.mark.slow
 def test_a_set_that_differs_from_its_publication_is_partial(data_dir: Path, tmp_path: Path) -> None:
     folder = prepare(ZYMA, pick(data_dir, tmp_path, ZYMA, 'Subject0[0-2]_*', '*.csv'), tmp_path / 'work')
     assert manifest(folder)['notes'] == [
@@ -123,6 +128,7 @@ def test_a_set_that_differs_from_its_publication_is_partial(data_dir: Path, tmp_
     assert set(files.read_npz(folder / 'index.npz')['event.gender']) == {'F'}
 
 
+@pytest.mark.slow
 def test_runs_without_imagery_make_no_windows(data_dir: Path, tmp_path: Path) -> None:
     facts = manifest(prepare(SCHALK, pick(data_dir, tmp_path, SCHALK, '*R0[124].edf'), tmp_path / 'work'))
     assert [(r['run'], r['n_windows']) for r in facts['recordings']] == [('R04', 15)] and facts['notes'] == []
@@ -399,6 +405,7 @@ def test_fields_that_act_at_load_leave_what_is_stored_as_it_is(target: Target, o
     assert found[0] == found[1] and found[0][0]['n_windows'] == 6
 
 
+@pytest.mark.slow
 def test_channels_are_matched_by_name(tmp_path: Path) -> None:
     """One recording in another order, one that names a channel twice: each row holds the channel of its name."""
     task = make_prepared_fixture.task()

@@ -107,6 +107,7 @@ def test_killed_at_any_time_it_leaves_nothing_running_and_the_next_run_completes
     assert not list((tmp_path / 'work').rglob('*.tmp*')) and not list((tmp_path / 'work').rglob('*.parts'))
 
 
+@pytest.mark.slow
 def test_a_part_that_is_damaged_before_the_set_is_whole_is_made_again(tmp_path: Path) -> None:
     task, refs = make_prepared_fixture.task(), [tiny.ref(k) for k in range(2)]
     build_set.prepare(task, tiny.DATASET, tmp_path / 'a-0', refs, lambda *facts: None)
@@ -129,6 +130,7 @@ class Killed(BaseException):
     """Stands for kill -9 between two writes."""
 
 
+@pytest.mark.slow
 def test_stopped_between_any_two_writes_the_set_is_absent_and_then_whole(
     small: Path, reference: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -164,6 +166,7 @@ def test_stopped_between_any_two_writes_the_set_is_absent_and_then_whole(
     assert stops >= 6 and content(folder) == content(reference)
 
 
+@pytest.mark.slow
 def test_processes_at_once_make_one_set(small: Path, reference: Path, tmp_path: Path) -> None:
     code = RUN.replace('import jax\n', 'sys.stdin.readline()\n').format(tests=str(ROOT / 'tests' / 'helpers'))
     runs = [python(code, small, tmp_path / 'work', stdin=subprocess.PIPE) for _ in range(8)]
@@ -219,6 +222,7 @@ def odd_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[...,
     return go
 
 
+@pytest.mark.slow
 def test_a_stop_is_seen_at_once(odd_source: Callable[..., None]) -> None:
     began, calls = time.monotonic(), []
 
@@ -253,6 +257,7 @@ def test_what_is_no_fault_of_a_file_is_told_as_such(odd_source: Callable[..., No
         odd_source(run)
 
 
+@pytest.mark.slow
 def test_a_full_disk_names_the_path_and_the_next_run_completes(small: Path, reference: Path, tmp_path: Path) -> None:
     def limit() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000))
@@ -377,6 +382,7 @@ def test_missing_swapped_and_cut_files_are_found(damaged: Path) -> None:
         build_set.verify(damaged)
 
 
+@pytest.mark.slow
 def test_a_set_that_lacks_a_file_is_made_anew(damaged: Path, small: Path, reference: Path, tmp_path: Path) -> None:
     (damaged / 'index.npz').unlink()
     with pytest.raises(RequestError, match=r'index\.npz missing or damaged, and no recordings of Kalunga'):
@@ -421,6 +427,7 @@ def failing(monkeypatch: pytest.MonkeyPatch, nth: int, number: int) -> Callable[
     return lambda: calls >= nth
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('number', [errno.ENOSPC, errno.EIO, errno.EACCES], ids=errno.errorcode.get)
 def test_whatever_call_fails_the_message_names_the_path_and_the_next_run_completes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int

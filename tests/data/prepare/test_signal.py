@@ -177,6 +177,7 @@ def meg(data_dir: Path, name: str) -> mne.io.BaseRaw:
     return mne.io.read_raw(data_dir / 'MNE_formats' / name, verbose='ERROR')
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('name', MEG)
 def test_real_meg_passes_the_chain(name: str, data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """KIT and CTF: scaled as scikit-learn does, whole or in blocks, each word for its channels, MNE's choice of them.
@@ -231,6 +232,7 @@ def test_of_several_types_one_is_enough() -> None:
     assert names == ('mag0',) and got.shape == (1, 4800)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('scaler', ['robust', 'standard', 'none'])
 def test_blocks_of_channels_give_the_same_bits(
     scaler: str, data_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -259,6 +261,7 @@ def test_blocks_of_channels_give_the_same_bits(
         np.testing.assert_array_equal(got, want)
 
 
+@pytest.mark.slow
 def test_memory_is_that_of_a_block_and_of_the_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     n_chans, n = 24, 240 * 512
     noise = made(512.0, 240.0, ('eeg',) * n_chans)

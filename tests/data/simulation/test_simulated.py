@@ -91,6 +91,7 @@ def test_the_first_version_is_unchanged(paradigm: str) -> None:
     assert hashlib.sha256(repr([column.tolist() for column in events.values()]).encode()).hexdigest()[:16] == digest
 
 
+@pytest.mark.slow
 def test_another_process_makes_the_same_bits() -> None:
     code = (
         'import hashlib; from jbench.data.simulation.simulate import simulate; '
@@ -203,6 +204,7 @@ def test_p3_is_parietal_and_late() -> None:
     assert 2 < difference[k, i] < 12
 
 
+@pytest.mark.slow
 def test_hand_imagery_desynchronises_the_other_side() -> None:
     """Log mu power, right minus left hand: lowest at C3 and highest at C4, on average over subjects."""
     p = PARADIGMS['motor_imagery']
@@ -219,6 +221,7 @@ def _log_power(subject: int, low: float, high: float, label: str) -> np.ndarray:
     return np.log(pieces.var(-1)).mean(0)
 
 
+@pytest.mark.slow
 def test_reaches_differ_at_the_contralateral_motor_cortex() -> None:
     p = PARADIGMS['motor_execution']
     contrast = []
@@ -287,6 +290,7 @@ def _band_power(subject: int) -> tuple[np.ndarray, np.ndarray]:
     return features - features.mean(0), events['code']
 
 
+@pytest.mark.slow
 def test_imagery_is_decoded_across_subjects_and_shuffled_labels_are_not() -> None:
     train, test = ([_band_power(s) for s in subjects] for subjects in (range(8), range(8, 12)))
     (x, y), (u, v) = (tuple(np.concatenate(part) for part in zip(*group, strict=True)) for group in (train, test))

@@ -194,6 +194,7 @@ def power(paradigm: str, channel: str, low: float, high: float, session: int = 0
     return x**2, raw.times
 
 
+@pytest.mark.slow
 def test_stages_of_sleep_have_their_waves() -> None:
     _, table, _ = read('SimulatedSleepStage', 2)
     runs = [(s, t, t + d) for s, t, d in zip(table['stage'], table['onset'], table['duration'], strict=True) if s]
@@ -250,6 +251,7 @@ def test_slow_reactions_have_more_alpha() -> None:
     assert np.mean(slopes) > 0.4
 
 
+@pytest.mark.slow
 def test_traits_change_nothing_without_effect_and_alpha_with_it() -> None:
     """Alpha is slower with dementia; at effect 0 only the subject's own peak remains."""
 

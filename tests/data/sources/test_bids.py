@@ -617,6 +617,7 @@ def ask(home: Path, work: Path, *flags: str, task: Path | str = EXAMPLE) -> list
     return [f'--task={task}', f'--data_dir={home}', f'--workdir={work}', '--seeds=33', '--format=json', *flags]
 
 
+@pytest.mark.slow
 def test_it_runs_from_the_command_line(tmp_path, capsys):
     home = own_folder(tmp_path / 'data', 'edf')
     assert run.main(ask(home, tmp_path / 'work', '--model=dummy')) == 0
@@ -627,6 +628,7 @@ def test_it_runs_from_the_command_line(tmp_path, capsys):
     assert result['n_records']['evaluated'] == 16  # two people, two events of four windows
 
 
+@pytest.mark.slow
 def test_labels_that_are_written_in_two_ways_are_told_by_check_and_result(tmp_path, capsys):
     home = own_folder(tmp_path / 'data', 'edf')
     for k in range(1, 7):  # in every part, so that nothing else is odd

@@ -241,6 +241,7 @@ def test_a_run_of_an_unknown_name_with_cues_is_told(proteus: Path, tmp_path: Pat
     assert 'known interface' in bad.rule and 'AcquisitionMaze' in bad.found and bad.level == 'fatal'
 
 
+@pytest.mark.slow
 def test_streams_are_sessions_and_cells_their_interfaces(proteus: Path, tmp_path: Path) -> None:
     task = cells.apply(select.tasks()['challenge2026/bci'][-1], PROTEUS, ())
     parts = [convert.make(task, PROTEUS, ref, tmp_path) for ref in find_recordings(PROTEUS, proteus)]

@@ -72,6 +72,7 @@ def resting(home: Path, n: int = 6) -> Path:
     return home
 
 
+@pytest.mark.slow
 def test_a_resting_folder_runs_without_events_and_at_two_rates(tmp_path, capsys):
     assert ask(resting(tmp_path), task=RESTING) == 0
     (path,) = tmp_path.glob('work/results/my_eyes_by_file@1/*/dummy/*/seed33.json')
@@ -184,6 +185,7 @@ def test_one_fault_of_many_files_is_one_line(different):
     assert ('and 57 more' if different else 'and 50 more') in lines[0]
 
 
+@pytest.mark.slow
 def test_a_rate_of_its_own_names_what_to_do(tmp_path, capsys):
     for k in range(1, 4):
         path = tmp_path / 'MyRest2026' / f'S{k:02d}_rest'
@@ -215,6 +217,7 @@ def result_of(home: Path) -> dict:
     return json.loads(path.read_text())
 
 
+@pytest.mark.slow
 def test_one_bad_recording_is_named_and_left_out_where_that_is_asked_for(tmp_path, capsys):
     bad = with_a_bad_one(tmp_path)
     assert ask(tmp_path) == 2
@@ -232,6 +235,7 @@ def test_one_bad_recording_is_named_and_left_out_where_that_is_asked_for(tmp_pat
     assert ask(tmp_path) == 2, 'it leaves the set only where that is asked for'
 
 
+@pytest.mark.slow
 def test_who_is_excluded_is_not_read(tmp_path):
     with_a_bad_one(tmp_path)
     path = tmp_path / 'mine.py'
@@ -275,6 +279,7 @@ def test_a_band_that_resampling_cuts_off_is_refused(tmp_path, capsys):
     cells.apply(select.select_tasks(str(RESTING))[0][0], dataset_of(RESTING), (('signal.band', '1,50'),))
 
 
+@pytest.mark.slow
 def test_a_band_above_what_a_recording_holds_is_refused_and_the_published_default_is_not(tmp_path, capsys):
     home = resting(tmp_path, 3)
     assert ask(home, '--set=signal.band=1,60', '--set=signal.sfreq=200', task=RESTING) == 2
@@ -304,6 +309,7 @@ def test_info_tells_where_a_window_and_its_baseline_lie(capsys):
     assert told.startswith('-0.2 to 0.8 s after the onset') and 'the mean from -0.2 to 0 s is subtracted' in told
 
 
+@pytest.mark.slow
 def test_a_batch_is_no_larger_than_its_part(tmp_path):
     splits = jbench.load(jbench.task(str(RESTING)), data_dir=resting(tmp_path), workdir=tmp_path / 'work')
     for part in (splits.train, splits.valid, splits.test):
@@ -315,6 +321,7 @@ def test_a_batch_is_no_larger_than_its_part(tmp_path):
 # ---- who is present, and who should be ----
 
 
+@pytest.mark.slow
 def test_a_task_that_asks_for_a_part_of_a_shared_set_counts_all_of_it(tmp_path, capsys):
     bad = with_a_bad_one(tmp_path)
     bad.unlink()

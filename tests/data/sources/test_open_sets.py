@@ -269,6 +269,7 @@ def test_light_becomes_haemoglobin(data_dir: Path) -> None:
     assert Counter(events['label'].tolist()) == {'tapping': 12, 'rest': 12}
 
 
+@pytest.mark.slow
 def test_windows_of_rest_end_before_the_tapping(data_dir: Path) -> None:
     window = select.tasks()['fnirs/finger_tapping'][-1].window
     for ref in refs_of(finger_tapping, data_dir):

@@ -522,6 +522,7 @@ def test_at_most_so_many_windows(monkeypatch: pytest.MonkeyPatch) -> None:
     np.testing.assert_array_equal(classical.cov_ts_lr(given)(x), classical.cov_ts_lr(drawn)(x))
 
 
+@pytest.mark.slow
 def test_the_size_of_a_block_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     x, y = trials(40, 3)
     whole = {n: fitted(n, x, y, 3)(x) for n in CLASSIFIERS}

@@ -23,6 +23,7 @@ def plain_attention(q: jax.Array, k: jax.Array, v: jax.Array, kept: jax.Array | 
     return jnp.einsum('bhkq,bhsk->bhsq', chances, v)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('drops', [True, False])
 def test_attention_equals_its_plain_form(drops: bool) -> None:
     """Value and gradients; scores of hundreds do not overflow."""

@@ -167,6 +167,7 @@ def test_lag_moments_equal_windows(c: int, t: int) -> None:
         np.testing.assert_allclose(covariance, expected, rtol=0, atol=1e-12 * expected.max())
 
 
+@pytest.mark.slow
 def test_moments_carried_in_the_batch_change_nothing() -> None:
     """Value, gradient and running statistics; windows with very different offsets, and a row of padding."""
     model = build(3, 130, 2)
@@ -215,6 +216,7 @@ def test_fir_is_a_cross_correlation(t: int, k: int, pad: int, block: int) -> Non
     close(filters.fir(jnp.asarray(x), jnp.asarray(taps), (pad, pad), block), np.array(expected), 1e-5)
 
 
+@pytest.mark.slow
 def test_norm_limit_and_its_gradient() -> None:
     """Beyond the limit the filter is on the sphere and the gradient across it; a zero filter has a finite one."""
     w = jnp.array([[3.0, 4.0], [0.3, 0.4], [0.0, 0.0]])
@@ -253,6 +255,7 @@ def test_order_of_the_batch_does_not_matter(train: bool) -> None:
     close(tuple(apply(variables, batch_of(x[order]), train=train, key=None)), expected, 1e-5)
 
 
+@pytest.mark.slow
 def test_dropout_keeps_the_mean_and_channels_whole() -> None:
     kept = blocks.dropout(jnp.ones((200, 200)), 0.25, jax.random.key(0))
     assert set(np.unique(kept)) == {np.float32(0), np.float32(4 / 3)}

@@ -75,6 +75,7 @@ def test_moments_equal_those_of_the_literal_output(t: int) -> None:
         close(found, wanted)
 
 
+@pytest.mark.slow
 def test_moments_bear_offsets() -> None:
     """Float32, all data 100 sd from zero: as accurate as the literal form."""
     rng, t = np.random.default_rng(0), 160

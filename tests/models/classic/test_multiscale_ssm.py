@@ -85,6 +85,7 @@ def test_tokens_are_causal_in_time(changed: int) -> None:
         assert (np.abs(a - b).max((0, 1, 3))[ends > changed] > 1e-3).all()
 
 
+@pytest.mark.slow
 def test_regions_are_those_of_the_positions() -> None:
     """Mixtures of a region see its channels alone; one without a place has a region of its own."""
     places = (*positions(('Fz', 'Oz', 'O1')), None)

@@ -75,6 +75,7 @@ def literal(variables: Variables, batch: Batch, train: bool) -> tuple[jax.Array,
     return jnp.einsum('bft,nft->bn', h, p['linear']) + p['linear_bias'], state
 
 
+@pytest.mark.slow
 def test_equals_the_literal_network() -> None:
     """Value, gradient and running statistics; without dropout, with a row of padding."""
     with jax.enable_x64(True):
@@ -150,6 +151,7 @@ def test_pools_equal_windows(axis: int) -> None:
     )
 
 
+@pytest.mark.slow
 def test_features_last_is_the_same_norm() -> None:
     """And a bias given to the norm is a bias added before it."""
     rng = np.random.default_rng(1)
@@ -167,6 +169,7 @@ def test_features_last_is_the_same_norm() -> None:
         close((last.transpose(2, 0, 1), state_last), added, 1e-6)
 
 
+@pytest.mark.slow
 def test_devices_compute_one_batch() -> None:
     """Halves of a batch on two places of a mapped axis: logits, dropout, statistics, added gradients of the whole."""
     whole, split = build(), build(axis_name='d')

@@ -135,6 +135,7 @@ def mixtures(where: np.ndarray, centre: np.ndarray | None) -> np.ndarray:
     return np.asarray(simpleconv_time_agg.merge_weights(scores, simpleconv_time_agg.alive(where, centre)))
 
 
+@pytest.mark.slow
 def test_channels_near_the_silenced_point_and_without_position_get_no_weight() -> None:
     with jax.enable_x64(True):
         where, centre = record.places(8), RECORDED['centre']
@@ -145,6 +146,7 @@ def test_channels_near_the_silenced_point_and_without_position_get_no_weight() -
         assert [c for c in range(8) if not mixtures(where, None)[:, c].any()] == [1]
 
 
+@pytest.mark.slow
 def test_a_step_that_silences_every_channel_is_finite() -> None:
     with jax.enable_x64(True):
         assert not mixtures(np.full((8, 3), 0.5), np.full(3, 0.5)).any()
@@ -162,6 +164,7 @@ def test_a_step_that_silences_every_channel_is_finite() -> None:
     assert grads['linear']['bias'].any()
 
 
+@pytest.mark.slow
 def test_one_point_is_silenced_for_all_windows() -> None:
     model = build(record.TRAINED)
     x = jnp.asarray(np.repeat(weights.windows(record.TRAINED, 1)[0], 3, axis=0))

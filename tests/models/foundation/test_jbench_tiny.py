@@ -52,6 +52,7 @@ def test_its_weights_come_with_the_package_and_say_what_they_have_seen():
     assert cell.model.pretraining == known.datasets and cell.task.signal.sfreq == 100.0
 
 
+@pytest.mark.slow
 def test_the_encoder_starts_from_them_and_the_head_does_not(tmp_path):
     at = signal(('Fz', 'C3', 'C4', 'Pz'))
     model = factory(MODELS['jbench_tiny'])(at, 3)

@@ -52,6 +52,7 @@ def test_one_network_is_the_head_after_the_encoder(encoder, batch, name):
         np.testing.assert_allclose(found.features['penultimate'], features, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_the_mlp_is_that_of_torch():
     head, rng = HEADS['mlp'], np.random.default_rng(1)
     variables, x = head.init(jax.random.key(0)), rng.normal(size=(5, 8)).astype(np.float32)

@@ -34,6 +34,7 @@ class Row(nn.Module):
         return in_turn(self, lambda i, **place: Layer(i, **place), x, blocks.split(key, DEPTH), again=self.again)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('key', [None, jax.random.key(3)], ids=['still', 'dropout'])
 def test_a_loop_is_the_row(key: jax.Array | None) -> None:
     x = np.random.default_rng(0).standard_normal((5, 4)).astype(np.float32)

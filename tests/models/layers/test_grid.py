@@ -69,6 +69,7 @@ def test_a_norm_of_groups_runs_over_all_rows_of_a_window(feature_major: bool) ->
     np.testing.assert_allclose(found, expected, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_other_widths_and_a_kernel_over_patches_alone() -> None:
     """As EEG-DINO has them: 64, 128, 64 features in groups of 8, five patches, a code of the channel in the sum."""
     front = Front(samples=200, widths=(64, 128, 64), groups=8, taps=49, stride=25, pad=24, feature_major=True)

@@ -73,6 +73,7 @@ def layer() -> Any:
     return compiled(module.apply), moved, x
 
 
+@pytest.mark.slow
 def test_a_layer_is_causal(layer: Any) -> None:
     """Tokens before a changed one stay to the bit, those from it on do not."""
     apply, variables, x = layer
@@ -105,6 +106,7 @@ def test_a_layer_equals_its_definition(layer: Any) -> None:
     np.testing.assert_allclose(apply(variables, x), np.stack(wanted, 1), atol=2e-4)
 
 
+@pytest.mark.slow
 def test_a_slow_pace_keeps_a_state_and_a_fast_one_forgets_it() -> None:
     """What the first token wrote, seen at the last one."""
     module, x = SelectiveStateSpace(4, 8), np.zeros((1, 30, 4), np.float32)

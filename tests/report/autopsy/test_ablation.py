@@ -22,6 +22,7 @@ def found():
     return case, examine(case)
 
 
+@pytest.mark.slow
 def test_the_planted_channel_time_and_frequency_stand_out_alone(found, monkeypatch):
     case, parts = found
     channel, time, _ = parts.ablations
@@ -48,6 +49,7 @@ def test_findings_name_what_was_planted_with_its_number(found):
     assert share.names == ('C3',) and share.number == pytest.approx(1)
 
 
+@pytest.mark.slow
 def test_a_band_is_taken_out_and_the_rest_stays():
     case = planted()
     seen = []
@@ -75,6 +77,7 @@ def test_bands_are_round_and_few(sfreq, n, top, width):
     assert ablation.band_edges(x[..., :4], sfreq) == []
 
 
+@pytest.mark.slow
 def test_chance_stands_out_in_few_runs(monkeypatch):
     """Answers that have nothing to do with the targets: at most a few of 20 seem better than shuffled ones."""
     monkeypatch.setattr(ablation, 'DRAWS', 59)
@@ -86,6 +89,7 @@ def test_chance_stands_out_in_few_runs(monkeypatch):
     assert wrong <= 4, 'of 20 at 5 %: more with a probability of 0.3 %'
 
 
+@pytest.mark.slow
 def test_a_run_by_chance_points_at_nothing():
     rng = np.random.default_rng(3)
     case = planted()
@@ -102,6 +106,7 @@ def test_a_run_by_chance_points_at_nothing():
     assert {bar.get_facecolor()[:3] for bar in figure.axes[0].patches} == {to_rgb(PLAIN)}
 
 
+@pytest.mark.slow
 def test_the_floor_holds_for_a_family(monkeypatch):
     """A network with answers, and parts whose loss changes answers at random: no part stands out more than chance."""
     monkeypatch.setattr(ablation, 'DRAWS', 59)
@@ -127,6 +132,7 @@ def test_targets_change_places_where_they_vary():
     assert (traits == traits[:, :1]).all() and traits[:, 0].sum() == 4
 
 
+@pytest.mark.slow
 def test_a_constant_network_gives_no_nan():
     model = written(lambda p, x: (jnp.ones((len(x), 2)), {'layer': jnp.zeros((len(x), 3, 5))}), {'w': np.ones(2, 'f4')})
     case = planted()

@@ -11,6 +11,7 @@ from jbench.report.autopsy import activations, gradients
 from jbench.report.autopsy.case import Network
 
 
+@pytest.mark.slow
 def test_units_that_were_killed_are_dead():
     """EEGNet's last norm answers (almost) 0 for two of its units: what is behind it never changes there."""
     model, variables, x, signal = of_table('eegnet')

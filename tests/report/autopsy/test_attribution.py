@@ -18,7 +18,6 @@ from jbench.spec.model import Signal
 NETWORKS = [
     m.name for m in MODELS.values() if m.kind == 'network' and m.family == 'classic' and m.targets != ('angles',)
 ]
-FAST = 'fmri_linear'
 SIGNAL = Signal(n_chans=C, n_times=T, sfreq=60.0)
 
 
@@ -37,6 +36,7 @@ def test_a_linear_network_is_explained_exactly():
     assert not np.any(found.samples[:, [0, 2, 3]]), 'channels that the network does not read'
 
 
+@pytest.mark.slow
 def test_more_points_are_taken_until_little_is_missing_and_what_is_missing_is_told():
     x = np.random.default_rng(0).normal(0, 1, (4, C, T)).astype(np.float32)
 
@@ -112,7 +112,7 @@ def test_chance_alone_rarely_reaches_the_floor():
     assert np.flatnonzero(planted.mean(0) > attribution.floor(planted)).tolist() == [3]
 
 
-@pytest.mark.parametrize('name', [FAST, *often((n for n in NETWORKS if n != FAST), ('eegnet', 'ctnet', 'fmri_mlp'))])
+@pytest.mark.parametrize('name', often(NETWORKS, ('fmri_linear', 'fmri_mlp', 'eegnet', 'ctnet')))
 def test_every_network(name):
     """Complete attributions; layers without dead units, each with a gradient, and the axis of time where it has one."""
     model, variables, x, signal = of_table(name)

@@ -42,6 +42,7 @@ def made():
     return case, parts, page(case, parts)
 
 
+@pytest.mark.slow
 def test_text_is_escaped_and_nothing_is_asked_of_the_network(made):
     case, parts, text = made
     assert '<script' not in text and '&lt;script&gt;' in text

@@ -48,6 +48,7 @@ def written(scores, tmp_path_factory):
 WHERE = 'p3-SimulatedP3'
 
 
+@pytest.mark.slow
 def test_the_figures_of_real_results(written):
     home, made = written
     expected = ['heatmap', 'ranks', f'bars-{WHERE}', f'curves-{WHERE}', f'confusion-{WHERE}', f'reliability-{WHERE}']
@@ -94,6 +95,7 @@ def test_tables_are_those_of_the_results(written, work):
     assert bars['eegnet'] == 100 * result['headline']['value'] and bars['dummy'] == 50
 
 
+@pytest.mark.slow
 def test_the_same_again_in_an_empty_folder_and_over_old_figures(written, scores, tmp_path):
     home, _ = written
     (tmp_path / 'mine.png').write_bytes(b'mine')

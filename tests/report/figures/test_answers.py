@@ -128,6 +128,7 @@ def test_a_result_of_an_old_schema_does_not_know_when_it_was_resumed():
     assert curves.rows('a', result([])) == []
 
 
+@pytest.mark.slow
 def test_nothing_is_cut():
     title = 'a title that is long, ' * 8
     for k in (2, 12, 30):

@@ -99,6 +99,7 @@ def records_of(path):
     return json.loads(path.read_text())
 
 
+@pytest.mark.slow
 def test_every_page_is_well_formed_and_its_links_lead_somewhere(site):
     assert len(pages(site)) > 90 and BROKEN(site) == []
     for path in [p for p in pages(site) if p.parent == site or 'ssvep' in p.name or 'eegnet' in p.name]:

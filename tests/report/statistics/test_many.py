@@ -12,6 +12,7 @@ from jbench.report.statistics import many
 pytestmark = pytest.mark.filterwarnings('error')
 
 
+@pytest.mark.slow
 def test_holm_is_statsmodels() -> None:
     for p in ([0.01, 0.04, 0.03, 0.2, 0.03], [0.05], [1.0, 1.0], [0.5, 1e-9]):
         np.testing.assert_allclose(many.holm(p), multipletests(p, method='holm')[1])
