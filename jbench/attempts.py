@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -50,6 +50,15 @@ class Attempts:
         self.refused.append(cell)
         if self._keep:
             _keep(f'{reason}\n', cell, self._context)
+
+    def refuse_with(self, name: str, cells: Sequence[Cell]) -> None:
+        """Count cells as refused whose encoder was to learn with a cell, called `name`, that failed."""
+        failed = next((c for c in (*self.refused, *self.broken) if c.name == name), None)
+        why = self.reasons.get(failed.source, '') if failed else ''
+        for cell in cells:
+            reason = f'{cell.title}: not run, because it is learnt together with {name}, which failed'
+            self._context.progress.say(f'jbench: {reason}')
+            self.refuse(cell, f'{reason}: {why}' if why else reason)
 
 
 def failure(error: Exception, cell: Cell, context: Context) -> str:

@@ -141,12 +141,13 @@ def _train_all(
             with contextlib.suppress(OSError):
                 note_of(c, context).unlink()  # of an earlier attempt
         if len(ready) < len(group[0].companions):
-            for c, _ in ready:
-                attempt.refuse(c, f'not run: {group[0].title}')
+            here = [c for c, _ in ready]
+            lacking = next(name for name, _ in group[0].companions if name not in [c.name for c in here])
+            attempt.refuse_with(lacking, here)
         elif len(ready) > 1:
             done = attempt(group[0], partial(train_group, ready, seeds, context))
-            for c in group[1:] if done is None else ():
-                attempt.refuse(c, f'not run: {group[0].title}')
+            if done is None:
+                attempt.refuse_with(group[0].name, group[1:])
             found += done or []
         elif ready:
             found += attempt(group[0], partial(train, *ready[0], seeds, compiler, context)) or []

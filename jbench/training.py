@@ -57,6 +57,8 @@ def train(
             work = _over_folds if isinstance(cell.task.split, ByGroup) and cell.task.split.folds else _seeds
             with sets.here(context.workdir, prepared[0], context.report):
                 done |= work(cell, home, prepared, todo, compiler, context, refused)
+        else:
+            nothing_to_do(cell, context)
         to_store(home, seeds, context, refused)
         results.told(refused)
         if processes.first() and mirror.of(context.workdir) is not None:  # that of another machine may have come first
@@ -77,9 +79,12 @@ def to_do(cell: Cell, home: Path, folder: Path, seeds: list[int], context: Conte
     if processes.anywhere(bool(refused)):
         raise RequestError(refused or 'the first process refuses, and says why')
     todo = [s for s, again in zip(seeds, processes.agreed(np.isin(seeds, [*done], invert=True)), strict=True) if again]
-    if not todo:
-        context.progress.say(f'{cell.title}: finished before, nothing to compute')
     return done, todo
+
+
+def nothing_to_do(cell: Cell, context: Context) -> None:
+    """Say that the results of a cell are there."""
+    context.progress.say(f'{cell.title}: finished before, nothing to compute')
 
 
 def _seeds(
@@ -113,7 +118,14 @@ def _seeds(
             if seed in chosen:
                 more = {'final': chosen[seed], 'warnings': [_without_validation(chosen[seed])]}
             done[seed] = written(cell, home, data, prepared, seed, outcome, more, context, refused)
+            forget(cell, seed, context)
     return done
+
+
+def forget(cell: Cell, seed: int, context: Context) -> None:
+    """Remove the checkpoint of a seed whose results are written."""
+    if processes.first():
+        checkpoint.remove(checkpoint_folder(cell, seed, context))
 
 
 def written(
@@ -138,7 +150,6 @@ def written(
         kept = _weights(cell, data, seed, outcome, context, others)
         result = result_file.write(home, result, outcome.get('predictions'), kept)
         to_store(home, [seed], context, refused)
-        checkpoint.remove(checkpoint_folder(cell, seed, context))
     return result
 
 
@@ -211,6 +222,8 @@ def _over_folds(
         _, todo = to_do(fold, places[-1], folder, seeds, context)
         if todo:
             _seeds(fold, places[-1], prepared, todo, compiler, context, refused)
+        else:
+            nothing_to_do(fold, context)
         data = prepared_set.open_set(folder, fold.task)
         parts.append(few_windows(data) if cell.debug else data)
     return {
@@ -227,7 +240,7 @@ def _weights(
         return None
     begun = cell.model.weights not in ('', SCRATCH)
     before = cell.model.pretraining or ((UNNAMED,) if begun else ())
-    names = [c.dataset.name for c, _ in others if c.dataset != cell.dataset] + cell.dataset.name.split(JOINED)
+    names = [n for c in (*(c for c, _ in others), cell) for n in c.dataset.name.split(JOINED)]
     read = [data, *(d for c, d in others if c.dataset == cell.dataset)]
     learnt_on = {
         'task': f'{cell.task.full_name}@{cell.task.version}',

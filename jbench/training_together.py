@@ -10,13 +10,25 @@ from typing import Any
 from jbench import processes
 from jbench.context import Context
 from jbench.data.load import prepared_set
+from jbench.data.sources.mixture import JOINED
 from jbench.results import result_file
 from jbench.spec.cell import Cell
-from jbench.spec.pretraining import alike
+from jbench.spec.pretraining import alike, of_companion
 from jbench.stores import checkpoints, results, sets
 from jbench.train.seeds import few_windows
 from jbench.train.seeds_together import train_together
-from jbench.training import AFRESH, Others, Refused, learnt_from, stopped_together, to_do, to_store, written
+from jbench.training import (
+    AFRESH,
+    Others,
+    Refused,
+    forget,
+    learnt_from,
+    nothing_to_do,
+    stopped_together,
+    to_do,
+    to_store,
+    written,
+)
 
 
 def train_group(
@@ -42,6 +54,9 @@ def train_group(
             for folder in dict.fromkeys(folders):
                 held.enter_context(sets.here(context.workdir, folder, context.report))
             _train(cells, homes, prepared, todo, found, context, refused)
+        else:
+            for cell in cells:
+                nothing_to_do(cell, context)
         for home in homes:
             to_store(home, seeds, context, refused)
         results.told(refused)
@@ -71,15 +86,17 @@ def _train(
                     done[seed] = written(
                         cells[k], homes[k], data[k], prepared[k], seed, outcome, said, context, refused, others
                     )
+            forget(cells[0], seed, context)
 
 
 def _said(cell: Cell, data: prepared_set.PreparedSet, others: Others) -> Mapping[str, Any]:
     """What a result says of the others: which they are, and whether they learnt from people of its test."""
     text = f'together: one encoder learnt this task and {", ".join(c.name for c, _ in others)}'
-    same, tested = alike({cell.dataset.name, *cell.dataset.aliases}), {*data.subjects[data.rows('test')].tolist()}
+    same = alike({*cell.dataset.name.split(JOINED), *cell.dataset.aliases})
+    tested = {*data.subjects[data.rows('test')].tolist()}
     for other, learnt in others:
         if other.dataset.name == cell.dataset.name and not learnt_from(learnt) & tested:
             continue
-        if other.dataset.name.lower() in same:
-            return {'overlap': 'overlap', 'warnings': [text, f'overlap: {other.name} learnt from people of this test']}
+        if same & {name.lower() for name in other.dataset.name.split(JOINED)}:
+            return {'overlap': 'overlap', 'warnings': [text, of_companion(other.name)]}
     return {'warnings': [text]}

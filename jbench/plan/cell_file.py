@@ -54,8 +54,7 @@ def plan(
             cell = dataclasses.replace(cell, model=model)
         found.append(cell)
         files_ |= own
-    joined = together.joined(found)
-    together.require_whole(joined, found)
+    joined = together.from_files(found)
     return Plan(joined, cells.simulated([cells.Choice(c.task, c.dataset, True) for c in joined]), [], files_)
 
 

@@ -67,6 +67,9 @@ def plan(request: Request, data_dir: Path | None, workdir: Path) -> Plan:
             if len(choices) == 1:
                 raise
             absent.append(str(error))
+    grouped = [m for m, named in models if not named]
+    found, lone = together.without_lone(list({c.key: c for c in found}.values()), grouped)
+    absent += lone
     if not found:
         absent = absent or [f'no model of --model={request.models} fits; one that is named runs on every paradigm']
         raise RequestError('no task can run:\n  ' + '\n  '.join(absent))
@@ -74,4 +77,4 @@ def plan(request: Request, data_dir: Path | None, workdir: Path) -> Plan:
     if recipe and all(m.kind == 'estimator' for m, _ in models):
         names = ', '.join(m.name for m, _ in models)
         raise RequestError(f'--set {recipe[0]}: unused, because {names} follows no recipe')
-    return Plan(together.joined(list({c.key: c for c in found}.values())), cells.simulated(choices), absent, files)
+    return Plan(together.joined(found), cells.simulated(choices), absent, files)

@@ -215,6 +215,11 @@ def verdict(
     return Verdict('clean', 'it is in none of the corpora that its authors name')
 
 
+def of_companion(name: str) -> str:
+    """The warning of a result whose encoder learnt another task, too, from people that it is tested on."""
+    return f'overlap: {name} learnt from people of this test'
+
+
 def alike(declared: Collection[str]) -> set[str]:
     """Names in small letters, with those of datasets that have people in common with them."""
     told = {d.lower() for d in declared}

@@ -29,7 +29,6 @@ from jbench.spec.recipe import Recipe
 from jbench.train import adaptation, optim, parallel
 from jbench.train.lr_finder import Found, require
 from jbench.train.programs import asked_signal, build
-from jbench.train.step import check_microbatch
 
 SHARE = 0.8  # of the free memory
 LARGEST = 8192  # windows
@@ -94,7 +93,6 @@ def needed(compiled: Any) -> int:
 
 def _try(cell: Cell, network: Model, data: PreparedSet, recipe: Recipe, drawn: Any, free: int) -> dict[str, Any]:
     """A row of the curve: the step of one batch size, compiled, and run where it fits."""
-    check_microbatch(recipe, network, jax.device_count())
     learnt = adaptation.resolved(adaptation.stages(recipe, network)[-1], network)
     tx = optim.make(learnt, 1)
     n_bytes, fits, seconds = None, False, None

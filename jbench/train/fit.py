@@ -73,7 +73,8 @@ class Course:
         if value is not None and better:
             self.best, self.best_epoch, self.wait = sign * value, self.epoch, 0
         else:
-            self.wait, self.undefined = self.wait + 1, value is None
+            self.wait += 1
+        self.undefined = value is None
         self.record(n_batches, {'monitor': math.nan if value is None else value})
         return better
 

@@ -26,7 +26,6 @@ from jbench.spec.recipe import PROBES
 from jbench.train import adaptation, fit, optim, parallel
 from jbench.train.programs import asked_signal, build
 from jbench.train.seeds import begin_from
-from jbench.train.step import check_microbatch
 
 LOWEST, HIGHEST, STEPS = 1e-6, 10.0, 200
 DIVERGED, MEMORY = 4.0, 0.9  # of the running mean, a step
@@ -147,7 +146,6 @@ def _begin(
     if recipe.batch_size % d:
         raise RequestError(f'recipe.batch_size: {recipe.batch_size} cannot be split over {d} devices')
     network = build(cell.model, asked_signal(cell.model, data.signal), data.n_out, recipe, recipe.frames)
-    check_microbatch(recipe, network, d)
     begin = begin_from(cell, network, context)
     learnt = adaptation.resolved(adaptation.stages(recipe, network)[-1], network)
     tx = optim.make(learnt, STEPS)

@@ -43,38 +43,52 @@ def shard(chunk: Chunk) -> dict[str, np.ndarray]:
 
 
 def compile_programs(
-    model: Model, tx: optax.GradientTransformation, recipe: Recipe, signal: Signal, n_out: int, length: int = 0
+    model: Model,
+    tx: optax.GradientTransformation,
+    recipe: Recipe,
+    signal: Signal,
+    n_out: int,
+    length: int = 0,
+    *,
+    single: bool = False,
 ) -> Programs:
     """Compile all programs from shapes alone, before any data are there (several processes: at the first call).
 
-    `length` is that of a sequence of keys.
+    `length` is that of a sequence of keys. `single`: training is `one_step`, not a chunk of them.
 
     Raises: RequestError if the batch cannot be split over the devices, or in microbatches.
     """
     check_microbatch(recipe, model, jax.device_count())
     chunk, rows = chunk_shapes(recipe, signal, n_out, length)
-    shape, count, window = jax.ShapeDtypeStruct, jax.ShapeDtypeStruct((), jnp.int32), (signal.n_chans, signal.n_times)
+    shape, window = jax.ShapeDtypeStruct, (signal.n_chans, signal.n_times)
     draw = jax.jit(partial(init_state, model)).lower(shape((), jnp.uint32)).compile()
     precompute = jax.jit(model.precompute).lower(shape((recipe.batch_size, *window), jnp.float32)).compile()
-    step = partial(train_step, model=model, tx=tx, recipe=recipe)
-    train = jax.pmap(
-        partial(_train_chunk, step=step), axis_name=AXIS, in_axes=(None, 0, None), out_axes=None, donate_argnums=0
-    )
+    train = one_step(model, tx, recipe) if single else _steps(model, tx, recipe)
     if jax.process_count() > 1:  # what the other processes hold cannot be said by a shape
         return Programs(draw, precompute, train, compile_predict(model, recipe, signal, n_out, length))
-    extra = {k: shape((*rows, *a.shape[1:]), a.dtype) for k, a in precompute.out_info.items()}
+    arrays = chunk | {k: shape((*rows, *a.shape[1:]), a.dtype) for k, a in precompute.out_info.items()}
+    given: tuple[Any, ...] = (arrays, shape((), jnp.int32))
+    if single:
+        given = ({k: shape((a.shape[0], *a.shape[2:]), a.dtype) for k, a in arrays.items()},)
     state = jax.eval_shape(lambda: new_state(init_state(model, 0), tx, jnp.ones(n_out)))
-    return Programs(
-        draw,
-        precompute,
-        train.lower(state, chunk | extra, count).compile(),
-        compile_predict(model, recipe, signal, n_out, length),
-    )
+    compiled = train.lower(state, *given).compile()
+    return Programs(draw, precompute, compiled, compile_predict(model, recipe, signal, n_out, length))
+
+
+def _steps(model: Model, tx: optax.GradientTransformation, recipe: Recipe) -> Any:
+    """The training steps of a chunk, (state, chunk arrays, n) -> (state, metrics): to be compiled, as `one_step`."""
+    step = partial(train_step, model=model, tx=tx, recipe=recipe)
+    program = partial(_train_chunk, step=step)
+    return jax.pmap(program, axis_name=AXIS, in_axes=(None, 0, None), out_axes=None, donate_argnums=0)
 
 
 def one_step(model: Model, tx: optax.GradientTransformation, recipe: Recipe) -> Any:
     """The training step by itself, (state, batch [devices, B / devices, ...]) -> (state, metrics): compiled when it is
-    first called or, as any program of jax, by `lower` and `compile`."""
+    first called or, as any program of jax, by `lower` and `compile`.
+
+    Raises: RequestError if the batch cannot be split in microbatches.
+    """
+    check_microbatch(recipe, model, jax.device_count())
     step = partial(train_step, model=model, tx=tx, recipe=recipe)
     return jax.pmap(step, axis_name=AXIS, in_axes=(None, 0), out_axes=None, donate_argnums=0)
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-import jax
 import numpy as np
 
 from jbench.context import Context
@@ -93,12 +91,8 @@ def _task(cell: Cell, data: PreparedSet, learner: Learner, read: Loaders, contex
     network = build(model, signal, data.n_out, recipe, recipe.frames)
     begin = begin_from(cell, network, context)
     resolved = adaptation.resolved(recipe, network)
-    programs = parallel.Programs(
-        draw=jax.jit(functools.partial(parallel.init_state, network)),
-        precompute=jax.jit(network.precompute),
-        train=parallel.one_step(network, optim.make(resolved, 1), resolved),
-        predict=parallel.compile_predict(network, recipe, signal, data.n_out, data.length),
-    )
+    tx = optim.make(resolved, 1)
+    programs = parallel.compile_programs(network, tx, resolved, signal, data.n_out, data.length, single=True)
     part = Part(
         cell.title, network, resolved, programs, read.train, read.valid, fit.monitor_of(cell.task), lambda facts: None
     )

@@ -10,7 +10,6 @@ import pickle
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -517,10 +516,8 @@ def test_a_plan_asks_a_task_once_for_its_fields(ask, monkeypatch):
 
 
 @pytest.mark.slow
-def test_a_plan_of_everything_takes_seconds(ask, tmp_path):
-    began = time.process_time()
+def test_a_plan_of_everything_is_short(ask, tmp_path):
     out = ask('--task=all', '--model=all', '--dry_run', f'--workdir={tmp_path}/new').out
-    assert time.process_time() - began < 5
     assert len(out.splitlines()) < 100
 
 

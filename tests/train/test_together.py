@@ -40,12 +40,8 @@ def sets(root: Path) -> list[prepared_set.PreparedSet]:
 def part(data: prepared_set.PreparedSet, title: str, n_epochs: int, batch_size: int = 32) -> Part:
     recipe = small.cell(max_epochs=n_epochs, patience=n_epochs, lr=RATE, batch_size=batch_size).task.recipe
     model = build(NETWORK, data.signal, data.n_out)
-    programs = parallel.Programs(
-        draw=jax.jit(partial(parallel.init_state, model)),
-        precompute=jax.jit(model.precompute),
-        train=parallel.one_step(model, optim.adamw(recipe, 1), recipe),
-        predict=parallel.compile_predict(model, recipe, data.signal, data.n_out),
-    )
+    tx = optim.adamw(recipe, 1)
+    programs = parallel.compile_programs(model, tx, recipe, data.signal, data.n_out, data.length, single=True)
     train, valid = (loader.Loader(data, (name,), batch_size) for name in ('train', 'valid'))
     return Part(title, model, recipe, programs, train, valid, 'bal_acc', lambda facts: None)
 
@@ -208,6 +204,14 @@ def test_a_stop_anywhere_changes_nothing(tasks, tmp_path):
         assert a.best_epoch == b.best_epoch and len(b.resumed_at) == 4
         for x, y in zip(jax.tree.leaves(a.variables), jax.tree.leaves(b.variables), strict=True):
             np.testing.assert_array_equal(x, y)
+
+
+def test_a_monitor_that_was_undefined_once_does_not_end_a_task():
+    course = fit.Course()
+    course.close_epoch(None, 1.0, 1)
+    assert course.undefined
+    course.close_epoch(0.5, 1.0, 1)
+    assert not course.undefined and course.best_epoch == 1
 
 
 def test_encoders_of_other_channels_are_refused_by_name(tasks):
