@@ -19,6 +19,7 @@ import fresh
 import numpy as np
 import pytest
 import wheels
+from families import often
 from filelock import FileLock
 from once import TOGETHER
 
@@ -295,8 +296,7 @@ def test_the_first_cell_brings_the_build_of_jax_for_what_is_there(has, wanted, t
     assert done.stdout.splitlines() == first + wanted
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize('name', COLABS)
+@pytest.mark.parametrize('name', often(COLABS, ('quickstart', 'alignment')))
 def test_a_notebook_runs_in_an_empty_folder_with_what_its_first_cell_installs(name, newcomer, tmp_path):
     (tmp_path / 'empty').mkdir()
     with variables(newcomer):

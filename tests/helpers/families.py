@@ -15,7 +15,7 @@ def params(models: Iterable[ModelSpec]) -> list[Any]:
     return [pytest.param(m, id=m.name, marks=[pytest.mark.slow] if m.family == 'foundation' else []) for m in models]
 
 
-def often(names: Iterable[str], chosen: Iterable[str]) -> list[Any]:
+def often(names: Iterable[Any], chosen: Iterable[Any]) -> list[Any]:
     """One parameter a name: those of `chosen` are for `.ci/run`, the others for a person (`-m long`)."""
     chosen = set(chosen)
     return [pytest.param(n, marks=pytest.mark.slow if n in chosen else pytest.mark.long) for n in names]

@@ -145,7 +145,7 @@ def test_it_keeps_the_contract_of_networks(name: str) -> None:
     validate.check(lambda: programs.build(MODELS[name], signal, 3), name, signal, 3, parallel.AXIS, several=True)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_emg_network_keeps_the_contract_of_networks() -> None:
     """Split over devices, too: masks and statistics are those of the whole batch."""
     signal = Signal(n_chans=4, n_times=2064, sfreq=2000.0)

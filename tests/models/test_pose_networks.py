@@ -10,6 +10,7 @@ import numpy as np
 import poses
 import pytest
 import weights
+from families import often
 from places import FIXTURES
 
 from jbench.models import MODELS, factory
@@ -45,8 +46,7 @@ def test_state_dict_and_number_of_parameters(name: str) -> None:
     assert n == PEER[f'{name}/n_parameters'] == MODELS[name].n_parameters
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize('name', poses.PEERS)
+@pytest.mark.parametrize('name', often(poses.PEERS, ('vemg2pose',)))
 def test_answers_and_gradients_are_those_of_the_reference(name: str) -> None:
     """Float32 beside float64: answers to 1e-4 of the largest, norms and projections of gradients to 1e-3 of a norm."""
     net, (x, y) = made(name), poses.windows(name)

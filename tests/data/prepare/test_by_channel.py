@@ -211,7 +211,7 @@ def noise_edf(path: Path, hours: float, n_chans: int = 64, sfreq: int = 128) -> 
             file.write(rng.integers(-3000, 3000, (min(60, n - k), n_chans, sfreq), np.int16).tobytes())
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_two_hours_of_64_channels_take_little_memory(tmp_path: Path) -> None:
     """472 MB as MNE reads them, and 184 MB of signal; the same windows as from memory."""
     noise_edf(tmp_path / 'short_1.edf', 1 / 60)

@@ -70,17 +70,17 @@ def test_ten_steps_equal_braindecode() -> None:
         recorded.check_steps('bendr', small(TRAINED), TRAINED, 1e-9)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_dropout_spreads_as_braindecodes() -> None:
     recorded.check_dropout('bendr', small(TRAINED), TRAINED)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_devices_drop_as_one() -> None:
     recorded.check_devices(small(LONG), small(LONG, axis_name='devices'), LONG)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_initial_weights_are_drawn_as_braindecodes() -> None:
     recorded.check_initial('bendr', small(TRAINED))
 

@@ -49,17 +49,17 @@ def test_ten_steps_equal_braindecode() -> None:
         recorded.check_steps('biot', build(TRAINED), TRAINED, 1e-9)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_dropout_spreads_as_braindecodes() -> None:
     recorded.check_dropout('biot', build(TRAINED), TRAINED)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_devices_drop_as_one() -> None:
     recorded.check_devices(build(SMALL), build(SMALL, axis_name='devices'), SMALL)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_initial_weights_are_drawn_as_braindecodes() -> None:
     recorded.check_initial('biot', build(TRAINED))
 

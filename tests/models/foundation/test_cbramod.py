@@ -63,18 +63,18 @@ def test_ten_steps_equal_braindecode(short: None) -> None:
         recorded.check_steps('cbramod_short', build(TRAINED), TRAINED, 1e-9)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_ten_steps_of_the_whole_network_equal_braindecode() -> None:
     with jax.enable_x64(True):
         recorded.check_steps('cbramod', build(TRAINED), TRAINED, 1e-9)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_dropout_spreads_as_braindecodes(short: None) -> None:
     recorded.check_dropout('cbramod_short', build(TRAINED), TRAINED)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_initial_weights_are_drawn_as_braindecodes() -> None:
     recorded.check_initial('cbramod', build(TRAINED))
 
@@ -92,6 +92,7 @@ def test_what_it_cannot_read_is_refused() -> None:
         build(TRAINED, dropout=1.0)
 
 
+@pytest.mark.long
 def test_attention_drops_probabilities(monkeypatch: pytest.MonkeyPatch) -> None:
     """Too few to show in the spread of outputs: without all other dropouts a key still changes the outputs."""
     monkeypatch.setattr(module, 'LAYERS', 1)

@@ -74,19 +74,23 @@ def test_ten_steps_equal_braindecode(short: None) -> None:
         recorded.check_steps('codebrain_short', build(TRAINED), TRAINED, 1e-9)
 
 
+@pytest.mark.long
 def test_dropout_spreads_as_braindecodes(short: None) -> None:
     recorded.check_dropout('codebrain_short', build(TRAINED), TRAINED)
 
 
+@pytest.mark.long
 def test_devices_drop_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, 'BLOCKS', 1)
     recorded.check_devices(build((2, 200, 2)), build((2, 200, 2), axis_name='devices'), (2, 200, 2))
 
 
+@pytest.mark.long
 def test_initial_weights_are_drawn_as_braindecodes(short: None) -> None:
     recorded.check_initial('codebrain_short', build(TRAINED))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize('window', [1, 3])
 def test_attention_drops_probabilities(window: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without dropout elsewhere a key still changes the outputs."""

@@ -65,6 +65,7 @@ def test_evaluation_equals_braindecode(shape: weights.Shape, x64: bool, short: N
         check_evaluation('eegdino_small_short', build(shape), shape, x64)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize('shape', MEDIUM, ids=tag)
 def test_medium_equals_braindecode(shape: weights.Shape, short: None) -> None:
     x64 = shape == MEDIUM[0]
@@ -84,18 +85,22 @@ def test_ten_steps_equal_braindecode(short: None) -> None:
         recorded.check_steps('eegdino_small_short', build(TRAINED), TRAINED, 1e-9)
 
 
+@pytest.mark.long
 def test_dropout_spreads_as_braindecodes(short: None) -> None:
     recorded.check_dropout('eegdino_small_short', build(TRAINED), TRAINED)
 
 
+@pytest.mark.long
 def test_devices_drop_as_one(short: None) -> None:
     recorded.check_devices(build((2, 400, 2)), build((2, 400, 2), axis_name='devices'), (2, 400, 2))
 
 
+@pytest.mark.long
 def test_initial_weights_are_drawn_as_braindecodes(short: None) -> None:
     recorded.check_initial('eegdino_small_short', build(TRAINED))
 
 
+@pytest.mark.long
 def test_attention_drops_probabilities(monkeypatch: pytest.MonkeyPatch, short: None) -> None:
     """Without all other dropouts a key still changes the outputs."""
     monkeypatch.setattr(blocks, 'dropout', lambda x, *args, **options: x)

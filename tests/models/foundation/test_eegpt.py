@@ -89,7 +89,7 @@ def test_variants_equal_braindecode(name: str, shape: weights.Shape, narrow: Non
     check_evaluation(name, shape, x64=True)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize('shape', WHOLE, ids=tag)
 def test_whole_network_equals_braindecode(shape: weights.Shape) -> None:
     for x64 in (False, True):
@@ -101,30 +101,31 @@ def test_ten_steps_equal_braindecode(short: None) -> None:
         recorded.check_steps('eegpt_short', build(TRAINED), TRAINED, 1e-9)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize('name', VARIANTS)
 def test_ten_steps_of_variants_equal_braindecode(name: str, narrow: None) -> None:
     with jax.enable_x64(True):
         recorded.check_steps(name, build(TRAINED, name), TRAINED, 1e-9)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_ten_steps_of_the_whole_network_equal_braindecode() -> None:
     with jax.enable_x64(True):
         recorded.check_steps('eegpt', build(TRAINED), TRAINED, 1e-9)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_dropout_of_the_probe_spreads_as_braindecodes(narrow: None) -> None:
     recorded.check_dropout('eegpt_probe', build(TRAINED, 'eegpt_probe'), TRAINED)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_devices_drop_as_one(narrow: None) -> None:
     shared = build(TRAINED, 'eegpt_probe', axis_name='devices')
     recorded.check_devices(build(TRAINED, 'eegpt_probe'), shared, TRAINED)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize('name', VARIANTS)
 def test_initial_weights_are_drawn_as_braindecodes(name: str, narrow: None) -> None:
     recorded.check_initial(name, build(TRAINED, name))

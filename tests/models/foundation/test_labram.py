@@ -56,7 +56,7 @@ def test_evaluation_equals_braindecode(shape: weights.Shape, short: None) -> Non
         check_evaluation('labram_short', shape, x64)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize('shape', WHOLE, ids=tag)
 def test_whole_network_equals_braindecode(shape: weights.Shape) -> None:
     check_evaluation('labram', shape, x64=WHOLE.index(shape) % 2 == 1)
@@ -67,13 +67,13 @@ def test_ten_steps_equal_braindecode(short: None) -> None:
         recorded.check_steps('labram_short', build(TRAINED), TRAINED, 1e-9)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_ten_steps_of_the_whole_network_equal_braindecode() -> None:
     with jax.enable_x64(True):
         recorded.check_steps('labram', build(TRAINED), TRAINED, 1e-9)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_initial_weights_are_drawn_as_braindecodes() -> None:
     recorded.check_initial('labram', build(TRAINED))
 
@@ -127,7 +127,7 @@ def test_rows_of_seconds() -> None:
         np.testing.assert_allclose(centre, np.clip((np.arange(n - 1) + 0.5) * 15 / n - 0.5, 0, 14))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_dropped_path_is_dropped_whole(short: None) -> None:
     """Each window does with or without either branch of the last layer, at the rate; the others are scaled."""
     rate, x = 0.75, np.random.default_rng(0).standard_normal((8, 2, 200)).astype(np.float32)

@@ -74,15 +74,18 @@ def test_ten_steps_equal_braindecode(remat: bool) -> None:
         recorded.check_steps('luna', build(TRAINED, remat=remat), TRAINED, 1e-9)
 
 
+@pytest.mark.long
 def test_dropout_spreads_as_braindecodes() -> None:
     recorded.check_dropout('luna', build(TRAINED), TRAINED)
 
 
+@pytest.mark.long
 def test_devices_drop_as_one() -> None:
     options = {'dropout': 0.3, 'drop_path': 0.5}
     recorded.check_devices(build(TRAINED, **options), build(TRAINED, axis_name='devices', **options), TRAINED)
 
 
+@pytest.mark.long
 def test_initial_weights_are_drawn_as_braindecodes() -> None:
     recorded.check_initial('luna', build(TRAINED))
 

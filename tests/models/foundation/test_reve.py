@@ -78,6 +78,7 @@ def test_ten_steps_equal_braindecode(remat: bool) -> None:
         recorded.check_steps('reve', build(TRAINED, remat=remat), TRAINED, 1e-9)
 
 
+@pytest.mark.long
 def test_initial_weights_are_drawn_as_braindecodes() -> None:
     recorded.check_initial('reve', build(TRAINED))
 

@@ -50,6 +50,7 @@ def test_ten_steps_equal_braindecode(name: str) -> None:
         recorded.check_steps(name, build(name, TRAINED), TRAINED, 1e-9)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize('name', BUILT)
 def test_initial_weights_are_drawn_as_braindecodes(name: str) -> None:
     recorded.check_initial(name, build(name, TRAINED))

@@ -107,13 +107,13 @@ def test_memory_decides_whether_values_are_kept() -> None:
         build(TRAINED, remat=True, drop_path=0.1)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_ten_steps_of_the_whole_network_equal_braindecode() -> None:
     with jax.enable_x64(True):
         recorded.check_steps('steegformer_small', build(TRAINED), TRAINED, 1e-9)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_initial_weights_are_drawn_as_braindecodes(narrow: None) -> None:
     recorded.check_initial('steegformer_cls', build(TRAINED))
 

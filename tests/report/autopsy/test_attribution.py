@@ -112,7 +112,7 @@ def test_chance_alone_rarely_reaches_the_floor():
     assert np.flatnonzero(planted.mean(0) > attribution.floor(planted)).tolist() == [3]
 
 
-@pytest.mark.parametrize('name', often(NETWORKS, ('fmri_linear', 'fmri_mlp', 'eegnet', 'ctnet')))
+@pytest.mark.parametrize('name', often(NETWORKS, ('fmri_linear', 'fmri_mlp', 'eegnet')))
 def test_every_network(name):
     """Complete attributions; layers without dead units, each with a gradient, and the axis of time where it has one."""
     model, variables, x, signal = of_table(name)
