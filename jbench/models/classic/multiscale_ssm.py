@@ -200,4 +200,4 @@ def multiscale_ssm(signal: Signal, n_out: int, *, axis_name: str | None = None, 
         )
     step = hop(signal.sfreq)
     module = _MultiscaleSSM(regions(signal.positions), signal.n_chans, step, n_out, axis_name, dropout)
-    return network(module, signal)
+    return network(module, signal, head=('params.linear',))
