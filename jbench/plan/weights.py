@@ -56,7 +56,7 @@ def resolve(models: list[Pick], asked: str | None, data_dir: Path | None, *, nee
 
     Raises: RequestError where a model that is named has no weights here, or a file cannot be read.
     """
-    free = [(m, named) for m, named in models if not m.weights]
+    free = [pick for pick in models if not pick.spec.weights]
     takers = {m.name for m, _ in free if m.name in CHECKPOINTS} or {
         m.name for m, named in free if named and _may_take(m)
     }
