@@ -56,7 +56,7 @@ def require_shared(parts: Sequence[Part], states: Sequence[State]) -> None:
                 raise RequestError(
                     f'recipe.together: {name} of the encoder is {first.get(name, "absent")} for {parts[0].title} and '
                     f'{shapes.get(name, "absent")} for {part.title}; expected the same: tasks with the same channels '
-                    '(--set signal.picks=..., signal.sfreq=..., for one that weighs times window.duration=...), '
+                    '(--set signal.picks=..., signal.sfreq=...; of some networks also window.duration=...), '
                     'or an encoder that takes any (--model=foundation)'
                 )
 
