@@ -85,7 +85,8 @@ def own_head(model: Model, where: str) -> tuple[str, ...]:
     found = tuple(tensor.name for tensor in model.own_head())
     if not found:
         raise RequestError(
-            f'{where}: of this network it is not known what its head is, so that it takes no pretrained weights; its '
+            f'{where}: of this network it is not known what its head is, so that it takes no pretrained weights '
+            'and no probe, and learns nothing together with others; its '
             f'`head` must name it (now: {", ".join(model.head)})'
         )
     return found

@@ -1,8 +1,8 @@
 """MultiscaleSSM: regions of the scalp as tokens in windows of 100 ms and of 5 s, and selective state spaces over them.
 
 Our own design; no paper describes it and nobody published results of it. Its parts: selective state spaces (Gu & Dao
-2023, Mamba, arXiv:2312.00752), as one system of many inputs and outputs with, on an accelerator, the parallel scan of S5
-(Smith, Warrington & Linderman 2023, arXiv:2208.04933), as jbench/models/layers/state_space.py says; the regions of
+2023, Mamba, arXiv:2312.00752) as one system of many inputs and outputs, on an accelerator with the parallel scan, as in
+S5 (Smith, Warrington & Linderman 2023, arXiv:2208.04933): jbench/models/layers/state_space.py; the regions of
 jbench/models/layers/regions.py.
 
 For x [B, C, T] and R regions that have a channel (frontal, parietal, temporal, occipital; elsewhere, for channels whose
