@@ -53,7 +53,7 @@ class _FmriMlp(nn.Module):
         h = Linear(self.n_times, 1, name='time')(h.transpose(0, 2, 1))[..., 0]
         self.sow('features', 'penultimate', h)  # [b, 128]
         h = Linear(N_HIDDEN, self.n_out, name='out')(h)
-        self.sow('features', 'embedding', h)  # [b, n]
+        self.sow('features', 'projected', h)  # [b, n]
         logits: jax.Array = Linear(self.n_out, self.n_out, name='head')(h)
         return logits
 
