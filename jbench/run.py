@@ -104,7 +104,7 @@ def results(
     argv = [f'--{name}' if name in SWITCHES else f'--{name}={_flag(value)}' for name, value in given.items()]
     args = parse([f'--task={_flag(task)}', f'--model={_flag(model)}', '--stage=prepare,train', *argv])
     plan = _plan(args, changes or {})
-    for reason in filter(None, (plan.simulated, *(f'not run: {a}' for a in plan.absent))):
+    for reason in plan.told:
         say(reason)
     outcome = _stages(args, plan)
     if outcome is None:
@@ -187,7 +187,7 @@ def _search(args: argparse.Namespace) -> int:
 
     typed = dict(request.changes(args.set, args.config))
     plan = _plan(args)
-    for reason in filter(None, (plan.simulated, *(f'not run: {a}' for a in plan.absent))):
+    for reason in plan.told:
         say(reason)
     return search.run(args, plan, attempt)
 
@@ -211,7 +211,7 @@ def _run(args: argparse.Namespace) -> int:
     plan = download.without(lost, _plan(args))
     if not plan.cells:
         return fetched
-    for reason in filter(None, (plan.simulated, *(f'not run: {a}' for a in plan.absent))):
+    for reason in plan.told:
         say(reason)
     if args.dry_run:
         from jbench.cli import dry_run

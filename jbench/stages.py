@@ -24,7 +24,7 @@ from jbench.spec.errors import RequestError
 from jbench.spec.task import Task
 from jbench.stores import results, sets
 from jbench.train import batch_finder, channels, kept_memory, lr_finder
-from jbench.train.programs import Compiler
+from jbench.train.programs import Compiler, require_heads
 from jbench.train.seeds import few_windows
 from jbench.training import train
 from jbench.training_together import train_group
@@ -68,7 +68,9 @@ def run(
     results.bring(context.workdir, homes, lambda done: context.guard())
     if 'train' in wanted:
         kept_memory.keep()
-        compiler.foresee([c for c in cells if not c.companions and needs_training(c, seeds, context)])
+        left = [c for c in cells if needs_training(c, seeds, context)]
+        require_heads(left)
+        compiler.foresee([c for c in left if not c.companions])
 
     attempt = Attempts(context, keep='train' in wanted, alone=not distributed)
     if context.delete_raw:

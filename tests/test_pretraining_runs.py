@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from safetensors.numpy import load_file
 
 import jbench
 from jbench.cli import autopsy
@@ -17,10 +18,10 @@ METRICS = {'movies': 'moment_top1', 'masked': 'hidden_r2', 'next': 'next_top1'}
 SIGNAL = {'signal.picks': CHANS, 'signal.sfreq': 64.0, 'signal.band': (0.5, 30.0)}
 
 
-def run(task: str, workdir: Path, **more: object) -> tuple[dict, Path]:
+def run(task: str, workdir: Path, model: str = 'eegnet', **more: object) -> tuple[dict, Path]:
     """The result of a task with few epochs, and its file."""
     changes = {**SIGNAL, 'recipe.max_epochs': 3, **more.pop('changes', {})}  # type: ignore[arg-type]
-    (result,) = jbench.run(task, 'eegnet', seeds=[33], workdir=workdir, simulated=True, changes=changes, **more)
+    (result,) = jbench.run(task, model, seeds=[33], workdir=workdir, simulated=True, changes=changes, **more)
     return result, next(workdir.glob(f'results/**/{result["key"]}/seed33.json'))
 
 
@@ -49,3 +50,20 @@ def test_two_sets_are_one_and_their_people_are_apart(tmp_path: Path) -> None:
     people = {name for part in result['subjects'].values() for name in part}
     assert len(people) == 60 and {name.partition('.')[0] for name in people} == {'SimulatedFilm', 'SimulatedP3'}
     assert seen.datasets(path.with_suffix('.safetensors')) == ('SimulatedFilm', 'SimulatedP3')
+
+
+@pytest.mark.slow
+def test_a_network_whose_tensors_have_no_reference_is_pretrained_and_probed(tmp_path: Path) -> None:
+    """Its weights over time fit windows of the length that it learnt."""
+    short = {'window.duration': 0.5, 'recipe.max_epochs': 1}
+    learnt = {**short, 'window.stride': 0.5}
+    result, path = run('pretrain/masked', tmp_path, 'multiscale_ssm', changes=learnt)
+    weights = path.with_suffix('.safetensors')
+    more = {**short, 'recipe.adaptation': 'probe'}
+    probed, path = run('p3', tmp_path, 'multiscale_ssm', weights=str(weights), changes=more)
+    assert probed['pretraining'] == ['SimulatedFilm'] and probed['overlap'] == 'clean'
+    assert result['headline']['value'] > 0 and probed['n_parameters']['trainable'] == 2 * (64 + 1), 'one region'
+    begun, kept = load_file(weights), load_file(path.with_suffix('.safetensors'))
+    encoder = {n: a for n, a in begun.items() if not n.startswith('params.linear.')}
+    assert {*kept} == {f'encoder.{n}' for n in encoder} | {'head.0.weight', 'head.0.bias'}
+    assert all((kept[f'encoder.{n}'] == a).all() for n, a in encoder.items())

@@ -88,7 +88,7 @@ def of_plan(
     from jbench.train.features import of_cell
 
     with Progress() as progress:
-        for reason in filter(None, (plan.simulated, *(f'not run: {a}' for a in plan.absent))):
+        for reason in plan.told:
             progress.say(reason)
         context = Context(workdir, data_dir, progress, StopSignal(), 'resume', weights=plan.weights)
         for cell in plan.cells:

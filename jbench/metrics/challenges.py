@@ -53,18 +53,6 @@ def weighted_binned_mae(
     return sum(w * e for w, e in found) / sum(w for w, _ in found) if found else None
 
 
-# ---- track 4: joint angles ----
-
-
-def angular_mae(outputs: np.ndarray, y: np.ndarray) -> float | None:
-    """Mean absolute error in degrees of angles in radians, over all that is known: [N, J, T] both, no wrapping at 2 pi.
-    A step at which any joint's target is nan is left out for all joints; an output that is nan there gives nan."""
-    y = np.asarray(y, np.float64)
-    known = np.isfinite(y).all(1)[:, None].repeat(y.shape[1], 1)
-    error = np.abs(np.asarray(outputs, np.float64) - y)[known]
-    return float(np.degrees(error.mean())) if error.size else None
-
-
 # ---- 2025 ----
 
 

@@ -15,7 +15,8 @@ ROWS = 4096  # of queries that are scored together
 
 
 def ranks(queries: np.ndarray, candidates: np.ndarray, answer: np.ndarray) -> np.ndarray:
-    """Rank of the right candidate for each query, 0 the best: float64 [N].
+    """Rank of the right candidate for each query, 0 the best: float64 [N]. That of a query that is not finite lies
+    behind all candidates, and is a miss however few these are.
 
     Args:
         queries: outputs [N, D].
@@ -26,9 +27,11 @@ def ranks(queries: np.ndarray, candidates: np.ndarray, answer: np.ndarray) -> np
     unit = candidates / (np.linalg.norm(candidates, axis=1, keepdims=True) + 1e-15)
     found = [np.zeros(0)]
     for first in range(0, len(queries), ROWS):
-        scores = np.asarray(queries[first : first + ROWS], np.float64) @ unit.T
+        with np.errstate(invalid='ignore'):
+            scores = np.asarray(queries[first : first + ROWS], np.float64) @ unit.T
         own = np.take_along_axis(scores, answer[first : first + ROWS, None], axis=1)
-        found.append(((scores > own).sum(1) + (scores >= own).sum(1) - 1) / 2)
+        rank = ((scores > own).sum(1) + (scores >= own).sum(1) - 1) / 2
+        found.append(np.where(np.isfinite(own[:, 0]), rank, max(len(candidates), K)))
     return np.concatenate(found)
 
 

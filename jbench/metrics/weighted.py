@@ -119,11 +119,10 @@ def cells(scores: np.ndarray, owner: np.ndarray, n: int) -> Weighted:
     return lambda w: _ratio(w @ total, w @ count)
 
 
-def means(values: np.ndarray, owner: np.ndarray) -> Weighted:
-    """The mean of a number of each window [N]."""
+def means(values: np.ndarray, share: np.ndarray, owner: np.ndarray) -> Weighted:
+    """The mean of a number of each window [N], of which so much counts: a share of it, [N]."""
     n = owner.max() + 1
-    total = np.bincount(owner, values, n)
-    count = np.bincount(owner, minlength=n).astype(np.float64)
+    total, count = np.bincount(owner, share * values, n), np.bincount(owner, share, n)
     return lambda w: _ratio(w @ total, w @ count)
 
 

@@ -26,6 +26,8 @@ from jbench.spec.errors import RequestError, unknown
 from jbench.spec.model import Signal
 
 LAYER = re.compile(r'(layer|block)_\d+')  # parts of a network that follow one another
+# what encoders, and networks of single papers, call their last layer; the latter two where there is no reference
+LAST = ('head', 'final_layer', 'params.head', 'params.final_layer')
 Batch = Mapping[str, jax.Array]  # {'x': f32[B, C, T], 'mask': bool[B], ...; 'channel_mask': bool[B, C] where asked}
 
 
@@ -50,6 +52,16 @@ class Model(NamedTuple):
     checkpoints: tuple[Exceptions, ...] = ()  # how files of pretrained weights may differ from it; none: it takes none
     # of a network that knows electrodes by name: channel -> what it is used as; the others are left out
     channels: Mapping[str, str] | None = None
+    # what another task draws anew: names of tensors, or what stands before a dot in them; it reads `penultimate`
+    head: tuple[str, ...] = LAST
+
+    def named(self) -> Sequence[Tensor]:
+        """`tensors`, or each array by its own path where there are none."""
+        return self.tensors or torch_weights.plain_tensors(jax.eval_shape(self.init, jax.random.key(0)))
+
+    def own_head(self) -> list[Tensor]:
+        """The tensors of its last layer; none where it is not known."""
+        return [t for t in self.named() if any(f'{t.name}.'.startswith(f'{part}.') for part in self.head)]
 
     def to_torch(self, variables: Variables) -> dict[str, np.ndarray]:
         """Variables (or gradients, in their place) as a state_dict."""
@@ -153,6 +165,7 @@ def network(
     start: Callable[[Variables], Variables] = lambda variables: variables,
     checkpoints: tuple[Exceptions, ...] = (),
     channels: Mapping[str, str] | None = None,
+    head: tuple[str, ...] = LAST,
 ) -> Model:
     """The functions of a network for windows of `signal`.
 
@@ -160,7 +173,7 @@ def network(
         module: called as module(batch, train=..., key=...) -> logits [B, n]; collections 'params' and 'batch_stats'.
             What it or a part of it gives to `self.sow('features', name, value)` is a feature, by its dotted path; so is
             the (first) answer of each of its parts that are called 'layer_<i>' or 'block_<i>'.
-        tensors, precompute, checkpoints, channels: see `Model`.
+        tensors, precompute, checkpoints, channels, head: see `Model`.
         start: what becomes of the variables that the module draws (other initial values).
     """
     window = (signal.n_chans, signal.n_times)
@@ -185,7 +198,7 @@ def network(
         found = _layers(changed.get('intermediates', {}), len(x)) | _named(changed.get('features', {}))
         return Answer(jnp.asarray(logits), stats, found)
 
-    return Model(init, apply, tensors, precompute, checkpoints, channels)
+    return Model(init, apply, tensors, precompute, checkpoints, channels, head)
 
 
 def _is_layer(module: nn.Module, method: str) -> bool:

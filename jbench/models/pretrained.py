@@ -22,7 +22,6 @@ from jbench.spec.checkpoints import PICKLED
 from jbench.spec.errors import MissingExtraError, RequestError
 
 WRAPPED = ('state_dict', 'model_state_dict', 'model')  # entries of a checkpoint that hold its tensors
-LAST = ('head', 'final_layer')  # what encoders, and networks of single papers, call their last layer
 DEEPEST = 8  # dicts in one another
 
 
@@ -83,11 +82,12 @@ def begin(model: Model, found: Mapping[str, np.ndarray], drawn: Variables, where
 
 def own_head(model: Model, where: str) -> tuple[str, ...]:
     """Names of the tensors of the head of a network. Raises: RequestError for one of which jbench does not know it."""
-    found = tuple(tensor.name for tensor in model.tensors if tensor.name.partition('.')[0] in LAST)
+    found = tuple(tensor.name for tensor in model.own_head())
     if not found:
         raise RequestError(
-            f'{where}: of this network it is not known what its head is, so that it takes no pretrained weights; its '
-            f'`tensors` must call it {" or ".join(LAST)}'
+            f'{where}: of this network it is not known what its head is, so that it takes no pretrained weights '
+            'and no probe, and learns nothing together with others; its '
+            f'`head` must name it (now: {", ".join(model.head)})'
         )
     return found
 

@@ -69,10 +69,19 @@ def layer_norm_tensors(name: str, path: tuple[str, ...], features: int) -> list[
 
 
 def plain_tensors(variables: Variables) -> list[Tensor]:
-    """Each array of variables (or of their shapes) under its own path, as 'params.conv.kernel'."""
+    """Each array of variables (or of their shapes) under its own path, as 'params.conv.kernel'.
+
+    Raises: RequestError for variables that are no dicts of arrays.
+    """
     from flax.traverse_util import flatten_dict
 
-    return [Tensor('.'.join(path), tuple(a.shape), path) for path, a in flatten_dict(variables).items()]
+    arrays = flatten_dict(variables)
+    for path, a in arrays.items():
+        if not hasattr(a, 'shape'):
+            raise RequestError(
+                f'{".".join(path)} holds a {type(a).__name__}: expected dicts of arrays, or `tensors` of the network'
+            )
+    return [Tensor('.'.join(path), tuple(a.shape), path) for path, a in arrays.items()]
 
 
 def export(tensors: Iterable[Tensor], variables: Variables) -> dict[str, np.ndarray]:

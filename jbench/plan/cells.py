@@ -70,7 +70,12 @@ def fits(pick: Pick, task: Task) -> bool:
         reason += f'{task.full_name!r} is {kind!r}'
     recipe = task.recipe
     plain = recipe.adaptation == 'full' and recipe.layer_decay == 1 and recipe.own_head
-    if not plain and model.family != 'foundation' and not model.weights:
+    if not model.head and (model.weights or not plain or recipe.together == 'yes'):
+        reason = (
+            f'model {model.name!r} has nothing before its last layer that another task could take, so that it takes '
+        )
+        reason += 'no pretrained weights, no probe or other adaptation, and no recipe.together=yes'
+    elif not plain and model.family != 'foundation' and not model.weights:
         reason = f'model {model.name!r} is no encoder with a head, and recipe.adaptation={recipe.adaptation} with '
         reason += (
             f'recipe.layer={recipe.layer}, recipe.layer_decay={recipe.layer_decay:g} is for one (--model=foundation, '

@@ -33,6 +33,12 @@ class Plan(NamedTuple):
     simulated: str  # which tasks run on generated recordings, and why; '': none
     absent: list[str]  # why some of what was asked for is left out
     weights: Mapping[str, Path] = {}
+    takers: str = ''  # which models --weights is for, where others train from random ones
+
+    @property
+    def told(self) -> list[str]:
+        """What to say before anything runs, a line each."""
+        return [*filter(None, (self.simulated, self.takers)), *(f'not run: {reason}' for reason in self.absent)]
 
 
 def changes(settings: Iterable[str], config: str | None) -> tuple[Override, ...]:
@@ -47,7 +53,7 @@ def plan(request: Request, data_dir: Path | None, workdir: Path) -> Plan:
     Raises: RequestError where a name or a field is wrong, or nothing can run.
     """
     picks = select.select_models(request.models, request.device)
-    models, files, unweighted = weights.resolve(picks, request.weights, data_dir, needed=request.trained)
+    models, files, unweighted, takers = weights.resolve(picks, request.weights, data_dir, needed=request.trained)
     selected = select.select_tasks(request.tasks)
     if request.simulated == 'yes' and all(d is not None and not d.simulated for _, d in selected):
         raise RequestError('--simulated=yes: unused, because every dataset is named, and a named one is never replaced')
@@ -77,4 +83,4 @@ def plan(request: Request, data_dir: Path | None, workdir: Path) -> Plan:
     if recipe and all(m.kind == 'estimator' for m, _ in models):
         names = ', '.join(m.name for m, _ in models)
         raise RequestError(f'--set {recipe[0]}: unused, because {names} follows no recipe')
-    return Plan(together.joined(found), cells.simulated(choices), absent, files)
+    return Plan(together.joined(found), cells.simulated(choices), absent, files, takers)

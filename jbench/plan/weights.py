@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -42,6 +42,7 @@ class Weighted(NamedTuple):
     models: list[Pick]
     files: dict[str, Path]  # of these weights, by SHA-256
     absent: list[str]  # which models of a group are left out, and why
+    takers: str  # which models --weights is for, where some are left; '': for all
 
 
 def resolve(models: list[Pick], asked: str | None, data_dir: Path | None, *, needed: bool = True) -> Weighted:
@@ -55,7 +56,7 @@ def resolve(models: list[Pick], asked: str | None, data_dir: Path | None, *, nee
 
     Raises: RequestError where a model that is named has no weights here, or a file cannot be read.
     """
-    free = [(m, named) for m, named in models if not m.weights]
+    free = [pick for pick in models if not pick.spec.weights]
     takers = {m.name for m, _ in free if m.name in CHECKPOINTS} or {
         m.name for m, named in free if named and _may_take(m)
     }
@@ -81,7 +82,7 @@ def resolve(models: list[Pick], asked: str | None, data_dir: Path | None, *, nee
         else:
             absent.append(model.name)
     why = f'{", ".join(absent)}: their pretrained weights are not here; --download fetches them, --weights={SCRATCH} '
-    return Weighted(found, where, [f'{why}trains from random ones'] if absent else [])
+    return Weighted(found, where, [f'{why}trains from random ones'] if absent else [], _told(free, takers, asked))
 
 
 def with_weights(model: ModelSpec, digest: str, data_dir: Path | None = None, path: Path | None = None) -> ModelSpec:
@@ -101,7 +102,18 @@ def with_weights(model: ModelSpec, digest: str, data_dir: Path | None = None, pa
 
 def _may_take(model: ModelSpec) -> bool:
     """Whether a model that no weights were published for may start from a file."""
-    return model.kind == 'network' and model.trained
+    return model.kind == 'network' and model.trained and model.head
+
+
+def _told(free: Sequence[Pick], takers: Collection[str], asked: str | None) -> str:
+    """Which networks a file (or folder) is for, and which start from random weights beside them; '' where none does."""
+    others = [m.with_options for m, _ in free if m.name not in takers and m.kind == 'network' and m.trained]
+    if not others or asked in (None, SCRATCH):
+        return ''
+    verb, first = ('starts', 'it starts') if len(others) == 1 else ('start', 'one starts')
+    meant = next((m.name for m, _ in free if m.with_options in others and m.head), '')
+    hint = f' (--model={meant}:weights=FILE: {first} from FILE)' if meant else ''
+    return f'--weights={asked}: for {", ".join(sorted(takers))}; {", ".join(others)} {verb} from random weights{hint}'
 
 
 def find(model: ModelSpec, asked: str | None, data_dir: Path | None, *, needed: bool = True) -> dict[str, Path]:

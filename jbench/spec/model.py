@@ -54,6 +54,7 @@ class ModelSpec:
     overrides: tuple[Override, ...] = ()  # fields of a task that it wants otherwise: ('signal.sfreq', 200.0)
     weights: str = ''  # SHA-256 of the pretrained weights that it starts from; 'none': it could, and does not
     own_weights: bool = False  # these are a file of the user's, not the published one
+    head: bool = True  # has a last layer that is told from the rest (Model.head); without: no weights, probe, together
     pretraining: tuple[str, ...] = ()  # names of the datasets that these were learnt on
     accelerator: bool = False  # far too slow on a CPU: a group holds it only with --device=gpu or tpu
     citation: str = ''

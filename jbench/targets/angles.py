@@ -6,6 +6,7 @@ The raw target is one text: angles as 16-bit integers of RESOLUTION, deflated, i
 from __future__ import annotations
 
 import base64
+import math
 import zlib
 from collections.abc import Sequence
 
@@ -17,7 +18,7 @@ from jbench.metrics.regression import Scores
 from jbench.metrics.weighted import Weighted
 from jbench.spec.challenges import Angles
 from jbench.spec.errors import RequestError
-from jbench.targets.kind import About, Counts, Each, Encoded, Kind, by_subject, require_finite
+from jbench.targets.kind import About, Counts, Each, Encoded, Kind, by_subject
 
 RESOLUTION = 1e-4  # rad; 16 bits reach 3.27 rad
 BLOCK = 64  # windows that are compared at once
@@ -66,12 +67,23 @@ def answered(y: np.ndarray, n_out: int) -> np.ndarray:
     return (np.add.reduceat(y, first, axis=1, dtype=np.float64) / counts).astype(np.float32)
 
 
-def errors(outputs: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Mean absolute error of each window over all joints and samples, degrees: float64 [N]. outputs [N, K], y [N, K']
-    in radians, K at most K'."""
-    blocks = [slice(k, k + BLOCK) for k in range(0, len(y), BLOCK)]
-    each = [np.abs(held(outputs[b].astype(np.float64), y.shape[1]) - y[b]).mean(1) for b in blocks]
-    return np.degrees(np.concatenate([np.zeros(0), *each]))
+def errors(outputs: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Mean absolute error of each window over the joints and samples that are known, degrees, without wrapping at 360,
+    and the share of them that is known: float64 [N] both; 0 and 0 where none is.
+
+    Args:
+        outputs: rad, [N, K].
+        y: rad, [N, K'], K at most K'; nan where not known.
+    """
+    found = [np.zeros((2, 0))]
+    for k in range(0, len(y), BLOCK):
+        error = np.abs(held(outputs[k : k + BLOCK].astype(np.float64), y.shape[1]) - y[k : k + BLOCK])
+        unknown = np.isnan(y[k : k + BLOCK])
+        error[unknown] = 0
+        n = y.shape[1] - unknown.sum(1)
+        found.append(np.stack([error.sum(1) / np.maximum(n, 1), n / y.shape[1]]))
+    mean, share = np.concatenate(found, 1)
+    return np.degrees(mean), share
 
 
 def collect(target: Angles, events: Table, trigger_row: int, onset: float, duration: float) -> str:
@@ -98,19 +110,26 @@ def n_out(y: np.ndarray, classes: Sequence[str], vectors: np.ndarray | None) -> 
 
 
 def fits(outputs: tuple[int, ...], y: tuple[int, ...]) -> bool:
-    """Whether shapes fit: [N, K] both, outputs of at most as many steps."""
-    return len(outputs) == len(y) == 2 and outputs[0] == y[0] and 0 < outputs[1] <= y[1]
+    """Whether shapes fit: outputs [N, K], targets [N, K'] or [N, J, steps], outputs of at most as many steps."""
+    return len(outputs) == 2 and len(y) in (2, 3) and outputs[0] == y[0] and 0 < outputs[1] <= math.prod(y[1:])
 
 
 def checked(y: np.ndarray, n_out: int) -> np.ndarray:
-    """As they are. Raises: ValueError for a target that is not finite."""
-    require_finite(y)
+    """[N, K]. Of [N, J, steps] a step at which any joint is nan is nan for all joints: it counts in no score.
+
+    Raises: ValueError for a target that is infinite, or where no angle is known.
+    """
+    if y.ndim == 3:
+        y = np.where(np.isnan(y).any(1)[:, None], np.nan, y).reshape(len(y), -1)
+    if np.isinf(y).any() or np.isnan(y).all():
+        raise ValueError('angles must be finite, or nan where they are not known, and some must be known')
     return y
 
 
 def evaluate(outputs: np.ndarray, y: np.ndarray, about: About) -> Scores:
-    """angular_mae, degrees: of all windows, joints and samples."""
-    return {'angular_mae': float(errors(outputs, y).mean()) if len(y) else None}
+    """angular_mae, degrees: of all windows, joints and samples that are known."""
+    error, share = errors(outputs, y)
+    return {'angular_mae': float((share * error).sum() / share.sum()) if share.any() else None}
 
 
 def _alone(outputs: np.ndarray, y: np.ndarray) -> Scores:
@@ -124,7 +143,7 @@ def per_subject(outputs: np.ndarray, y: np.ndarray, subjects: np.ndarray, about:
 
 def by_weights(outputs: np.ndarray, y: np.ndarray, owner: np.ndarray, about: About, metric: str) -> Weighted:
     """As of all windows."""
-    return weighted.means(errors(outputs, y), owner)
+    return weighted.means(*errors(outputs, y), owner)
 
 
 def dummy(y_fit: np.ndarray, n: int, n_out: int | None, vectors: np.ndarray | None) -> np.ndarray:

@@ -28,7 +28,7 @@ def evaluate(kind: str, outputs: np.ndarray, y: np.ndarray, about: About = Mappi
         kind: of the target, a key of `targets.KINDS`.
         outputs: float [N, K], logits; [N, 1] for values, [N, D] for embeddings, [N, frames] paths of keystrokes.
         y: int [N] in 0..K-1 for classes, 0/1 [N, K] for labels, float [N, 1] for values, int [N] numbers of stimuli,
-            int [N, length] keys.
+            int [N, length] keys, rad [N, J, steps] of angles (or flat), nan where they are not known.
         about: of embeddings: text `subject` and `group` [N], `vectors` [stimuli, D].
     Returns:
         Fractions or the target's unit, never nan: None where a score is not defined.

@@ -143,7 +143,7 @@ def _attention(network: Model) -> set[str]:
     names = {t.name for t, _ in lora.targets(network)}
     names |= {f'{name.removesuffix("weight")}bias' for name in names}
     chosen, others = (
-        {'.'.join(t.path[1:]) for t in network.tensors if (t.name in names) == own} for own in (True, False)
+        {'.'.join(t.path[1:]) for t in network.named() if (t.name in names) == own} for own in (True, False)
     )
     if mixed := chosen & others:
         raise RequestError(

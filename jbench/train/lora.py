@@ -50,7 +50,7 @@ def targets(network: Model, patterns: tuple[str, ...] = ()) -> list[tuple[Tensor
     Raises: RequestError for a network without a head, without matrices of attention, or a pattern that fits none.
     """
     head = {t.name for t in probes.own_head(network)}
-    there = [t for t in network.tensors if len(t.shape) == 2 and _is_param(t) and t.name not in head]
+    there = [t for t in network.named() if len(t.shape) == 2 and _is_param(t) and t.name not in head]
     for pattern in patterns:
         if not any(fnmatchcase(t.name, pattern) for t in there):
             raise unknown('matrix of this network (recipe.lora_targets)', pattern, [t.name for t in there])
@@ -80,7 +80,7 @@ def adapted(network: Model, recipe: Recipe) -> Model:
             given = {**variables, 'params': {**variables['params'], 'lora': _dropped(variables, drawn, recipe)}}
         return network.apply(merged(given, chosen, recipe.lora_alpha / rank), batch, train=train, key=key)
 
-    tensors = [t._replace(path=(t.path[0], 'base', *t.path[1:]) if _is_param(t) else t.path) for t in network.tensors]
+    tensors = [t._replace(path=(t.path[0], 'base', *t.path[1:]) if _is_param(t) else t.path) for t in network.named()]
     for t, n in chosen:
         (n_out, n_in), packed = t.shape, (n,) * (n > 1)
         path = ('params', 'lora', t.name)

@@ -8,7 +8,7 @@ import functools
 import gc
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent import futures
 from concurrent.futures import Future
 from typing import Any
@@ -16,10 +16,10 @@ from typing import Any
 import jax
 
 from jbench.data.windows import n_samples
-from jbench.models import factory, user_model, validate
+from jbench.models import factory, pretrained, user_model, validate
 from jbench.models.model import Model
 from jbench.spec.cell import Cell
-from jbench.spec.model import ModelSpec, Signal
+from jbench.spec.model import SCRATCH, ModelSpec, Signal
 from jbench.spec.recipe import DEFAULT, PROBES
 from jbench.spec.task import Classes, Recipe
 from jbench.train import adaptation, hiding, optim, parallel, precision
@@ -136,6 +136,20 @@ class Compiler:
         self._closed = True
         if self._thread is not None:
             self._thread.join()
+
+
+def require_heads(cells: Iterable[Cell]) -> None:
+    """Refuse networks of one's own that are to have a head, and do not say what it is.
+
+    Those are left to the preparation of which the specs alone do not tell how they are built. Raises: RequestError.
+    """
+    for c in cells:
+        recipe, given = c.task.recipe, c.model.weights not in ('', SCRATCH)
+        asked = given or recipe.adaptation != 'full' or not recipe.own_head or recipe.together == 'yes'
+        if c.model.family == 'user' and asked and (known := expected(c)):
+            made = factory(c.model)(*known, axis_name=parallel.AXIS, **dict(c.model.options))
+            if isinstance(made, Model):
+                pretrained.own_head(made, f'model {c.model.name}')
 
 
 def expected(cell: Cell) -> tuple[Signal, int] | None:

@@ -22,7 +22,6 @@ import jax
 from jbench import processes
 from jbench.data.load.loader import Loader, n_batches
 from jbench.models.model import Model
-from jbench.models.pretrained import LAST
 from jbench.progress import Interrupted
 from jbench.spec.errors import RequestError
 from jbench.spec.metrics import METRICS
@@ -57,7 +56,8 @@ def require_shared(parts: Sequence[Part], states: Sequence[State]) -> None:
                 raise RequestError(
                     f'recipe.together: {name} of the encoder is {first.get(name, "absent")} for {parts[0].title} and '
                     f'{shapes.get(name, "absent")} for {part.title}; expected the same: tasks with the same channels '
-                    '(--set signal.picks=..., signal.sfreq=...), or an encoder that takes any (--model=foundation)'
+                    '(--set signal.picks=..., signal.sfreq=...; of some networks also window.duration=...), '
+                    'or an encoder that takes any (--model=foundation)'
                 )
 
 
@@ -76,7 +76,7 @@ def adopted(state: State, latest: State, own: set[str]) -> State:
 
 def head_of(network: Model) -> set[str]:
     """Dotted paths of the parameters of a network's head. Raises: RequestError where it is not known."""
-    found = {'.'.join(tensor.path[1:]) for tensor in network.tensors if tensor.name.partition('.')[0] in LAST}
+    found = {'.'.join(tensor.path[1:]) for tensor in network.own_head()}
     if not found:
         raise RequestError(
             'recipe.together: of this network it is not known what its head is; docs/pretraining.md names those of '

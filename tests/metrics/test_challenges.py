@@ -1,55 +1,39 @@
-"""Scores of the challenges: the organisers' test vectors, tables made by hand, and plain loops over the rules."""
+"""Scores of the challenges: the organisers' test vectors, tables made by hand, and plain loops over the rules, against
+the functions that score results."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from jbench import targets
 from jbench.metrics import challenges, regression, retrieval
+from jbench.targets import score
 
 Y = np.array([10.0, 50.0, 100.0, 600.0])
 OFF = np.array([1.0, 2.0, 3.0, 4.0])
-EPSILON = 1e-12  # of norms
 
 
-# ---- the organisers' rules in plain steps, which jbench/metrics computes otherwise ----
+def retrieved(predictions: np.ndarray, gallery: np.ndarray, answer: np.ndarray, people: Any = None) -> dict[str, float]:
+    """The scores of a result of track 1, of a gallery whose pictures were all shown. people: text [N]; None: one."""
+    groups = np.array([f'{k:03d}' for k in answer])
+    who = np.full(len(answer), 'a') if people is None else np.array(people)
+    return retrieval.evaluate(np.asarray(predictions), gallery[answer], groups, who)
 
 
-def top_k(predictions: np.ndarray, gallery: np.ndarray, answer: np.ndarray, k: int = 5) -> float:
-    """Share of queries whose picture is among the k nearest of the gallery, by cosine; equal scores share a rank.
-
-    Warm-up: each epoch is a query. A query that is not finite is a miss. So equal scores everywhere hit where the
-    gallery has at most 2 k pictures, and miss elsewhere.
-
-    Args:
-        predictions: [N, D].
-        gallery: [M, D], each picture once.
-        answer: int [N], number in the gallery.
-    """
-    queries, pictures = (_unit(np.asarray(a, np.float64)) for a in (predictions, gallery))
-    with np.errstate(invalid='ignore'):
-        scores = queries @ pictures.T
-    own = np.take_along_axis(scores, np.asarray(answer)[:, None], 1)
-    rank = ((scores > own).sum(1) + (scores >= own).sum(1) - 1) / 2
-    return float((np.isfinite(own[:, 0]) & (rank < k)).mean())
-
-
-def top_k_of_people(
-    predictions: np.ndarray, gallery: np.ndarray, answer: np.ndarray, people: np.ndarray, k: int = 5
-) -> float:
-    """The sealed rule: predictions are averaged over the repeats that one person saw of one picture, as they are (not
-    normalised), and each average is a query of `top_k`. people: text [N]."""
-    answer = np.asarray(answer)
-    who = np.unique(people, return_inverse=True)[1]
-    pairs, query = np.unique(who * (int(answer.max()) + 1) + answer, return_inverse=True)
-    averaged = retrieval.means(np.asarray(predictions, np.float64), query)
-    return top_k(averaged, gallery, pairs % (int(answer.max()) + 1), k)
-
-
-def _unit(rows: np.ndarray) -> np.ndarray:
-    return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), EPSILON)
+def hits(predictions: np.ndarray, gallery: np.ndarray, answer: np.ndarray, k: int) -> list[bool]:
+    """The organisers' rule in plain steps, a query after the other."""
+    found = []
+    for query, right in zip(predictions, answer, strict=True):
+        u = query / max(float(np.sqrt(query @ query)), 1e-12)
+        s = [float(u @ (g / np.linalg.norm(g))) for g in gallery]
+        rank = (sum(x > s[right] for x in s) + sum(x >= s[right] for x in s) - 1) / 2
+        found.append(bool(np.isfinite(s[right])) and rank < k)
+    return found
 
 
 def normalised_rmse(outputs: np.ndarray, y: np.ndarray) -> float | None:
@@ -63,17 +47,23 @@ def normalised_rmse(outputs: np.ndarray, y: np.ndarray) -> float | None:
 
 @pytest.mark.parametrize(('pictures', 'expected'), [(12, 0.0), (11, 0.0), (10, 1.0), (6, 1.0)])
 def test_equal_scores_share_the_middle_rank(pictures: int, expected: float) -> None:
-    gallery = np.eye(pictures, 16) + 1
-    assert top_k(np.zeros((3, 16)), gallery, np.arange(3)) == expected
-    assert top_k(np.full((3, 16), 0.0), np.ones((pictures, 16)), np.arange(3)) == expected
+    """Zeros for all of them, and pictures that are all the same: a hit in a gallery of ten, a miss in one of eleven."""
+    every = np.arange(pictures)
+    for gallery, said in ((np.eye(pictures, 16) + 1, 0.0), (np.ones((pictures, 16)), 1.0)):
+        found = retrieved(np.full((pictures, 16), said), gallery, every)
+        assert found['window_top5_acc'] == found['top5_acc'] == found['instance_top5_acc'] == expected
 
 
-def test_a_query_that_is_no_number_is_a_miss() -> None:
-    gallery = np.eye(20)
-    right = gallery[:4].copy()
-    right[1, 3] = np.nan
-    assert top_k(gallery[:4], gallery, np.arange(4)) == 1.0
-    assert top_k(right, gallery, np.arange(4)) == 0.75
+@pytest.mark.parametrize('pictures', [20, 4])
+@pytest.mark.parametrize('bad', [np.nan, np.inf])
+def test_a_query_that_is_no_number_is_a_miss(pictures: int, bad: float) -> None:
+    """However few pictures there are."""
+    gallery, every = np.eye(pictures), np.arange(pictures)
+    said = gallery.copy()
+    said[1, 3] = bad
+    right, wrong = (retrieved(rows, gallery, every) for rows in (gallery, said))
+    for name in ('window_top5_acc', 'top5_acc', 'instance_top5_acc', 'top5_acc_250', 'batch_top5_acc'):
+        assert (right[name], wrong[name]) == (1.0, pytest.approx(1 - 1 / pictures)), name
 
 
 @settings(deadline=None, max_examples=40)
@@ -81,35 +71,34 @@ def test_a_query_that_is_no_number_is_a_miss() -> None:
 def test_epochs_are_ranked_by_the_stated_rule(seed: int, m: int, n: int) -> None:
     rng = np.random.default_rng(seed)
     gallery, queries, answer = rng.normal(size=(m, 3)), rng.normal(size=(n, 3)), rng.integers(0, m, n)
-    hits = []
-    for query, right in zip(queries, answer, strict=True):
-        u = query / max(float(np.sqrt(query @ query)), 1e-12)
-        s = [float(u @ (g / np.linalg.norm(g))) for g in gallery]
-        rank = (sum(x > s[right] for x in s) + sum(x >= s[right] for x in s) - 1) / 2
-        hits.append(rank < 5)
-    assert top_k(queries, gallery, answer) == np.mean(hits)
+    queries[rng.uniform(size=n) < 0.2, 1] = np.nan
+    assert (retrieval.ranks(queries, gallery, answer) < 5).tolist() == hits(queries, gallery, answer, 5)
 
 
-def test_repeats_of_one_person_and_picture_are_averaged_as_they_are() -> None:
-    """A loud repeat outweighs a quiet one, since nothing is normalised before; another person's repeats stay apart."""
-    gallery = np.eye(12)
-    loud, quiet = 10 * gallery[0], gallery[5]
-    predictions = np.stack([loud, quiet, gallery[5]])
-    people, answer = np.array(['a', 'a', 'b']), np.array([0, 0, 5])
-    assert top_k_of_people(predictions, gallery, answer, people, k=1) == 1.0
-    assert top_k_of_people(predictions * [[0.01], [1], [1]], gallery, answer, people, k=1) == 0.5
-    assert top_k(predictions, gallery, answer, k=1) == pytest.approx(2 / 3)
+def test_repeats_of_one_person_and_picture_are_averaged_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The sealed rule, of the first of two.
+
+    A loud repeat outweighs a quiet one, since nothing is normalised before; another person's repeats stay apart."""
+    monkeypatch.setattr(retrieval, 'K', 1)
+    gallery = np.eye(2)
+    predictions = np.stack([10 * gallery[0], gallery[1], gallery[1]])
+    people, answer = ['a', 'a', 'b'], np.array([0, 0, 1])
+    found = retrieved(predictions, gallery, answer, people)
+    assert found['top5_acc'] == 1.0 and found['window_top5_acc'] == pytest.approx(2 / 3)
+    assert retrieved(predictions * [[0.01], [1], [1]], gallery, answer, people)['top5_acc'] == 0.5
 
 
 def test_the_scores_of_results_follow_both_rules() -> None:
+    """Each epoch, and the mean of the repeats of a person and a picture, in plain loops."""
     rng = np.random.default_rng(3)
-    gallery, answer = rng.normal(size=(40, 6)), rng.integers(0, 40, 200)
+    gallery, answer = rng.normal(size=(40, 6)), np.concatenate([np.arange(40), rng.integers(0, 40, 160)])
     outputs, people = gallery[answer] + 2 * rng.normal(size=(200, 6)), rng.choice(['a', 'b', 'c'], 200)
-    groups = np.array([f'{k:02d}' for k in answer])
-    found = retrieval.evaluate(outputs, gallery[answer], groups, people)
-    shown, number = np.unique(answer, return_inverse=True)
-    assert found['window_top5_acc'] == top_k(outputs, gallery[shown], number)
-    assert found['top5_acc'] == top_k_of_people(outputs, gallery[shown], number, people)
+    outputs[7] = np.nan
+    found = retrieved(outputs, gallery, answer, people)
+    assert found['window_top5_acc'] == np.mean(hits(outputs, gallery, answer, 5))
+    pairs = sorted({*zip(people, answer, strict=True)})
+    averaged = np.array([outputs[(people == who) & (answer == k)].mean(0) for who, k in pairs])
+    assert found['top5_acc'] == np.mean(hits(averaged, gallery, np.array([k for _, k in pairs]), 5))
     assert 0.1 < found['top5_acc'] < 1
 
 
@@ -156,17 +145,49 @@ def test_weights_that_are_none_are_refused(weights: tuple) -> None:
 
 
 def test_angles_are_compared_in_degrees_at_steps_that_are_known() -> None:
-    y = np.zeros((2, 3, 4))
+    """By the function that scores results, in all its numbers: targets [N, J, steps], a window counts by its steps."""
+
+    def scored(outputs: np.ndarray, y: np.ndarray) -> float | None:
+        arrays = {'id': np.arange(len(y)), 'outputs': outputs.reshape(len(y), -1), 'y': y}
+        found = score.score(
+            'angles', 'angular_mae', {**arrays, 'subject': np.array(['a', 'b', 'c', 'c'])[: len(y)]}, None
+        )
+        assert found['metrics'] == {'angular_mae': found['headline']['value']}
+        return found['headline']['value']
+
+    y = np.zeros((4, 3, 4))
     outputs = y + np.radians(10)
-    assert challenges.angular_mae(outputs, y) == pytest.approx(10)
-    outputs[0, 1, 2] += np.radians(24)  # of 24 angles
-    assert challenges.angular_mae(outputs, y) == pytest.approx(11)
+    assert scored(outputs, y) == pytest.approx(10)
+    outputs[0, 1, 2] += np.radians(48)  # of 48 angles
+    assert scored(outputs, y) == pytest.approx(11)
     y[0, 0, 2] = np.nan  # drops the step for all joints
-    assert challenges.angular_mae(outputs, y) == pytest.approx(10)
-    outputs[1, 1, 1] = np.nan
-    assert np.isnan(challenges.angular_mae(outputs, y))
-    assert challenges.angular_mae(outputs, np.full_like(y, np.nan)) is None
-    assert challenges.angular_mae(np.full((1, 1, 1), 2 * np.pi), np.zeros((1, 1, 1))) == pytest.approx(360)
+    assert scored(outputs, y) == pytest.approx(10)
+    outputs[1] += np.radians(45)  # 12 of 45 angles
+    assert scored(outputs, y) == pytest.approx(22)
+    y[3] = np.nan
+    each = score.per_subject('angles', 'angular_mae', outputs.reshape(4, -1), y, np.array(['a', 'b', 'c', 'd']))
+    assert each == pytest.approx({'a': 10, 'b': 55, 'c': 10}), 'nothing is known of the last one'
+    assert scored(np.full((1, 1, 1), 2 * np.pi), np.zeros((1, 1, 1))) == pytest.approx(360)
+    flat = outputs.reshape(4, -1).copy()
+    flat[1, 1] = np.nan
+    angles = targets.of('angles')
+    assert np.isnan(angles.evaluate(flat, angles.checked(y, 12), {})['angular_mae'])
+    for bad in (np.full_like(y, np.nan), np.full_like(y, np.inf)):
+        with pytest.raises(ValueError, match='angles must be finite, or nan'):
+            scored(outputs, bad)
+
+
+def test_intervals_of_angles_count_a_window_by_its_steps() -> None:
+    """A draw of subjects has the score of its windows, repeated as often."""
+    rng = np.random.default_rng(0)
+    outputs, y, owner = rng.normal(size=(6, 12)), rng.normal(size=(6, 3, 4)), np.array([0, 0, 1, 1, 2, 2])
+    y[rng.uniform(size=y.shape) < 0.1] = np.nan
+    angles = targets.of('angles')
+    flat = angles.checked(y, 12)
+    weighted = angles.by_weights(outputs, flat, owner, {}, 'angular_mae')
+    rows = np.array([0, 1, 0, 1, 4, 5])  # the first twice, the second never
+    wanted = angles.evaluate(outputs[rows], flat[rows], {})['angular_mae']
+    assert weighted(np.array([[2.0, 0.0, 1.0]]))[0] == pytest.approx(wanted)
 
 
 # ---- 2025 ----

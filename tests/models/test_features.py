@@ -22,8 +22,9 @@ from jbench.train.step import predict_step, train_step
 NETWORKS = [m for m in MODELS.values() if m.family == 'classic' and m.targets != ('angles',)]  # test_pose_networks.py
 N_OUT, ROWS = 3, 2
 QUICK = {'xla_backend_optimization_level': 0}  # of LLVM: what is computed was decided before
-HEADS = {'simpleconv_time_agg': 'head', 'emg2qwerty': 'head', 'fmri_mlp': 'head'}  # the last layer, where not 'linear'
-OTHERS = {'atcnet', 'eegnex', 'fmri_linear'}  # last layers of several windows, with a limit, of summed times
+HEADS = {'simpleconv_time_agg': 'head', 'emg2qwerty': 'head'}  # the last layer, where not 'linear'
+# last layers of several windows, with a limit, of summed times, two of them
+OTHERS = {'atcnet', 'eegnex', 'fmri_linear', 'fmri_mlp'}
 
 
 def built(name: str, n_chans: int = 4, n_times: int = 0) -> tuple[Model, Signal]:

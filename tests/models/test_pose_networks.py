@@ -41,6 +41,7 @@ def test_state_dict_and_number_of_parameters(name: str) -> None:
     net = made(name)
     lines = [' '.join([t.name, *map(str, t.shape)]) for t in net.tensors]
     assert lines == PEER[f'{name}/layout'].tolist()
+    assert {t.name for t in net.own_head()} == {'final_layer.weight', 'final_layer.bias'}
     like: Any = jax.eval_shape(net.init, jax.random.key(0))
     n = sum(a.size for a in jax.tree.leaves(like['params']))
     assert n == PEER[f'{name}/n_parameters'] == MODELS[name].n_parameters

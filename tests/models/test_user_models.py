@@ -387,6 +387,18 @@ def test_only_what_the_facts_tell_is_tried_before_the_data(tmp_path):
         ahead.foresee([Cell(task=task, dataset=dataset, model=spec)])
 
 
+@pytest.mark.parametrize('weights, changes', [('1a2b', ()), ('none', (('recipe.adaptation', 'probe'),)), ('none', ())])
+def test_a_network_that_says_no_head_is_refused_where_one_is_asked_for(tmp_path, weights, changes):
+    """Before the data, as far as the facts tell how it is built; one that calls its last layer so is taken."""
+    ((task, dataset),) = select.select_tasks('p3/SimulatedP3')
+    for source, refused in ((RIGHT, True), (RIGHT.replace(LAST, f'{LAST[:-1]}, head=("params.Linear_0",))'), False)):
+        spec = dataclasses.replace(user_model.find(model_in(tmp_path, source)), weights=weights)
+        cell = Cell(task=cells.apply(task, dataset, changes), dataset=dataset, model=spec)
+        told = pytest.raises(RequestError, match=f'^model {spec.name}: .* not known what its head is')
+        with told if refused and (weights, changes) != ('none', ()) else contextlib.nullcontext():
+            programs.require_heads([cell])
+
+
 LINE = 'return lambda test: -np.linalg.norm(features(test)[:, None] - means, axis=-1)'
 ESTIMATORS = {  # name -> (line that becomes another, exit status, words)
     'right': (LINE, 0, ''),

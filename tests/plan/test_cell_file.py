@@ -135,7 +135,7 @@ def test_its_data_must_be_here_and_its_model_fit(tmp_path):
     unfit = dataclasses.replace(asked(), model=MODELS['emg2qwerty'])
     with pytest.raises(RequestError, match="'emg2qwerty' predicts targets of kind"):
         cell_file.plan([saved(tmp_path, unfit)], None, tmp_path)
-    found, notice, absent, _ = cell_file.plan([saved(tmp_path, asked())], None, tmp_path)
+    found, notice, absent, *_ = cell_file.plan([saved(tmp_path, asked())], None, tmp_path)
     assert found == [asked()] and 'generated recordings' in notice and not absent
 
 

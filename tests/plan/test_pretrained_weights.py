@@ -102,6 +102,26 @@ def test_one_file_is_for_the_model_that_asks_for_it(tmp_path):
         planned('biot', '')
 
 
+def test_a_network_beside_one_with_published_weights_is_told_that_the_file_is_not_for_it(tmp_path):
+    """One line, which says how to give it one; none where nobody is passed over, or all start from random weights."""
+    file = written(tmp_path / 'w.safetensors')
+    plan = planned('eegnet:dropout=0.5,biot,dummy,chance', file)
+    assert [c.model.weights for c in plan.cells] == ['', DIGEST, '', ''] and plan.absent == []
+    line = f'--weights={file}: for biot; eegnet:dropout=0.5 starts from random weights'
+    assert [told for told in plan.told if told.startswith('--weights')] == [
+        f'{line} (--model=eegnet:weights=FILE: it starts from FILE)'
+    ]
+    for models, asked in (
+        ('biot', file),
+        ('eegnet', file),
+        ('eegnet,biot', 'none'),
+        ('eegnet,biot:weights=none', file),
+    ):
+        assert planned(models, asked).takers == '', models
+    plan = planned(f'eegnet,bdtcn,biot:weights={file}')
+    assert plan.takers == '', 'each says it itself'
+
+
 def test_of_a_group_what_is_not_in_the_folder_is_left_out(tmp_path):
     published('biot', tmp_path)
     published('signal_jepa', tmp_path)

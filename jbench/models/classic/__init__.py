@@ -153,6 +153,7 @@ MODELS = (
         target='jbench.models.classic.fmri_linear:fmri_linear',
         targets=ONE_ANSWER,
         paradigms=('fmri',),
+        head=False,  # it is one: what comes before is a weight for each volume
         citation='NeuralBench',
     ),
     ModelSpec(

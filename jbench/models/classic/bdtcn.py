@@ -44,6 +44,7 @@ from jbench.spec.model import Signal
 N_FILTERS, TAPS = 30, 5
 DILATIONS = (1, 2, 4)
 DOWNSAMPLE_STD = 0.01
+LAST_LAYER = 'base_tcn.final_layer.fc'  # in the reference
 SEEN = 1 + 2 * (TAPS - 1) * sum(DILATIONS)  # 57: samples that one output sees
 BLOCK = TAPS - 1  # so many neighbouring outputs see their own block of inputs and the next
 
@@ -162,7 +163,7 @@ def _tensors(signal: Signal, n_out: int) -> list[Tensor]:
                 Tensor(f'{name}.weight', (N_FILTERS, n_in, 1), ('params', f'block{i}', 'downsample')),
                 Tensor(f'{name}.bias', (N_FILTERS,), ('params', f'block{i}', 'downsample_bias')),
             ]
-    return [*found, *torch_weights.linear_tensors('base_tcn.final_layer.fc', ('linear',), N_FILTERS, n_out)]
+    return [*found, *torch_weights.linear_tensors(LAST_LAYER, ('linear',), N_FILTERS, n_out)]
 
 
 def bdtcn(signal: Signal, n_out: int, *, axis_name: str | None = None, dropout: float = 0.5) -> Model:
@@ -178,4 +179,4 @@ def bdtcn(signal: Signal, n_out: int, *, axis_name: str | None = None, dropout: 
     """
     require('bdtcn', signal, n_out, min_times=SEEN + 1, dropout=dropout)
     module = _BDTCN(signal.n_chans, signal.n_times, n_out, axis_name, dropout)
-    return network(module, signal, _tensors(signal, n_out))
+    return network(module, signal, _tensors(signal, n_out), head=(LAST_LAYER,))

@@ -29,6 +29,7 @@ from jbench.spec.model import Signal
 
 N_HIDDEN, N_BLOCKS = 128, 2
 DROPPED, DROPPED_IN_BLOCKS = 0.5, 0.15
+HEAD = ('lin1', 'output_head')  # of the reference: both depend on n, and nothing stands between them
 
 
 class _FmriMlp(nn.Module):
@@ -50,9 +51,9 @@ class _FmriMlp(nn.Module):
         for i in range(N_BLOCKS):
             h = h + layer(h, f'block{i}', DROPPED_IN_BLOCKS, keys[1 + i])
         h = Linear(self.n_times, 1, name='time')(h.transpose(0, 2, 1))[..., 0]
-        self.sow('features', 'hidden', h)  # [b, 128]
+        self.sow('features', 'penultimate', h)  # [b, 128]
         h = Linear(N_HIDDEN, self.n_out, name='out')(h)
-        self.sow('features', 'penultimate', h)  # [b, n]
+        self.sow('features', 'projected', h)  # [b, n]
         logits: jax.Array = Linear(self.n_out, self.n_out, name='head')(h)
         return logits
 
@@ -85,4 +86,5 @@ def fmri_mlp(signal: Signal, n_out: int, *, axis_name: str | None = None) -> Mod
     Raises: RequestError for windows without a channel or a sample.
     """
     require('fmri_mlp', signal, n_out)
-    return network(_FmriMlp(signal.n_chans, signal.n_times, n_out, axis_name), signal, _tensors(signal, n_out))
+    module = _FmriMlp(signal.n_chans, signal.n_times, n_out, axis_name)
+    return network(module, signal, _tensors(signal, n_out), head=HEAD)

@@ -1,8 +1,9 @@
 """MultiscaleSSM: regions of the scalp as tokens in windows of 100 ms and of 5 s, and selective state spaces over them.
 
 Our own design; no paper describes it and nobody published results of it. Its parts: selective state spaces (Gu & Dao
-2023, Mamba, arXiv:2312.00752) with the parallel scan of S5 (Smith, Warrington & Linderman 2023, arXiv:2208.04933), as
-jbench/models/layers/state_space.py says; the regions of jbench/models/layers/regions.py.
+2023, Mamba, arXiv:2312.00752) as one system of many inputs and outputs, on an accelerator with the parallel scan, as in
+S5 (Smith, Warrington & Linderman 2023, arXiv:2208.04933): jbench/models/layers/state_space.py; the regions of
+jbench/models/layers/regions.py.
 
 For x [B, C, T] and R regions that have a channel (frontal, parietal, temporal, occipital; elsewhere, for channels whose
 place is not known):
@@ -200,4 +201,4 @@ def multiscale_ssm(signal: Signal, n_out: int, *, axis_name: str | None = None, 
         )
     step = hop(signal.sfreq)
     module = _MultiscaleSSM(regions(signal.positions), signal.n_chans, step, n_out, axis_name, dropout)
-    return network(module, signal)
+    return network(module, signal, head=('params.linear',))

@@ -217,4 +217,5 @@ def simpleconv_time_agg(signal: Signal, n_out: int, *, axis_name: str | None = N
 def network_at(places: np.ndarray, signal: Signal, n_out: int, axis_name: str | None = None) -> Model:
     """SimpleConvTimeAgg on channels at `places` [C, 3], as `scaled` gives them."""
     where = tuple(map(tuple, places.tolist()))
-    return network(_SimpleConvTimeAgg(where, signal.n_times, n_out, axis_name), signal, _tensors(signal, n_out))
+    module = _SimpleConvTimeAgg(where, signal.n_times, n_out, axis_name)
+    return network(module, signal, _tensors(signal, n_out), head=('output_head',))

@@ -27,7 +27,6 @@ import jax.numpy as jnp
 from jbench.models import torch_weights
 from jbench.models.layers import blocks
 from jbench.models.model import Answer, Batch, Model, network
-from jbench.models.pretrained import LAST
 from jbench.models.torch_weights import Tensor, Variables
 from jbench.spec.errors import RequestError, unknown
 from jbench.spec.model import ModelSpec, Signal
@@ -117,8 +116,7 @@ def mlp(signal: Signal, n_out: int, *, kind: str = 'mlp', axis_name: str | None 
 
 def own_head(encoder: Model) -> list[Tensor]:
     """The tensors of an encoder's own head. Raises: RequestError for a network without one."""
-    found = [tensor for tensor in encoder.tensors if tensor.name.partition('.')[0] in LAST]
-    if not found:
+    if not (found := encoder.own_head()):
         raise RequestError('recipe.adaptation: this network is no encoder with a head; leave it as full')
     return found
 
@@ -169,7 +167,7 @@ def aggregated(x: jax.Array, recipe: Recipe) -> jax.Array:
 
 
 def width(encoder: Model, signal: Signal) -> int:
-    """Number of features of a window of `signal`. Raises: RequestError for a network that has none."""
+    """Number of features of a window of `signal`. Raises: RequestError for a network without them, or a head."""
     own_head(encoder)
     batch = {'x': jnp.zeros((1, signal.n_chans, signal.n_times)), 'mask': jnp.ones(1, bool)}
     if signal.channel_mask:
@@ -179,7 +177,9 @@ def width(encoder: Model, signal: Signal) -> int:
     def look(variables: Variables) -> dict[str, jax.Array]:
         return encoder.apply(variables, batch, train=False, key=None).features
 
-    return math.prod(jax.eval_shape(look, like)[FEATURE].shape[1:])
+    if FEATURE not in (found := jax.eval_shape(look, like)):
+        raise unknown('feature of this network, which a head reads', FEATURE, found)
+    return math.prod(found[FEATURE].shape[1:])
 
 
 def without_head(encoder: Model, variables: Variables) -> Variables:
@@ -245,7 +245,7 @@ def attached(encoder: Model, head: Model, *, frozen: bool = True) -> Model:
         return Answer(answer.outputs, stats, read.features)
 
     own = set(own_head(encoder))
-    tensors = [_moved(t, 'encoder', renamed=frozen) for t in encoder.tensors if t not in own]
+    tensors = [_moved(t, 'encoder', renamed=frozen) for t in encoder.named() if t not in own]
     made = Model(init, apply, [*tensors, *(_moved(t, 'head') for t in head.tensors)], channels=encoder.channels)
     return made if frozen else made._replace(precompute=encoder.precompute, checkpoints=encoder.checkpoints)
 

@@ -1,4 +1,4 @@
-"""Selective state spaces: diagonal linear systems in time whose pace each token sets, computed in chunks of tokens.
+"""Selective state spaces: diagonal linear systems in time whose pace each token sets, computed by a parallel scan.
 
 h_t = a_t h_(t-1) + b_t, complex, from h_0 = 0. With a pace g_t = softplus(W x_t + w) + least for each state and token
 
@@ -10,9 +10,10 @@ inputs and outputs for all features is that of S5 (Smith, Warrington & Linderman
 as in linear recurrent units (Orvieto et al. 2023, arXiv:2303.06349), so that white tokens give states of unit variance
 at any pace. Unlike Mamba's, V and C do not depend on the token, and there is no convolution before.
 
-Tokens are cut into chunks of about the root of their number. One loop goes through the tokens of a chunk, all chunks at
-once; another one through the chunks. Both are `jax.lax.scan`, whose body is compiled once, while
-`jax.lax.associative_scan` writes out a tree of slices for every power of two.
+On an accelerator the states are those of `jax.lax.associative_scan`, as in S5: some 2 log2(l) steps, each of which the
+device spreads over tokens. It writes out a tree of slices for every power of two, which takes a CPU longer to compile
+and to run. So there tokens are cut into chunks of about the root of their number. One loop goes through the tokens of a
+chunk, all chunks at once; another one through the chunks. Both are `jax.lax.scan`, whose body is compiled once.
 """
 
 from __future__ import annotations
@@ -37,13 +38,30 @@ Pair = tuple[jax.Array, jax.Array]
 def recurrence(decay: jax.Array, write: jax.Array) -> jax.Array:
     """States h_t = decay_t h_(t-1) + write_t along the last axis but one, from zero: [..., l, p] of both.
 
-    Some 2 sqrt(l) steps, one after the other. The gradient is the same recurrence backwards in time, and keeps nothing
-    but decays and states.
+    Some 2 sqrt(l) steps on a CPU, 2 log2(l) elsewhere, one after the other. The gradient is the same recurrence
+    backwards in time, and keeps nothing but decays and states.
     """
-    return _chunked(decay, write)
+    return _scanned(decay, write)
 
 
-def _chunked(decay: jax.Array, write: jax.Array, *, backwards: bool = False) -> jax.Array:
+def _scanned(decay: jax.Array, write: jax.Array, *, backwards: bool = False) -> jax.Array:
+    """The recurrence, as suits the device."""
+    scan = chunked if jax.default_backend() == 'cpu' else associative
+    return scan(decay, write, backwards=backwards)
+
+
+def associative(decay: jax.Array, write: jax.Array, *, backwards: bool = False) -> jax.Array:
+    """The recurrence, by pairs of tokens, pairs of these pairs, and so on."""
+
+    def joined(before: Pair, now: Pair) -> Pair:
+        """What two stretches of tokens, one after the other, make of a state before them."""
+        return now[0] * before[0], now[0] * before[1] + now[1]
+
+    states: jax.Array = lax.associative_scan(joined, (decay, write), reverse=backwards, axis=decay.ndim - 2)[1]
+    return states
+
+
+def chunked(decay: jax.Array, write: jax.Array, *, backwards: bool = False) -> jax.Array:
     """The recurrence, by chunks of tokens. What fills up the last one writes nothing, and comes before all tokens or
     behind them."""
     shape = decay.shape
@@ -81,7 +99,7 @@ def _backward(kept: Pair, grad: jax.Array) -> Pair:
     decay, states = kept
     nothing = jnp.zeros_like(decay[..., :1, :])
     following = jnp.concatenate([decay[..., 1:, :], nothing], -2)
-    of_write = _chunked(following, grad, backwards=True)
+    of_write = _scanned(following, grad, backwards=True)
     before = jnp.concatenate([nothing, states[..., :-1, :]], -2)
     return of_write * before, of_write
 

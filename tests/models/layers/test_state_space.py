@@ -1,8 +1,9 @@
-"""State spaces: the scan equals the plain recurrence in value and gradient; a layer is causal, and selects."""
+"""State spaces: both scans equal the plain recurrence in value and gradient; a layer is causal, and selects."""
 
 from __future__ import annotations
 
 from typing import Any
+from unittest import mock
 
 import jax
 import jax.numpy as jnp
@@ -11,6 +12,7 @@ import pytest
 from gradients import close, compiled, value_and_grad
 from jax import lax
 
+from jbench.models.layers import state_space
 from jbench.models.layers.state_space import LEAST_PACE, SelectiveStateSpace, recurrence
 
 SHAPES = [(1, 1), (2, 3), (7, 2), (16, 4), (33, 5)]  # tokens, states
@@ -34,9 +36,17 @@ def numbers(shape: tuple[int, ...], seed: int) -> dict[str, np.ndarray]:
     return dict(zip(names, rng.uniform(-1, 1, (4, *shape)), strict=True))
 
 
-@pytest.mark.parametrize('shape', SHAPES)
-def test_the_scan_equals_the_plain_recurrence_in_value_and_gradient(shape: tuple[int, int]) -> None:
-    """Complex, of several rows, float64."""
+@pytest.mark.parametrize(
+    ('shape', 'how'), [*((s, 'chunked') for s in SHAPES), *((s, 'associative') for s in (SHAPES[0], SHAPES[-1]))]
+)
+def test_the_scan_equals_the_plain_recurrence_in_value_and_gradient(
+    shape: tuple[int, int], how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Complex, of several rows, float64. Which one a device takes is said by its name alone."""
+    taken = {name: mock.Mock(side_effect=getattr(state_space, name)) for name in ('chunked', 'associative')}
+    for name, scan in taken.items():
+        monkeypatch.setattr(state_space, name, scan)
+    monkeypatch.setattr(jax, 'default_backend', lambda: 'cpu' if how == 'chunked' else 'gpu')
     with jax.enable_x64(True):
 
         def of(scan: Any) -> Any:
@@ -49,6 +59,7 @@ def test_the_scan_equals_the_plain_recurrence_in_value_and_gradient(shape: tuple
             return compiled(lambda p: value_and_grad(apply, {'params': p}))(numbers((2, 3, *shape), sum(shape)))
 
         close(of(recurrence), of(plain))
+    assert {name: scan.call_count for name, scan in taken.items() if scan.called} == {how: 2}, 'there and back'
 
 
 def test_the_scan_is_that_of_numpy() -> None:
