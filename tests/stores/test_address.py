@@ -51,6 +51,26 @@ def test_a_store_has_a_copy_of_its_own_on_each_server(tmp_path, monkeypatch):
     assert mirror.of(tmp_path) is None and mirror.of(None) is None and mirror.of(tmp_path / 'absent') is None
 
 
+def test_accounts_of_connection_strings_have_copies_of_their_own(monkeypatch):
+    def copy(text: str):
+        monkeypatch.setenv('AZURE_STORAGE_CONNECTION_STRING', text)
+        return address.Address('az', 'box/run').copy
+
+    monkeypatch.delenv('AZURE_STORAGE_CONNECTION_STRING', raising=False)
+    monkeypatch.setenv('AZURE_STORAGE_ACCOUNT_NAME', '')
+    none = address.Address('az', 'box/run').copy
+    said = 'DefaultEndpointsProtocol=https;AccountName={};AccountKey={}==;EndpointSuffix=core.windows.net'
+    one, again, two = (copy(said.format(*of)) for of in (('one', 'a'), ('one', 'b'), ('two', 'a')))
+    assert one == again, 'a key that was changed names the same account'
+    assert copy('BlobEndpoint=http://127.0.0.1:9/one/;SharedAccessSignature=sv=a') == copy(
+        'SharedAccessSignature=sv=b;BlobEndpoint=http://127.0.0.1:9/one'
+    )
+    assert (
+        len({none, one, two, copy('BlobEndpoint=http://127.0.0.1:9/one'), copy('BlobEndpoint=http://127.0.0.1:9/two')})
+        == 5
+    )
+
+
 def test_a_folder_stays_one():
     args = arguments.parse(['--task=p3', '--workdir=some/folder'])
     assert str(args.workdir) == 'some/folder'
