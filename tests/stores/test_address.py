@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from places import ROOT
@@ -11,6 +12,7 @@ from places import ROOT
 from jbench.cli import arguments
 from jbench.spec.errors import RequestError
 from jbench.stores import address, mirror
+from jbench.stores.remote import Remote
 
 WRONG = {
     'ftp://host/folder': "unknown kind of store 'ftp'",
@@ -69,6 +71,20 @@ def test_accounts_of_connection_strings_have_copies_of_their_own(monkeypatch):
         len({none, one, two, copy('BlobEndpoint=http://127.0.0.1:9/one'), copy('BlobEndpoint=http://127.0.0.1:9/two')})
         == 5
     )
+
+
+@pytest.mark.parametrize('call', [Remote.list, lambda s: s.write('x', b'1'), lambda s: s.write_absent('x', b'1')])
+def test_what_azure_says_of_a_missing_container_is_the_error_of_all_stores(call):
+    class Missing(Exception):
+        status_code = 404
+
+    def refused(*args, **options):
+        raise Missing('<?xml version="1.0"?><Error><Code>ContainerNotFound</Code></Error>')
+
+    store = Remote(address.Address('az', 'nowhere/run'))
+    store._made = SimpleNamespace(find=refused, pipe_file=refused, invalidate_cache=lambda: None)
+    with pytest.raises(RequestError, match="these credentials see no bucket 'nowhere'"):
+        call(store)
 
 
 def test_a_folder_stays_one():
