@@ -90,7 +90,10 @@ def look(wanted: Sequence[Wanted], workdir: Path, elsewhere: Collection[str] = (
 
 def everywhere(wanted: Sequence[Wanted], workdir: Path) -> tuple[list[State], list[str]]:
     """As `look`; of the copy of a store, once it has what all machines put there. Raises: RequestError."""
-    results.bring(workdir, [home(w, workdir) for w in wanted], suffixes=('.json',))
+    homes = [home(w, workdir) for w in wanted]
+    if len(homes) > MANY:  # a listing for each task on its dataset
+        homes = sorted({h.parent.parent for h in homes})
+    results.bring(workdir, homes, suffixes=('.json',))
     notes.bring(workdir, [w.key for w in wanted])
     return look(wanted, workdir, notes.now_running(workdir))
 

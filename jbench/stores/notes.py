@@ -13,6 +13,7 @@ from jbench.spec.errors import RequestError
 from jbench.stores import mirror
 
 AGAIN = 120.0  # s after which a process says again that its cell runs
+LEAVE = 10.0  # s that the end of a cell waits for what is being said; a store that is away takes longer
 RUNS = 600  # s for which a cell counts as running after that was last said: its machine may be gone
 
 
@@ -74,7 +75,7 @@ def running(workdir: Path | None, key: str) -> Iterator[None]:
         yield
     finally:
         done.set()
-        thread.join()
+        thread.join(LEAVE)
         with contextlib.suppress(RequestError):
             store.remove([name])
 

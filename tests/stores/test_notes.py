@@ -73,7 +73,9 @@ def test_a_folder_has_no_notes_of_others(tmp_path):
     assert log.exists()
 
 
-def test_status_is_that_of_all_machines(machines):
+@pytest.mark.parametrize('many', [status.MANY, 3])
+def test_status_is_that_of_all_machines(many, machines, monkeypatch):
+    monkeypatch.setattr(status, 'MANY', many)
     a = machines.on('a')
     taken(a, 'eegnet')
     notes.keep(a, 'key_of_deep4net', 'Traceback')
