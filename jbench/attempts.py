@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import TypeVar
 
-from jbench import files
 from jbench.context import Context
 from jbench.progress import Interrupted
 from jbench.spec.cell import Cell
 from jbench.spec.errors import RequestError
-from jbench.stores import mirror
+from jbench.stores import notes
 
 Value = TypeVar('Value')
 
@@ -71,16 +69,9 @@ def failure(error: Exception, cell: Cell, context: Context) -> str:
     return f'failed: {cell.title}: {reason}; {_keep(traceback.format_exc(), cell, context)}'
 
 
-def note_of(cell: Cell, context: Context) -> Path:
-    """Where the error of a cell is kept; --status counts such a cell as failed."""
-    return context.workdir / 'errors' / f'{cell.key}.log'
-
-
 def _keep(text: str, cell: Cell, context: Context) -> str:
     """Keep the error of a cell; where that is, or why it could not be written."""
     try:
-        log = files.write_atomic(note_of(cell, context), text.encode())
-        mirror.take(context.workdir, [log])
+        return f'the details are in {notes.keep(context.workdir, cell.key, text)}'
     except RequestError as full:
         return str(full)
-    return f'the details are in {log}'

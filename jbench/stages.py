@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import time
 from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from jbench.attempts import Attempts, note_of
+from jbench.attempts import Attempts
 from jbench.context import Context
 from jbench.data import discover
 from jbench.data.load import prepared_set
@@ -22,7 +21,7 @@ from jbench.spec.cell import Cell
 from jbench.spec.dataset import Dataset
 from jbench.spec.errors import RequestError
 from jbench.spec.task import Task
-from jbench.stores import results, sets
+from jbench.stores import notes, results, sets
 from jbench.train import batch_finder, channels, kept_memory, lr_finder
 from jbench.train.programs import Compiler, require_heads
 from jbench.train.seeds import few_windows
@@ -140,8 +139,7 @@ def _train_all(
     for group in together.groups(cells):
         ready = [(c, at) for c in group if (at := prepared.get(c.source)) is not None]
         for c, _ in ready:
-            with contextlib.suppress(OSError):
-                note_of(c, context).unlink()  # of an earlier attempt
+            notes.forget(context.workdir, c.key)
         if len(ready) < len(group[0].companions):
             here = [c for c, _ in ready]
             lacking = next(name for name, _ in group[0].companions if name not in [c.name for c in here])

@@ -25,7 +25,7 @@ from jbench.spec.model import SCRATCH
 from jbench.spec.pretraining import UNNAMED
 from jbench.spec.recipe import PROBES
 from jbench.spec.task import ByGroup
-from jbench.stores import checkpoints, mirror, results, sets
+from jbench.stores import checkpoints, mirror, notes, results, sets
 from jbench.train import checkpoint, fit
 from jbench.train.estimators import fit_estimator
 from jbench.train.probe import train_probe
@@ -55,7 +55,7 @@ def train(
         done, todo = to_do(cell, home, prepared[0], seeds, context)
         if todo:
             work = _over_folds if isinstance(cell.task.split, ByGroup) and cell.task.split.folds else _seeds
-            with sets.here(context.workdir, prepared[0], context.report):
+            with told_running(cell, context), sets.here(context.workdir, prepared[0], context.report):
                 done |= work(cell, home, prepared, todo, compiler, context, refused)
         else:
             nothing_to_do(cell, context)
@@ -80,6 +80,11 @@ def to_do(cell: Cell, home: Path, folder: Path, seeds: list[int], context: Conte
         raise RequestError(refused or 'the first process refuses, and says why')
     todo = [s for s, again in zip(seeds, processes.agreed(np.isin(seeds, [*done], invert=True)), strict=True) if again]
     return done, todo
+
+
+def told_running(cell: Cell, context: Context) -> contextlib.AbstractContextManager[None]:
+    """Inside, the store of the work folder, if there is one, says that a cell runs."""
+    return notes.running(context.workdir if processes.first() else None, cell.key)
 
 
 def nothing_to_do(cell: Cell, context: Context) -> None:

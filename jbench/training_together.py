@@ -27,6 +27,7 @@ from jbench.training import (
     stopped_together,
     to_do,
     to_store,
+    told_running,
     written,
 )
 
@@ -51,6 +52,8 @@ def train_group(
         results.bring(context.workdir, homes)
         found = [to_do(*one, seeds, context) for one in zip(cells, homes, folders, strict=True)]
         if todo := [s for s in seeds if any(s in left for _, left in found)]:
+            for cell in cells:
+                held.enter_context(told_running(cell, context))
             for folder in dict.fromkeys(folders):
                 held.enter_context(sets.here(context.workdir, folder, context.report))
             _train(cells, homes, prepared, todo, found, context, refused)

@@ -29,7 +29,7 @@ def run(args: argparse.Namespace, found: Plan) -> int:
     """
     told = _told(args)
     homes = [result_file.result_dir(args.workdir, cell) for cell in found.cells]
-    results.bring(args.workdir, homes)
+    results.bring(args.workdir, homes, suffixes=('.json',) if args.plan else ('.json', '.npz'))  # a job needs both
     jobs = plan.jobs(found, told)
     kept = plan.write(found, jobs, told, args.request)
     if args.plan:
@@ -68,8 +68,8 @@ def show_status(args: argparse.Namespace, found: Plan | None) -> int:
     else:
         mirror.bring(args.workdir, 'plans')
         wanted = status.of_plans(status.require(plan.kept(args.workdir), args.workdir))
-    results.bring(args.workdir, [status.home(w, args.workdir) for w in wanted], suffixes=('.json',))
-    print(status.show(*status.look(wanted, args.workdir), args.workdir, args.format, verbose=args.verbose))
+    states, damaged = status.everywhere(wanted, args.workdir)
+    print(status.show(states, damaged, args.workdir, args.format, verbose=args.verbose))
     return 0
 
 

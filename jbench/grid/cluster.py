@@ -13,7 +13,9 @@ import re
 import secrets
 import time
 from collections.abc import Iterator, Sequence
+from http.client import HTTPException
 from typing import TYPE_CHECKING, Any
+from urllib.request import ProxyHandler, build_opener
 
 from jbench import files
 from jbench.grid import engine, local, worker
@@ -22,6 +24,7 @@ from jbench.grid.futures import Futures, Offer
 from jbench.grid.job import Job
 from jbench.plan import user_files
 from jbench.spec.errors import MissingExtraError, RequestError
+from jbench.stores import mirror
 from jbench.version import __version__
 
 if TYPE_CHECKING:
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
 ANSWER = 15.0  # s within which a scheduler answers
 PATIENCE = 2.0  # s after which it is said that a worker is waited for
 LOOK = 0.005  # s between looks at the first worker
+PAGE, NO_BOKEH = 1000, b'Dask needs'  # bytes read of a dashboard, and what it says in them where it is none
 EXAMPLES = 'tcp://HOST:8786, local:4, or a Python file with get() as configs/slurm_cluster.py'
 
 
@@ -53,8 +57,8 @@ def place(address: str, jobs: Sequence[Job], grid: Grid) -> Iterator[Futures]:
     """A Dask cluster as the place where jobs run; arguments and errors as of `run`."""
     device = next((a.partition('=')[2] for job in jobs for a in job.argv if a.startswith('--device=')), None)
     with _client(address) as client:
-        with contextlib.suppress(KeyError):  # a scheduler without one
-            grid.progress.say(f'--cluster={address}: what it does is shown at {client.dashboard_link}')
+        if dashboard := _dashboard(client):
+            grid.progress.say(f'--cluster={address}: what it does is shown at {dashboard}')
         _first_worker(client, address, grid)
         offer = _offer(client)
         if address.startswith('local:'):
@@ -130,22 +134,36 @@ def _made(path: str) -> Any:
     return made
 
 
+def _dashboard(client: Client) -> str:
+    """Where a page shows what a cluster does; '' where its scheduler has none, lacks bokeh, or does not answer here."""
+    try:
+        link = client.dashboard_link or ''
+        with build_opener(ProxyHandler({})).open(link, timeout=PATIENCE) as page:
+            found = page.read(PAGE)
+    except (KeyError, OSError, ValueError, HTTPException):
+        return ''
+    return '' if NO_BOKEH in found else link
+
+
 def _first_worker(client: Client, address: str, grid: Grid) -> None:
     """Wait for a worker, and see that all that are there run this jbench and see the work folder.
 
     Raises: RequestError where one does not; KeyboardInterrupt where a signal ends the wait.
     """
-    mark = files.make_dir(grid.workdir.absolute() / 'logs') / f'.{secrets.token_hex(8)}.seen'
+    workdir = grid.workdir.absolute()
+    mark = files.make_dir(workdir / 'logs') / f'.{secrets.token_hex(8)}.seen'
+    store, name, place = mirror.of(workdir), f'logs/{mark.name}', mirror.name(workdir)  # as a worker calls it
     files.write_atomic(mark, b'')
     try:
+        mirror.take(workdir, [mark])
         # a cluster that grows with its queue has no worker before; one without jbench never answers to its functions
         able = client.submit(importlib.import_module, worker.__name__, pure=False)
         _wait(able, address, grid)
         if able.status == 'error':
             raise able.exception()
-        first = client.submit(worker.look, str(mark), pure=False)
+        first = client.submit(worker.look, f'{place}/{name}', pure=False)
         _wait(first, address, grid)
-        found = {'': first.result(), **client.run(worker.look, str(mark), on_error='ignore')}
+        found = {'': first.result(), **client.run(worker.look, f'{place}/{name}', on_error='ignore')}
     except ImportError as error:
         raise RequestError(
             f'--cluster={address}: a worker cannot import what it needs ({error}); install jbench {__version__} with '
@@ -153,6 +171,9 @@ def _first_worker(client: Client, address: str, grid: Grid) -> None:
         ) from error
     finally:
         mark.unlink(missing_ok=True)
+        if store:
+            with contextlib.suppress(RequestError):  # it is empty, and nothing looks at it
+                store.remove([name])
     for sight in found.values():
         if sight.jbench != __version__:
             raise RequestError(
@@ -160,10 +181,11 @@ def _first_worker(client: Client, address: str, grid: Grid) -> None:
                 'install the same'
             )
         if not sight.sees:
-            raise RequestError(
-                f'--cluster={address}: the worker on {sight.host} does not see {grid.workdir.absolute()}; --workdir '
-                'must name a folder that all machines share, under one path'
-            )
+            needed = 'its environment must name the same server and account, with credentials (docs/stores.md)'
+            if not store:
+                needed = '--workdir must name a folder that all machines share, under one path'
+            why = f' ({sight.why})' if sight.why else ''
+            raise RequestError(f'--cluster={address}: the worker on {sight.host} does not see {place}{why}; {needed}')
 
 
 def _wait(first: Future, address: str, grid: Grid) -> None:

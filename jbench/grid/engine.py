@@ -15,6 +15,7 @@ from jbench.grid.job import Job, n_cells
 from jbench.grid.process import SAVED
 from jbench.progress import Progress
 from jbench.spec.errors import RequestError
+from jbench.stores import mirror, notes
 
 LOOK = 0.2  # s that a place waits for an end, between looks at signals
 SOME = 1  # exit status of a job of which some cells failed
@@ -142,13 +143,14 @@ def _start(
             statuses[job.key] = needed if needed in (2, SAVED) else 1
             grid.progress.say(f'not run: {job.title}')
             if needed != SAVED:
-                _note(job, [f'not run, because {job.after} failed: {_note_of(job.after, grid)}'], grid)
+                why = notes.error_of(grid.workdir, job.after)
+                _note(job, [f'not run, because {job.after} failed: {why}'], grid)
         elif grid.stop() or not place.has_room(job):
             left.append(job)
         elif grid.finished(job):
             statuses[job.key] = 0
         else:
-            _note_of(job.key, grid).unlink(missing_ok=True)  # of an earlier attempt
+            notes.forget(grid.workdir, job.key)
             place.start(job, log_of(grid.workdir, job))
             running[job.key] = job
     return left
@@ -160,21 +162,27 @@ def _failed(job: Job, status: int, grid: Grid) -> None:
     if status == SAVED:
         grid.progress.say(f'stopped, and saved: {job.title}')
         return
+    _bring(job, log, grid)
     lines = tail(log)
     grid.progress.say('\n  '.join([f'failed: {job.title}: {reason(status)}; {log} ends:', *lines[-LAST:]]))
-    if not _note_of(job.key, grid).exists():  # else the cell has said more
+    if not notes.error_of(grid.workdir, job.key).exists():  # else the cell has said more
         _note(job, [reason(status), *lines], grid)
 
 
-def _note_of(key: str, grid: Grid) -> Path:
-    """Where an error of a job is kept; cells write theirs there, too."""
-    return grid.workdir / 'errors' / f'{files.slug(key)}.log'
+def _bring(job: Job, log: Path, grid: Grid) -> None:
+    """Bring what a job that failed on another machine left in the store: its error, and its log."""
+    name = log.relative_to(grid.workdir).as_posix()
+    try:
+        notes.bring(grid.workdir, [job.key])
+        mirror.bring(grid.workdir, 'logs', wanted=lambda there: there == name)
+    except RequestError as error:
+        grid.progress.say(f'jbench: {error}')
 
 
 def _note(job: Job, lines: Sequence[str], grid: Grid) -> None:
     """Keep an error, which --status finds."""
     try:
-        files.write_atomic(_note_of(job.key, grid), '\n'.join([*lines, '']).encode())
+        notes.keep(grid.workdir, job.key, '\n'.join([*lines, '']))
     except RequestError as error:
         grid.progress.say(f'jbench: {error}')
 

@@ -16,6 +16,7 @@ from jbench.grid.engine import Grid, LostError
 from jbench.grid.job import Job, again
 from jbench.grid.process import SAVED
 from jbench.spec.errors import RequestError
+from jbench.stores import mirror
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -70,7 +71,9 @@ class Futures:
         self._begun[job.key] += 1
         key = f'job-{job.key}-{self._run}-{self._begun[job.key]}'
         turn = job if self._begun[job.key] == 1 else again(job)
-        what = (worker.work, turn, str(log.absolute()), self._run, self._offer.environments)
+        workdir = self._grid.workdir.absolute()
+        there = f'{mirror.name(workdir)}/{log.absolute().relative_to(workdir).as_posix()}'  # as a worker calls it
+        what = (worker.work, turn, there, self._run, self._offer.environments)
         asked = resources(job, self._offer)
         first = self._ranks.setdefault(job.key, -len(self._ranks))
         future = self._client.submit(*what, key=key, pure=False, priority=first, resources=asked)

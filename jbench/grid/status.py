@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,6 +14,7 @@ from jbench.report.text import as_json, listed, table
 from jbench.results import index
 from jbench.spec.cell import Cell
 from jbench.spec.errors import RequestError
+from jbench.stores import notes, results
 
 MANY = 40  # cells: of more, a line for each task says enough
 NAMED = 10  # failed cells that are named then
@@ -38,7 +39,7 @@ class State(NamedTuple):
     model: str
     key: str
     done: tuple[int, ...]
-    running: tuple[int, ...]  # a process holds the lock of the cell
+    running: tuple[int, ...]  # a process holds the lock of the cell, or the store says so
     failed: tuple[int, ...]  # a result says so, or an error was kept
     missing: tuple[int, ...]
 
@@ -62,8 +63,14 @@ def of_plans(plans: Iterable[Kept]) -> list[Wanted]:
     return sorted(found.values())
 
 
-def look(wanted: Sequence[Wanted], workdir: Path) -> tuple[list[State], list[str]]:
-    """How far cells are, and what is wrong with results that do not count, in words. Nothing is written."""
+def look(wanted: Sequence[Wanted], workdir: Path, elsewhere: Collection[str] = ()) -> tuple[list[State], list[str]]:
+    """How far cells are, and what is wrong with results that do not count, in words. Nothing is written.
+
+    Args:
+        wanted: the cells.
+        workdir: where their results lie.
+        elsewhere: keys of cells that run on other machines.
+    """
     homes = {w.key: home(w, workdir) for w in wanted}
     places = {h for h in homes.values() if h.is_dir()}
     everything = workdir / 'results'
@@ -78,7 +85,17 @@ def look(wanted: Sequence[Wanted], workdir: Path) -> tuple[list[State], list[str
             ends[place.parent.name, int(place.stem.removeprefix('seed'))] = (
                 'failed' if reason.startswith('failed') else 'done'
             )
-    return [_state(w, homes[w.key], ends, workdir) for w in wanted], damaged
+    return [_state(w, homes[w.key], ends, workdir, w.key in elsewhere) for w in wanted], damaged
+
+
+def everywhere(wanted: Sequence[Wanted], workdir: Path) -> tuple[list[State], list[str]]:
+    """As `look`; of the copy of a store, once it has what all machines put there. Raises: RequestError."""
+    homes = [home(w, workdir) for w in wanted]
+    if len(homes) > MANY:  # a listing for each task on its dataset
+        homes = sorted({h.parent.parent for h in homes})
+    results.bring(workdir, homes, suffixes=('.json',))
+    notes.bring(workdir, [w.key for w in wanted])
+    return look(wanted, workdir, notes.now_running(workdir))
 
 
 def home(wanted: Wanted, workdir: Path) -> Path:
@@ -119,7 +136,7 @@ def show(states: Sequence[State], damaged: Sequence[str], workdir: Path, form: s
             (s.task, s.dataset, s.model, *(listed(getattr(s, state)) for state in STATES)) for s in states
         ]
         return '\n'.join([*lines, '', table(('task', 'dataset', 'model', *STATES), rows)])
-    failed = [f'{s.task}/{s.dataset} {s.model}: {workdir}/errors/{s.key}.log' for s in states if s.failed]
+    failed = [f'{s.task}/{s.dataset} {s.model}: {notes.error_of(workdir, s.key)}' for s in states if s.failed]
     more = [f'and {len(failed) - NAMED} more'] if len(failed) > NAMED else []
     told = ['', 'failed:', *failed[:NAMED], *more] if failed else []
     return '\n'.join([*lines, '', _by_task(states), *told, '', 'every cell: --status --verbose'])
@@ -137,14 +154,14 @@ def _by_task(states: Iterable[State]) -> str:
     return table(('task', 'dataset', 'models', *(f'seeds {state}' for state in STATES)), rows)
 
 
-def _state(wanted: Wanted, place: Path, ends: dict[tuple[str, int], str], workdir: Path) -> State:
-    """How far one cell is."""
+def _state(wanted: Wanted, place: Path, ends: dict[tuple[str, int], str], workdir: Path, elsewhere: bool) -> State:
+    """How far one cell is; `elsewhere`: it runs on another machine."""
     left = [seed for seed in wanted.seeds if ends.get((wanted.key, seed)) != 'done']
     done = tuple(seed for seed in wanted.seeds if seed not in left)
     failed = tuple(seed for seed in left if (wanted.key, seed) in ends)
-    if left and held(place / '.lock'):
+    if left and (elsewhere or held(place / '.lock')):
         return State(*wanted[:4], done, tuple(left), (), ())
-    if left and (workdir / 'errors' / f'{wanted.key}.log').exists():
+    if left and notes.error_of(workdir, wanted.key).exists():
         failed = tuple(left)
     return State(*wanted[:4], done, (), failed, tuple(seed for seed in left if seed not in failed))
 

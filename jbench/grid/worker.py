@@ -5,6 +5,7 @@ Dask tells a worker nothing when a job must stop, so the client says so to the p
 
 from __future__ import annotations
 
+import contextlib
 import os
 import platform
 import signal
@@ -15,6 +16,8 @@ from typing import Any, NamedTuple
 
 from jbench.grid import process
 from jbench.grid.job import Job
+from jbench.spec.errors import RequestError
+from jbench.stores import address, mirror
 from jbench.version import __version__
 
 STAYS = ('running', 'paused')  # states of a worker; in all others it leaves, and Dask starts its jobs elsewhere
@@ -28,11 +31,26 @@ class Sight(NamedTuple):
     jbench: str  # its version
     python: str  # its version
     sees: bool  # the file that was asked for
+    why: str = ''  # it does not: what the store said
 
 
 def look(path: str) -> Sight:
-    """What this worker is, and whether it sees a file."""
-    return Sight(socket.gethostname(), __version__, platform.python_version(), Path(path).is_file())
+    """What this worker is, and whether it sees a file, which may be one of a store."""
+    sees, why = False, ''
+    try:
+        sees = _sees(path)
+    except RequestError as error:
+        why = str(error)
+    return Sight(socket.gethostname(), __version__, platform.python_version(), sees, why)
+
+
+def _sees(path: str) -> bool:
+    """Whether there is a file, two folders deep in the store where it is one of a store. Raises: RequestError."""
+    if not address.is_address(path):
+        return Path(path).is_file()
+    url, *name = path.rsplit('/', 2)
+    store = mirror.of(mirror.local(url, '--workdir'))
+    return store is not None and store.facts('/'.join(name)) is not None
 
 
 def work(job: Job, log: str, run: str, devices: Sequence[Mapping[str, str]] = ()) -> int:
@@ -40,7 +58,7 @@ def work(job: Job, log: str, run: str, devices: Sequence[Mapping[str, str]] = ()
 
     Args:
         job: what runs.
-        log: where its words go.
+        log: where its words go; one of a store is written in the copy here, and put there where the job fails.
         run: name of the run of the engine that it belongs to.
         devices: environments of which each shows one accelerator of this machine, where workers must share them out.
 
@@ -54,7 +72,16 @@ def work(job: Job, log: str, run: str, devices: Sequence[Mapping[str, str]] = ()
     undo_environment()
     if devices:
         more |= devices[int(here.name) % len(devices)] if job.devices else {'JAX_PLATFORMS': 'cpu'}
-    return process.run(job, Path(log), lambda: run in _left or here.status.name not in STAYS, more)
+    home, own = None, Path(log)
+    if address.is_address(log):
+        url, *name = log.rsplit('/', 2)
+        home = mirror.local(url, '--workdir')
+        own = home.joinpath(*name)
+    status = process.run(job, own, lambda: run in _left or here.status.name not in STAYS, more)
+    if home and status not in (0, process.SAVED):
+        with contextlib.suppress(RequestError):
+            mirror.take(home, [own])
+    return status
 
 
 def leave(run: str) -> None:

@@ -24,6 +24,7 @@ SERVERS = (  # variables that say which server a name belongs to
     'STORAGE_EMULATOR_HOST',
     'AZURE_STORAGE_ACCOUNT_NAME',
 )
+ACCOUNT = ('accountname', 'blobendpoint', 'endpointsuffix')  # of AZURE_STORAGE_CONNECTION_STRING, the same of it
 
 
 class Address(NamedTuple):
@@ -40,9 +41,16 @@ class Address(NamedTuple):
     @property
     def copy(self) -> Path:
         """The folder of its copy on this machine; not made here."""
-        where = [self.url, *(os.environ.get(name, '') for name in SERVERS)]
+        where = [self.url, *(os.environ.get(name, '') for name in SERVERS), *_account()]
         digest = hashlib.sha256('\n'.join(where).encode()).hexdigest()[:12]
         return copies() / f'{files.slug(self.path)}-{digest}'
+
+
+def _account() -> list[str]:
+    """Which account of Azure a connection string names, without what gives access to it; [] without such a string."""
+    pairs = (part.partition('=') for part in os.environ.get('AZURE_STORAGE_CONNECTION_STRING', '').split(';'))
+    found = {name.strip().lower(): text.partition('?')[0].rstrip('/') for name, _, text in pairs}
+    return [f'{name}={found[name]}' for name in ACCOUNT if found.get(name)]
 
 
 def copies() -> Path:

@@ -228,6 +228,8 @@ class Remote:
             except Exception as error:  # each store has errors of its own
                 if status(error) == 412:
                     raise FileExistsError(name) from None
+                if status(error) == 404:  # which adlfs passes on as Azure says it
+                    raise FileNotFoundError(name) from None
                 reason = told(error)
                 if pause is None or not passing(error):
                     raise self._refusal(error, name, reason) from None

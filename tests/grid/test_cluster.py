@@ -7,14 +7,17 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import dask_processes
 import pytest
+import stores
 import two_tasks
 from places import ROOT
 from two_tasks import finish, outcome, pid_of
@@ -156,8 +159,48 @@ def test_jobs_on_a_cluster_of_a_file(grid, tmp_path, capsys):
     found = cluster.run(jobs, file_of(tmp_path, THREADS), grid)
     assert found == ({'good': 0, 'bad': 2, 'after': 2}, False)
     assert (grid.workdir / 'logs' / 'good.log').read_text().startswith('jbench ')
-    assert "unknown task 'p33'" in capsys.readouterr().err
+    err = capsys.readouterr().err
+    assert "unknown task 'p33'" in err and 'is shown at' not in err, 'it has no dashboard'
     assert [p.name for p in grid.workdir.glob('logs/.*')] == []
+
+
+def test_workers_need_a_store_alone(tmp_path, monkeypatch):
+    """Whether they see it is asked there; the log of a job that fails is put there."""
+    with stores.in_memory(tmp_path) as machines:
+        work = machines.on('a')
+        grid = Grid(work, Progress(), lambda: False)
+        found = cluster.run(
+            [Job('good', 'good', SHORT), Job('bad', 'bad', ('--task=p33',))], file_of(tmp_path, THREADS), grid
+        )
+        assert found.statuses == {'good': 0, 'bad': 2} and (work / 'logs' / 'good.log').exists()
+        assert machines.names() == ['errors/bad.log', 'logs/bad.log']
+        monkeypatch.setattr(worker, '_sees', lambda path: False)
+        with pytest.raises(RequestError, match=f'does not see {machines.url}; its environment must name the same'):
+            cluster.run([Job('good', 'good', SHORT)], file_of(tmp_path, THREADS), grid)
+        assert machines.names('logs') == ['logs/bad.log']
+
+
+@pytest.mark.parametrize(
+    ('page', 'shown'),
+    [(b'<title>Dask: Status</title>', True), (b'<p>Dask needs bokeh for the dashboard.</p>', False), (None, False)],
+)
+def test_a_dashboard_is_named_where_there_is_one(page, shown, monkeypatch):
+    class Page(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(404 if page is None else 200)
+            self.end_headers()
+            self.wfile.write(page or b'')
+
+        def log_message(self, *args: object) -> None:
+            pass
+
+    with HTTPServer(('127.0.0.1', 0), Page) as server:
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+        link = f'http://127.0.0.1:{server.server_port}/status'
+        assert cluster._dashboard(SimpleNamespace(dashboard_link=link)) == (link if shown else '')
+        server.shutdown()
+    for none in (None, '', link):
+        assert cluster._dashboard(SimpleNamespace(dashboard_link=none)) == ''
 
 
 def test_a_gpu_that_no_worker_has_is_told_before_anything_runs(grid, tmp_path):

@@ -483,7 +483,7 @@ def test_a_pod_hears_that_it_has_to_stop(shell, tmp_path):
 def test_more_commands_than_a_config_map_holds_are_refused(ask, tmp_path):
     jobs = [job(f'j{k}', f'--cell={"x" * 1000}')._asdict() | FACTS for k in range(1100)]
     (tmp_path / 'large.json').write_text(json.dumps({**json.loads(PLAN.read_text()), 'jobs': jobs}))
-    status, _, err = ask('kubernetes', f'--plan={tmp_path}/large.json', '--image=x')
+    status, _, err = ask('kubernetes', f'--plan={tmp_path}/large.json', '--image=x', '--everything')
     assert status == 2 and '1100 commands of ' in err and 'holds 1000000: make several plans' in err
 
 

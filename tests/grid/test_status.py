@@ -13,6 +13,7 @@ from jbench.grid import status
 from jbench.grid.job import Job
 from jbench.grid.plan import Kept
 from jbench.grid.status import Wanted
+from jbench.stores import notes
 
 SEEDS = (33, 34, 35)
 HOLD = 'import fcntl, os, sys; d = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT); fcntl.flock(d, fcntl.LOCK_EX)'
@@ -41,12 +42,18 @@ def test_results_failures_and_errors_tell(tmp_path):
     result_files.store(tmp_path, 'eegnet', None, seed=34, status='failed')
     (state,), _ = look(tmp_path)
     assert of(state) == ((33,), (), (34,), (35,))
-    (tmp_path / 'errors').mkdir()
-    (tmp_path / 'errors' / 'key of eegnet.log').write_text('Traceback')
+    notes.keep(tmp_path, 'key of eegnet', 'Traceback')
     assert of(look(tmp_path)[0][0]) == ((33,), (), (34, 35), ())
     for seed in (34, 35):
         result_files.store(tmp_path, seed=seed)
     assert of(look(tmp_path)[0][0]) == (SEEDS, (), (), ()), 'an error of before does not count'
+
+
+def test_a_cell_that_runs_elsewhere_is_running_as_far_as_it_is_not_done(tmp_path):
+    result_files.store(tmp_path, seed=33)
+    notes.keep(tmp_path, 'key of eegnet', 'Traceback')
+    (state, other), _ = status.look([wanted(), wanted('dummy')], tmp_path, {'key of eegnet'})
+    assert of(state) == ((33,), (34, 35), (), ()) and of(other) == ((), (), (), SEEDS)
 
 
 @pytest.mark.parametrize('changes', [{'simulated': True}, {'status': 'debug'}, {'protocol': {'partial': ['few']}}])

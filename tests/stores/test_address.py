@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from places import ROOT
@@ -11,6 +12,7 @@ from places import ROOT
 from jbench.cli import arguments
 from jbench.spec.errors import RequestError
 from jbench.stores import address, mirror
+from jbench.stores.remote import Remote
 
 WRONG = {
     'ftp://host/folder': "unknown kind of store 'ftp'",
@@ -49,6 +51,40 @@ def test_a_store_has_a_copy_of_its_own_on_each_server(tmp_path, monkeypatch):
     assert mirror.local('s3://bucket/run', '--workdir') != first
     assert mirror.name(first) == 's3://bucket/run' and mirror.name('some/folder') == 'some/folder'
     assert mirror.of(tmp_path) is None and mirror.of(None) is None and mirror.of(tmp_path / 'absent') is None
+
+
+def test_accounts_of_connection_strings_have_copies_of_their_own(monkeypatch):
+    def copy(text: str):
+        monkeypatch.setenv('AZURE_STORAGE_CONNECTION_STRING', text)
+        return address.Address('az', 'box/run').copy
+
+    monkeypatch.delenv('AZURE_STORAGE_CONNECTION_STRING', raising=False)
+    monkeypatch.setenv('AZURE_STORAGE_ACCOUNT_NAME', '')
+    none = address.Address('az', 'box/run').copy
+    said = 'DefaultEndpointsProtocol=https;AccountName={};AccountKey={}==;EndpointSuffix=core.windows.net'
+    one, again, two = (copy(said.format(*of)) for of in (('one', 'a'), ('one', 'b'), ('two', 'a')))
+    assert one == again, 'a key that was changed names the same account'
+    assert copy('BlobEndpoint=http://127.0.0.1:9/one/;SharedAccessSignature=sv=a') == copy(
+        'SharedAccessSignature=sv=b;BlobEndpoint=http://127.0.0.1:9/one'
+    )
+    assert (
+        len({none, one, two, copy('BlobEndpoint=http://127.0.0.1:9/one'), copy('BlobEndpoint=http://127.0.0.1:9/two')})
+        == 5
+    )
+
+
+@pytest.mark.parametrize('call', [Remote.list, lambda s: s.write('x', b'1'), lambda s: s.write_absent('x', b'1')])
+def test_what_azure_says_of_a_missing_container_is_the_error_of_all_stores(call):
+    class Missing(Exception):
+        status_code = 404
+
+    def refused(*args, **options):
+        raise Missing('<?xml version="1.0"?><Error><Code>ContainerNotFound</Code></Error>')
+
+    store = Remote(address.Address('az', 'nowhere/run'))
+    store._made = SimpleNamespace(find=refused, pipe_file=refused, invalidate_cache=lambda: None)
+    with pytest.raises(RequestError, match="these credentials see no bucket 'nowhere'"):
+        call(store)
 
 
 def test_a_folder_stays_one():

@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import dask_processes
 import pytest
 import run_whole
 import s3_server
@@ -253,3 +254,23 @@ def test_a_plan_in_a_store_runs_and_is_looked_at_elsewhere(server, machine):
         status, _, err = b.run(*job['argv'])
         assert status == 0, err
     assert machine('d').run('--status', work)[1].startswith('1 of 1 seeds done')
+    d = machine('d')
+    assert d.run(*DUMMY, work, '--plan')[0] == 0
+    assert [*d.cache.rglob('seed33.json')] and not [*d.cache.rglob('seed*.npz')], 'a plan needs no predictions'
+
+
+def test_workers_of_a_cluster_need_the_store_alone(server, machine, tmp_path):
+    """A worker with a copy of its own runs a good cell and a bad one; a third machine sees how both ended."""
+    a, b, work = machine('a'), machine('b'), f'--workdir={URL}/dask'
+    bad = tmp_path / 'bad.py'
+    bad.write_text('def broken(data):\n    raise ValueError("no such thing")\n')
+    with dask_processes.running(tmp_path / 'dask', n_workers=1, **b.env) as dask:
+        flags = ('--task=p3', f'--model=dummy,{bad}:broken', '--seeds=33', '--format=json', '--device=cpu')
+        status, table, err = a.run(*flags, work, f'--cluster={dask.address}')
+    assert status == 1, err
+    assert [r['model'] for r in json.loads(table)] == ['dummy']
+    assert [*b.cache.rglob('*array_record*')] and not [*a.cache.rglob('*array_record*')], 'all was done elsewhere'
+    names = s3_server.names(server, 'dask/')
+    assert not [n for n in names if '/running/' in n or n.endswith('.seen')]
+    status, found, err = machine('c').run('--status', '--task=p3', f'--model=dummy,{bad}:broken', '--seeds=33', work)
+    assert status == 0 and '1 of 2 seeds done (50 %), 0 running, 1 failed' in found, err

@@ -51,11 +51,14 @@ def read(path: str, *, everything: bool = False) -> Planned:
 
 
 def _missing(kept: on_disk.Kept) -> list[Job]:
-    """Jobs of cells that lack a result and do not run, and those that prepare for them; of a plan in a store all."""
+    """Jobs of cells that lack a result and do not run, and those that prepare for them. Raises: RequestError."""
     workdir = value(kept.jobs[0], '--workdir')
-    if not workdir or is_store(workdir) or any(value(job, '--if_exists') == 'overwrite' for job in kept.jobs):
+    if not workdir or any(value(job, '--if_exists') == 'overwrite' for job in kept.jobs):
         return kept.jobs
-    states, _ = status.look(status.of_plans([kept]), Path(workdir))
+    try:
+        states, _ = status.everywhere(status.of_plans([kept]), mirror.local(workdir, '--workdir'))
+    except RequestError as error:
+        raise RequestError(f'{error}; --everything launches all jobs without a look at what is done') from error
     done = {s.key for s in states if not (s.missing or s.failed)}  # what runs has its lock
     needed = {job.after for job in kept.jobs if job.key not in done}
     if not done:
