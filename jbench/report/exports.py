@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from jbench import files
-from jbench.report import marks
+from jbench.report import marks, order
 from jbench.report.aggregate import Score
 from jbench.report.figures.style import stem
 from jbench.report.scores import format_score
@@ -55,7 +55,7 @@ def mteb(scores: Sequence[Score], out: Path) -> list[Path]:
 def huggingface(scores: Sequence[Score]) -> str:
     """The `model-index` of a model card, YAML: one model a name, its datasets and their headline metrics."""
     lines = ['model-index:']
-    for model in dict.fromkeys(s.model for s in scores):
+    for model in order.of_scores(scores):
         lines += [f'- name: {_yaml(model)}', '  results:']
         for s in (s for s in scores if s.model == model):
             metric = METRICS[s.metric]
@@ -98,7 +98,7 @@ def _table(
     scores: Sequence[Score], sign: str, bold: str = '**%s**', escape: Callable[[str], str] = lambda t: t
 ) -> list[list[str]]:
     """Head and rows: protocol and metric, then a column a model; scores of one row have an equal protocol."""
-    models = list(dict.fromkeys(s.model for s in scores))
+    models = order.of_scores(scores)
     head = ['task', 'metric', *models]
     rows = [[escape(text) for text in head]]
     for name in dict.fromkeys(s.protocol for s in scores):

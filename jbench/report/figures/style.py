@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import functools
 import io
-import math
 import warnings
 import zlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec
@@ -88,17 +87,6 @@ def look(model: str) -> Look:
         return Look(GREY, MARKERS[PLAIN.index(model)])
     k = KNOWN.index(model) if model in KNOWN else zlib.crc32(model.encode())
     return Look(COLOURS[k % len(COLOURS)], MARKERS[k % len(MARKERS)])
-
-
-def order(models: Iterable[str], ranks: Mapping[str, float | None]) -> list[str]:
-    """Models as every figure of a report has them: by mean rank, the best first, those without one behind; what looks
-    at no signal stands last."""
-
-    def key(model: str) -> tuple[bool, float, int, str]:
-        rank, place = ranks.get(model), KNOWN.index(model) if model in KNOWN else len(KNOWN)
-        return model in PLAIN, math.inf if rank is None else rank, place, model
-
-    return sorted(set(models), key=key)
 
 
 def name(text: str) -> str:

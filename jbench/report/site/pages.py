@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from jbench.report import calibrations
 from jbench.report.aggregate import Score
 from jbench.report.site import columns, facts, records
 from jbench.report.site.markup import Addresses, escape, link, page, tag
@@ -36,6 +37,7 @@ class Content(NamedTuple):
     figures: Sequence[Figure]  # that are in figures/
     at: Addresses
     foot: str
+    beside: calibrations.Found  # calibration of the rows
     alignment: Sequence[Mapping[str, Any]] = ()  # results of models beside brains
 
 
@@ -44,7 +46,7 @@ Files = Iterator[tuple[str, str]]  # address, text
 
 def every(content: Content) -> Files:
     """All files of the site but its style and scripts."""
-    table = records.of_scores(content.scores)
+    table = records.of_scores(content.scores, content.beside)
     yield from _index(content, table)
     yield from _results(content)
     yield from _left_out(content)

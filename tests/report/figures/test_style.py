@@ -98,11 +98,6 @@ def test_a_model_has_one_colour_in_all_figures():
     assert colours(value, '_answers') == wanted[:1]
 
 
-def test_the_order_of_models():
-    means = {'chance': 1.0, 'b': 2.0, 'a': 2.0, 'eegnet': 2.0, 'c': None, 'dummy': 3.0}
-    assert style.order([*means, 'b'], means) == ['eegnet', 'a', 'b', 'c', 'chance', 'dummy']
-
-
 @pytest.mark.parametrize('odd', ODD)
 def test_odd_names_make_safe_files(odd):
     stem = style.stem('bars', odd, 'D')
