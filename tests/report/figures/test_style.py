@@ -39,6 +39,8 @@ def test_every_model_has_its_own_look():
     assert len(set(style.KNOWN)) == len(style.KNOWN) <= len(style.COLOURS) * len(style.MARKERS)
     looks = [style.look(m) for m in (*style.KNOWN, *style.PLAIN)]
     assert len(set(looks)) == len(looks)
+    shown = [(look.colour, look.line) for look in looks]
+    assert max(shown.count(pair) for pair in shown) <= 3 and len(set(shown[:20])) == 20, 'lines without markers'
     assert style.look('dummy').colour == style.look('chance').colour == style.GREY
 
 
