@@ -15,6 +15,7 @@ from jbench.report.site.tables import Column, Record, Table, as_csv, as_json, ht
 from jbench.results.index import LeftOut, Row
 
 CHOICES = ('device', 'category', 'family', 'access', 'licence')  # facts that the lists of pages filter by
+BRAINS = 'brains.html'
 NO_FIGURES = 'None: a report without matplotlib, or of results that no figure can be made of.'
 
 
@@ -78,7 +79,9 @@ def _write(what: Page, content: Content) -> Files:
         if table.records:
             yield f'{stem}.{table.name}.csv', as_csv(table.records)
             yield f'{stem}.{table.name}.json', as_json(table.records)
-    yield what.address, page(what.title, [*pieces, *what.after], root=root, here=what.here, foot=content.foot)
+    without = () if content.alignment else (BRAINS,)
+    body = [*pieces, *what.after]
+    yield what.address, page(what.title, body, root=root, here=what.here, foot=content.foot, without=without)
 
 
 def _lead(title: str, words: str) -> list[str]:
@@ -249,7 +252,9 @@ def _datasets(content: Content, table: Sequence[Record]) -> Files:
 
 
 def _brains(content: Content) -> Files:
-    """Models beside brains: scores, and the tree."""
+    """Models beside brains: scores, and the tree; no page where there are none."""
+    if not content.alignment:
+        return
     words = 'How brain-like models are: their responses to stimuli beside those of neurons, voxels and people.'
     scored = 'One model on one benchmark; beside the ceiling where there is one, else raw. Brain-Score has the words.'
     means = 'The mean of the children of each node; what has no score counts 0, and how many have one stands beside it.'
@@ -259,7 +264,7 @@ def _brains(content: Content) -> Files:
     )
     mine = [f for f in content.figures if f.kind.startswith('alignment')]
     body = _lead('Brains', words)
-    yield from _write(Page('brains.html', 'Brains', 'brains.html', body, tables, _pictures(mine, '')), content)
+    yield from _write(Page(BRAINS, 'Brains', BRAINS, body, tables, _pictures(mine, '')), content)
 
 
 def _details(fields: Mapping[str, str]) -> str:
