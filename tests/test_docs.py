@@ -50,6 +50,14 @@ def blocks(page: str) -> list[Block]:
     return found
 
 
+def test_the_readme_runs_then_downloads_then_tests():
+    """Two blocks of commands that work as they stand, and between them the second command: real recordings."""
+    first, between, tests = re.split(r'```(?:bash)?\n', (ROOT / 'README.md').read_text())[1:4]
+    assert first.splitlines()[-1] == 'python -m jbench.run --task=bci --model=eegnet'
+    assert re.findall(r'`(python .*?)`', between)[0].endswith(' --download')
+    assert tests.splitlines()[-1] == 'python -m pytest'
+
+
 @pytest.fixture(scope='module')
 def house(tmp_path_factory) -> Path:
     """A copy of jbench with all that the pages add, and a folder of recordings for it."""

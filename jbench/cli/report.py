@@ -54,9 +54,11 @@ def _report(argv: list[str]) -> int:
     if not found.n_files:
         raise RequestError(f'no results under {", ".join(folders)}; expected .../seed33.json at any depth')
     told = ''
+    if args.out or args.format == 'json':
+        found = found._replace(beside=calibrations.of_rows(found.rows))
     if args.out:
         summary.write(found, args.out)
-        told = calibrations.write(found.scores, args.out) + '\n'
+        told = calibrations.write(found.scores, found.beside, args.out) + '\n'
     told += _figures(found, args)
     if args.site:
         from jbench.report.site import build

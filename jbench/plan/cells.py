@@ -45,7 +45,7 @@ class Choice(NamedTuple):
 
 
 class UnfitError(RequestError):
-    """A named model cannot do a task: it predicts other kinds of target, or needs longer windows."""
+    """A named model cannot do a task: for its kind of target, the length of its windows, or where its channels lie."""
 
 
 def fits(pick: Pick, task: Task) -> bool:
@@ -68,6 +68,9 @@ def fits(pick: Pick, task: Task) -> bool:
     if model.targets and kind not in model.targets:
         reason = f'model {model.name!r} predicts targets of kind {", ".join(model.targets)}; that of task '
         reason += f'{task.full_name!r} is {kind!r}'
+    if 'positions' in model.asks and task.device != 'eeg':
+        reason = f'model {model.name!r} asks where channels lie on the scalp; those of task {task.full_name!r} '
+        reason += f'({task.device}) have no place there'
     recipe = task.recipe
     plain = recipe.adaptation == 'full' and recipe.layer_decay == 1 and recipe.own_head
     if not model.head and (model.weights or not plain or recipe.together == 'yes'):
@@ -87,8 +90,7 @@ def fits(pick: Pick, task: Task) -> bool:
         reason = f'model {model.name!r} learns no weights step by step, which recipe.together=yes shares between tasks'
     if reason and pick.named:
         raise UnfitError(f'{reason}; a group leaves out what does not fit, as in --model={model.family}')
-    placed = 'positions' not in model.asks or task.device == 'eeg'  # places on a scalp, which other sensors have not
-    return not reason and (pick.named or (placed and (not model.paradigms or task.paradigm in model.paradigms)))
+    return not reason and (pick.named or not model.paradigms or task.paradigm in model.paradigms)
 
 
 def choose_dataset(task: Task, named: Dataset | None, data_dir: Path | None, workdir: Path, simulated: str) -> Choice:

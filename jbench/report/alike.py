@@ -35,6 +35,16 @@ def counts(scores: Sequence[Score]) -> dict[str, int]:
     return {model: len(cells) for model, cells in found.items()}
 
 
+def few(scores: Sequence[Score]) -> set[str]:
+    """Models with scores on fewer than half (LEAST) of the datasets.
+
+    Args:
+        scores: of one origin.
+    """
+    n = len({(s.task, s.dataset) for s in scores})
+    return {model for model, count in counts(scores).items() if count < LEAST * n}
+
+
 def alike(scores: Sequence[Score], models: Sequence[str]) -> Alike:
     """Groups of models that cannot be told apart by their normalised scores, on the datasets that all of them have.
 

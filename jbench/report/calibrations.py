@@ -1,11 +1,11 @@
-"""Brier score, calibration error and AUROC beside the headline of every score whose predictions are there."""
+"""Brier score, calibration error and AUROC beside the headline of every score, from the predictions that are there."""
 
 from __future__ import annotations
 
 import os
 import statistics
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,51 +13,73 @@ from jbench import files
 from jbench.report import calibrated
 from jbench.report.aggregate import Score
 from jbench.report.text import as_csv
+from jbench.results.index import Row
 from jbench.spec.errors import RequestError
 
 FILE = 'calibration.csv'
 OF_SCORE = ('task', 'version', 'dataset', 'model', 'metric', 'mean')
 VALUES = ('brier', 'ece', 'ece_mass', 'auroc')  # of `statistics.calibration.Calibration`
+BESIDE = ('ece', 'brier', 'auroc')  # that tables of scores show
 
 
-class Found(NamedTuple):
-    """Calibration of scores."""
+class Beside(NamedTuple):
+    """What one result says beside its headline."""
 
-    lines: list[dict[str, Any]]  # OF_SCORE, n_seeds, VALUES (means over the seeds), changes
-    n_results: int  # that were asked
-    without: dict[str, int]  # why results have none: how many
+    values: dict[str, float | None]  # VALUES
+    without: str  # why there is no calibration; '' where there is
 
 
-def of_scores(scores: Iterable[Score]) -> Found:
-    """Means over the seeds of the calibration of each of our scores."""
-    lines: list[dict[str, Any]] = []
-    without: Counter[str] = Counter()
-    n_results = 0
+Found = Mapping[str, Beside]  # by path of the result
+
+
+def of_rows(rows: Iterable[Row]) -> dict[str, Beside]:
+    """The calibration of each result. Without predictions the AUROC of its windows is known, if the headline is of
+    windows."""
+    return {row.path: _of_row(row) for row in rows}
+
+
+def of_score(score: Score, found: Found) -> dict[str, float | None]:
+    """VALUES of one of our scores, means over those of its seeds that have them; None where none has."""
+    some = [found[path].values for path in score.paths if path in found]
+    return {name: _mean(values[name] for values in some) for name in VALUES}
+
+
+def lines(scores: Iterable[Score], found: Found) -> list[dict[str, Any]]:
+    """Of each score with calibrated results: OF_SCORE, n_seeds, VALUES (means over these seeds), changes."""
+    table = []
     for s in scores:
-        n_results += len(s.paths)
-        there: list[dict[str, Any]] = []
-        for path in s.paths:
-            found = _of_result(path)
-            if isinstance(found, str):
-                without[found] += 1
-            else:
-                there.append(found)
+        there = [path for path in s.paths if path in found and not found[path].without]
         if there:
-            values = {name: [one[name] for one in there if one[name] is not None] for name in VALUES}
-            means = {name: statistics.fmean(some) if some else None for name, some in values.items()}
             words = {name: getattr(s, name) for name in OF_SCORE}
-            lines.append({**words, 'n_seeds': len(there), **means, 'changes': '; '.join(s.changes)})
-    return Found(lines, n_results, dict(without))
+            means = of_score(s._replace(paths=tuple(there)), found)
+            table.append({**words, 'n_seeds': len(there), **means, 'changes': '; '.join(s.changes)})
+    return table
 
 
-def write(scores: Iterable[Score], folder: str | os.PathLike[str]) -> str:
+def write(scores: Iterable[Score], found: Found, folder: str | os.PathLike[str]) -> str:
     """Write calibration.csv. Returns: what is to be said of it, in one line. Raises: RequestError."""
-    found = of_scores(scores)
+    scores = list(scores)
     columns = [*OF_SCORE, 'n_seeds', *VALUES, 'changes']
-    files.write_atomic(Path(folder, FILE), as_csv(found.lines, columns).encode())
-    n_with = found.n_results - sum(found.without.values())
-    told = [f'{n_with} of {found.n_results} results', *(f'{n} {why}' for why, n in found.without.items())]
+    files.write_atomic(Path(folder, FILE), as_csv(lines(scores, found), columns).encode())
+    asked = [found[path].without for s in scores for path in s.paths if path in found]
+    without = Counter(why for why in asked if why)
+    told = [f'{len(asked) - without.total()} of {len(asked)} results', *(f'{n} {why}' for why, n in without.items())]
     return f'{FILE}: {", ".join(told)}'
+
+
+def _of_row(row: Row) -> Beside:
+    found = _of_result(row.path)
+    if not isinstance(found, str):
+        return Beside({name: found[name] for name in VALUES}, '')
+    values: dict[str, float | None] = dict.fromkeys(VALUES)
+    if row.level == 'window':
+        values['auroc'] = row.metrics.get('auroc')
+    return Beside(values, found)
+
+
+def _mean(values: Iterable[float | None]) -> float | None:
+    there = [v for v in values if v is not None]
+    return statistics.fmean(there) if there else None
 
 
 def _of_result(path: str) -> dict[str, Any] | str:

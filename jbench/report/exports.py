@@ -3,13 +3,14 @@ model card at Hugging Face, tables in LaTeX and Markdown."""
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Set
 from pathlib import Path
 from typing import Any
 
 from jbench import files
-from jbench.report import marks
+from jbench.report import marks, order
 from jbench.report.aggregate import Score
 from jbench.report.figures.style import stem
 from jbench.report.scores import format_score
@@ -32,7 +33,8 @@ def mteb(scores: Sequence[Score], out: Path) -> list[Path]:
     """One file a score: <out>/results/<model>/<jbench version>/<task>@<version>.<dataset>.json, in MTEB's fields.
 
     Values are fractions; `main_score` is the headline. What MTEB has no field for stands under `jbench`; `task_name`
-    says what is simulated, debug, partial or custom. Returns: the files.
+    says what is simulated, debug, partial or custom. Files of an earlier export that are not written now are removed;
+    anybody else's stay. Returns: the files.
     """
     written = []
     for s in scores:
@@ -49,13 +51,28 @@ def mteb(scores: Sequence[Score], out: Path) -> list[Path]:
         path = out / 'results' / stem(s.model) / __version__ / f'{stem(f"{s.task}@{s.version}.{s.dataset}")}.json'
         files.write_atomic(path, (json.dumps(content, indent=2, sort_keys=True) + '\n').encode())
         written.append(path)
+    _remove_old(out / 'results', {*written})
     return written
+
+
+def _remove_old(home: Path, kept: Set[Path]) -> None:
+    """Remove what an earlier export wrote, known by its field `jbench`, and the folders that it leaves empty."""
+    for path in {*home.glob('*/*/*.json')} - kept:
+        try:
+            content = json.loads(path.read_bytes())
+        except (OSError, ValueError):
+            continue
+        if isinstance(content, dict) and isinstance(content.get('jbench'), dict):
+            with contextlib.suppress(OSError):  # the folder holds more
+                path.unlink()
+                path.parent.rmdir()
+                path.parent.parent.rmdir()
 
 
 def huggingface(scores: Sequence[Score]) -> str:
     """The `model-index` of a model card, YAML: one model a name, its datasets and their headline metrics."""
     lines = ['model-index:']
-    for model in dict.fromkeys(s.model for s in scores):
+    for model in order.of_scores(scores):
         lines += [f'- name: {_yaml(model)}', '  results:']
         for s in (s for s in scores if s.model == model):
             metric = METRICS[s.metric]
@@ -98,7 +115,7 @@ def _table(
     scores: Sequence[Score], sign: str, bold: str = '**%s**', escape: Callable[[str], str] = lambda t: t
 ) -> list[list[str]]:
     """Head and rows: protocol and metric, then a column a model; scores of one row have an equal protocol."""
-    models = list(dict.fromkeys(s.model for s in scores))
+    models = order.of_scores(scores)
     head = ['task', 'metric', *models]
     rows = [[escape(text) for text in head]]
     for name in dict.fromkeys(s.protocol for s in scores):

@@ -10,12 +10,17 @@ from jbench.report.scores import format_score
 from jbench.spec.metrics import METRICS
 
 
-def text(rows: Sequence[Mapping[str, Any]], width: int) -> str:
+def text(rows: Sequence[Mapping[str, Any]], width: int, models: Sequence[str]) -> str:
     """Headline means of rows of `table.rows`: a line for each task and dataset, a column for each model; the other way
     round where this alone fits.
 
     Models that do not fit into `width` characters go on below. What ran under several keys (other settings) has its
     means side by side; '-': not run, or not defined. The `changes` of a row, if it has them, stand behind its task.
+
+    Args:
+        rows: of any order.
+        width: characters of a line.
+        models: of the rows, in their order (`jbench.report.order`).
     """
     cells: dict[tuple[str, str], list[str]] = {}
     datasets: dict[str, set[str]] = {}
@@ -27,10 +32,7 @@ def text(rows: Sequence[Mapping[str, Any]], width: int) -> str:
         name += f', {row["metric"]}' + ' (%)' * (METRICS[row['metric']].unit == 'per cent')
         cells.setdefault((name, row['model']), []).append(format_score(row['mean'], row['metric']))
     names = list(dict.fromkeys(name for name, _ in cells))
-    columns = [
-        [model, *('/'.join(cells.get((name, model), ['-'])) for name in names)]
-        for model in dict.fromkeys(model for _, model in cells)
-    ]
+    columns = [[model, *('/'.join(cells.get((name, model), ['-'])) for name in names)] for model in models]
     head = ['means', *names]
     if sum(_wide(c) + 2 for c in (head, *columns)) > width:  # lines of models, where these fit
         turned = [list(line) for line in zip(head, *columns, strict=True)]

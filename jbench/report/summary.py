@@ -7,10 +7,11 @@ import os
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jbench import files
-from jbench.report import aggregate, alignment_table, alike, marks, matrix, published, ranks
+from jbench.report import aggregate, alignment_table, alike, calibrations, marks, matrix, order, published, ranks
 from jbench.report.aggregate import Score
 from jbench.report.overlap import overlap
 from jbench.report.text import as_csv, printable
@@ -33,7 +34,7 @@ RULES = (
 WIDE = ('per_subject', 'seconds', 'metrics', 'pretraining', 'paths', 'changes', 'interval')  # no columns of scores.csv
 COLUMNS = (  # of scores.csv
     *(name for name in Score._fields if name not in WIDE),
-    *('low', 'high', 'rank', 'seconds_fit', 'seconds_test', 'overlap', 'changes'),
+    *('low', 'high', 'rank', *calibrations.BESIDE, 'seconds_fit', 'seconds_test', 'overlap', 'changes'),
 )
 COUNTS = ('n_datasets', 'n_clean', 'n_overlap')  # of models.csv
 PLAIN: dict[str, Any] = {'highlight': False, 'markup': False, 'soft_wrap': True}
@@ -51,6 +52,7 @@ class Report(NamedTuple):
     scores: list[Score]  # one protocol for each dataset of a task
     left_out: list[LeftOut]
     alignment: Sequence[dict[str, Any]] = ()  # result files of models beside brains, each with its `path`
+    beside: calibrations.Found = MappingProxyType({})  # calibration of the rows; empty where it was not asked for
 
 
 def collect(
@@ -91,9 +93,13 @@ def as_dict(report: Report) -> dict[str, Any]:
         ],
         'variability': ranks.variability(report.scores),
         'best': [
-            {k: getattr(s, k) for k in ('origin', 'task', 'dataset', 'model', 'metric', 'mean', 'normalised')}
+            {
+                **{k: getattr(s, k) for k in ('origin', 'task', 'dataset', 'model', 'metric', 'mean', 'normalised')},
+                **_beside(s, report),
+            }
             for s in ranks.best(report.scores)
         ],
+        'calibration': calibrations.lines(report.scores, report.beside),
         'alignment': alignment_table.rows(report.alignment),
         'alignment_tree': alignment_table.tree_rows(report.alignment),
     }
@@ -110,7 +116,8 @@ def write(report: Report, folder: str | os.PathLike[str]) -> list[Path]:
         plain = {k: v for k, v in s._asdict().items() if k not in WIDE} | {'low': low, 'high': high}
         fit = {f'seconds_{stage}': s.seconds.get(stage) for stage in ('fit', 'test')}
         rank = place.get((s.origin, s.task, s.dataset), {}).get(s.model)
-        scores.append({**plain, 'rank': rank, **fit, 'overlap': overlap(s), 'changes': '; '.join(s.changes)})
+        more = {**_beside(s, report), **fit, 'overlap': overlap(s), 'changes': '; '.join(s.changes)}
+        scores.append({**plain, 'rank': rank, **more})
     texts = {
         'models.csv': as_csv(models, ['origin', 'table', *ranks.Standing._fields, *COUNTS, 'few']),
         'scores.csv': as_csv(scores, COLUMNS),
@@ -121,6 +128,12 @@ def write(report: Report, folder: str | os.PathLike[str]) -> list[Path]:
         texts['alignment.csv'] = alignment_table.csv(said['alignment'])
         texts['alignment_tree.csv'] = as_csv(said['alignment_tree'], alignment_table.TREE)
     return [files.write_atomic(home / name, text.encode()) for name, text in texts.items()]
+
+
+def _beside(s: Score, report: Report) -> dict[str, float | None]:
+    """Calibration and AUROC of a score, as far as they are known."""
+    values = calibrations.of_score(s, report.beside)
+    return {name: values[name] for name in calibrations.BESIDE}
 
 
 def show(report: Report, console: Console) -> None:
@@ -138,7 +151,12 @@ def show(report: Report, console: Console) -> None:
         if len({(s.task, s.dataset) for s in scores}) > MANY:
             continue  # scores.csv has them
         rows = [{**s._asdict(), 'task_version': s.version} for s in scores]
-        console.print('\n' + '\n'.join(map(printable, matrix.text(rows, console.width).split('\n'))) + '\n', **PLAIN)
+        console.print(
+            '\n'
+            + '\n'.join(map(printable, matrix.text(rows, console.width, order.of_scores(scores)).split('\n')))
+            + '\n',
+            **PLAIN,
+        )
     if report.scores:
         console.print('\n'.join(RULES), **PLAIN)
     if report.alignment:
@@ -152,12 +170,12 @@ def _said(scores: Sequence[Score]) -> list[str]:
     """What the ranks of one origin come to, a line each: Core against Full, groups of models, families, the best."""
     suite = 'core' if any(s.core for s in scores) else 'full'
     mine = [s for s in scores if s.core or suite == 'full']
-    order = [line['model'] for line in standings(mine, full=True)]
+    models = [line['model'] for line in standings(mine, full=True)]
     found = ranks.core_against_full(scores)
     both = f'Kendall tau = {_text(found["kendall_tau"], 2)}, Spearman rho = {_text(found["spearman_rho"], 2)}'
     both += f', {found["n_models"]} models'
     lines = [
-        f'{suite}: {alike.words(alike.alike(mine, order), {s.model: s.title for s in mine})}',
+        f'{suite}: {alike.words(alike.alike(mine, models), {s.model: s.title for s in mine})}',
         f'core against full: {found["reason"] or both}',
     ]
     gaps = ranks.gaps(mine, full=True)
@@ -226,7 +244,7 @@ def standings(scores: Sequence[Score], *, full: bool) -> list[dict[str, Any]]:
         full: all datasets of a task, not the Core one alone.
     """
     table = [s for s in scores if full or s.core]
-    counts, n = alike.counts(table), len({(s.task, s.dataset) for s in table})
+    counts, few = alike.counts(table), alike.few(table)
     seen = Counter({(s.model, s.task, s.dataset, overlap(s)) for s in table})
     said = Counter((model, status) for model, _, _, status in seen)
     lines = [
@@ -235,7 +253,7 @@ def standings(scores: Sequence[Score], *, full: bool) -> list[dict[str, Any]]:
             'n_datasets': counts[line.model],
             'n_clean': said[line.model, 'clean'],
             'n_overlap': said[line.model, 'overlap'],
-            'few': counts[line.model] < alike.LEAST * n,
+            'few': line.model in few,
         }
         for line in ranks.standings(table, full=full)
     ]

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from jbench.metrics import uncertainty
-from jbench.report import matrix, unlearnt
+from jbench.report import matrix, order, unlearnt
 from jbench.report.scores import format_score
 from jbench.report.text import printable
 from jbench.results.learnt import ENDED_EARLY
@@ -78,7 +78,7 @@ def show(table: Sequence[Row], console: Console) -> None:
     for i, note in enumerate(notes, 1):
         console.print(Text(f'[{i}] {printable(note)}'))
     if len(table) >= MANY:
-        console.print('\n' + matrix.text(table, console.width), **PLAIN)
+        console.print('\n' + matrix.text(table, console.width, order.of_rows(table)), **PLAIN)
 
 
 def _least(head: str, texts: Iterable[str], layout: str) -> int:

@@ -21,6 +21,7 @@ _EXACT: dict[str, set[type]] = {
     'integer': {int},
     'number': {int, float},
 }
+NONE: frozenset[type] = frozenset()
 
 
 @functools.cache
@@ -36,8 +37,7 @@ def mismatches(value: Any, schema: Mapping[str, Any], where: str = '') -> Iterat
     Knows the part of JSON Schema that result files use: type, enum, required, properties, additionalProperties, items,
     and if with then.
     """
-    types = schema.get('type', [])
-    types = [types] if isinstance(types, str) else types
+    types = _types(schema)
     if types and not any(_is(value, name) for name in types):
         yield f'{where or "file"}: expected {" or ".join(types)}, found {_short(value)}'
         return
@@ -69,15 +69,15 @@ def fits(version: int = SCHEMA) -> Callable[[Any], bool]:
 
 def _compiled(schema: Mapping[str, Any]) -> Callable[[Any], bool]:
     """A JSON Schema as a function that tells whether a JSON value fits it, with the rules of `mismatches`."""
-    types = schema.get('type', [])
-    types = [types] if isinstance(types, str) else types
-    leaf = frozenset(t for name in types for t in _EXACT[name])
+    types, leaf = _types(schema), frozenset(t for name in _types(schema) for t in _EXACT[name])
     doubtful = 'integer' in types and 'number' not in types  # of floats, 2.0 is one and 2.5 is none
     choices, items = schema.get('enum'), _compiled(schema['items']) if 'items' in schema else None
     required = tuple(schema.get('required', ()))
     known = {name: _compiled(inner) for name, inner in schema.get('properties', {}).items()}
+    plain = {name: _enough(inner) for name, inner in schema.get('properties', {}).items()}
     rest = schema.get('additionalProperties', True)
-    other = rest if isinstance(rest, bool) else _compiled(rest)
+    other, plain_other = (rest, NONE) if isinstance(rest, bool) else (_compiled(rest), _enough(rest))
+    plain_items = _enough(schema.get('items', {}))
     case = (_compiled(schema['if']), _compiled(schema['then'])) if 'if' in schema else None
 
     def object_fits(value: dict[str, Any]) -> bool:
@@ -85,6 +85,8 @@ def _compiled(schema: Mapping[str, Any]) -> Callable[[Any], bool]:
             if name not in value:
                 return False
         for name, item in value.items():
+            if type(item) in plain.get(name, plain_other):
+                continue
             inner = known.get(name, other)
             if inner is not True and (inner is False or not inner(item)):
                 return False
@@ -98,12 +100,23 @@ def _compiled(schema: Mapping[str, Any]) -> Callable[[Any], bool]:
             return False
         if kind is dict and not object_fits(value):
             return False
-        if kind is list and items is not None and not all(map(items, value)):
+        if kind is list and items and not (plain_items.issuperset(map(type, value)) or all(map(items, value))):
             return False
         return case is None or not case[0](value) or case[1](value)
 
-    simple = leaf and choices is None and not doubtful and case is None and not leaf & {dict, list}
-    return (lambda value: type(value) in leaf) if simple else check
+    return check
+
+
+def _types(schema: Mapping[str, Any]) -> list[str]:
+    types: str | list[str] = schema.get('type', [])
+    return [types] if isinstance(types, str) else types
+
+
+def _enough(schema: Mapping[str, Any]) -> frozenset[type]:
+    """The types of which every value fits: nothing else is asked of it."""
+    if 'enum' in schema or 'if' in schema:
+        return NONE
+    return frozenset(t for name in _types(schema) for t in _EXACT[name]) - {dict, list}
 
 
 def as_text(result: Mapping[str, Any]) -> bytes:

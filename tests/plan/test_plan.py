@@ -206,6 +206,11 @@ def test_a_group_has_no_model_that_asks_for_places_on_the_scalp_where_there_are_
     choice = Choice(select.tasks()[task][-1], SIMULATED, False)
     found = [c.model for c in make_cells([choice], select.select_models('classic', 'gpu'), ())]
     assert found and not any('positions' in model.asks for model in found)
+    for name in ('multiscale_ssm', 'jbench_tiny'):  # refused where it is named
+        with pytest.raises(
+            RequestError, match=rf"'{name}' asks where channels lie on the scalp; those of task '{task}'"
+        ):
+            make_cells([choice], select.select_models(name), ())
     p3 = make_cells([Choice(P3, SIMULATED, False)], select.select_models('classic'), ())
     assert 'multiscale_ssm' in {c.model.name for c in p3}
 

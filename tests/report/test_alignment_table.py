@@ -69,6 +69,7 @@ def test_a_report_has_them_beside_decoding(work, found, tmp_path, capsys):
     assert dict(made.left_out)['alignment_over_time-Made.V4-pls'] == 'its score has no bins of time'
     build.build(found, tmp_path)
     page = (tmp_path / 'site' / 'brains.html').read_text()
+    assert '<a href="brains.html">Brains</a>' in (tmp_path / 'site' / 'index.html').read_text()
     assert 'Made.V4-pls@1' in page and 'alignment_tree.svg' in page
 
 

@@ -50,6 +50,29 @@ def test_mteb_gets_a_file_a_score_with_the_headline_as_its_main_score(tmp_path):
     assert content['task_name'] == 'p3@2' and content['jbench']['n_seeds'] == 3
 
 
+def test_what_an_earlier_export_left_goes_and_others_files_stay(tmp_path):
+    first = exports.mteb(TWO, tmp_path)
+    own = tmp_path / 'results' / 'a' / '1' / 'p3.json'
+    files = {
+        own: '{"mteb_version": "1"}',
+        own.with_name('list.json'): '[1]',
+        own.with_name('no.json'): 'no',
+        own.with_suffix('.md'): '',
+    }
+    own.parent.mkdir(parents=True)
+    for path, text in files.items():
+        path.write_text(text)
+    beside = first[0].with_name('mine.txt')
+    beside.write_text('')
+    (kept,) = exports.mteb(TWO[1:2], tmp_path)
+    left = {path for path in (tmp_path / 'results').rglob('*') if path.is_file()}
+    assert left == {kept, beside, *files} and kept in first
+    beside.unlink()
+    exports.mteb(TWO[1:2], tmp_path)
+    exports.mteb(TWO[:1], tmp_path)
+    assert not kept.parent.parent.exists() and first[0].is_file()
+
+
 def test_a_model_card_gets_each_model_once_with_all_of_its_datasets():
     found = yaml.safe_load(exports.huggingface(TWO))['model-index']
     assert [m['name'] for m in found] == ['eegnet', 'a_b|c"']

@@ -20,5 +20,5 @@ def test_marks_of_many_say_whether_all_have_them():
 
 def test_rows_of_the_matrix_are_marked():
     row = {'task': 'p3', 'task_version': 2, 'dataset': 'D', 'metric': 'auroc', 'model': 'a', 'mean': 0.5}
-    text = matrix.text([{**row, 'changes': ('debug',)}, {**row, 'task': 'age'}], 100)
+    text = matrix.text([{**row, 'changes': ('debug',)}, {**row, 'task': 'age'}], 100, ['a'])
     assert 'p3@2 (debug), auroc' in text and 'age@2, auroc' in text

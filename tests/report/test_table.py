@@ -210,9 +210,9 @@ def test_twenty_rows_are_a_matrix_of_tasks_by_models_too() -> None:
     lines = [line.split('  ') for line in render(rows, 100).splitlines()]
     start = next(k for k, line in enumerate(lines) if line[0].startswith('means'))
     body = [[w.strip() for w in line if w.strip()] for line in lines[start:]]
-    assert body[0] == ['means', *(f'model_{k:02}' for k in range(5))]
-    assert body[1] == ['task_0@1, bal_acc (%)', '10.0', '11.0', '12.0', '13.0', '14.0']
-    assert body[2][1] == '10.0/50.0', 'two settings side by side'
+    assert body[0] == ['means', *(f'model_{k:02}' for k in reversed(range(5)))], 'the best first'
+    assert body[1] == ['task_0@1, bal_acc (%)', '14.0', '13.0', '12.0', '11.0', '10.0']
+    assert body[2][-1] == '10.0/50.0', 'two settings side by side'
     narrow = render(rows, 60).splitlines()
     start = next(k for k, line in enumerate(narrow) if line.startswith('means'))
     assert max(map(len, narrow[start:])) <= 60 and sum(line.startswith('task_3@1, ') for line in narrow[start:]) == 2
@@ -241,6 +241,6 @@ def test_a_matrix_of_many_models_on_one_task_has_a_line_a_model() -> None:
         {'task': 'p3', 'task_version': 2, 'dataset': 'A', 'model': f'a_long_name_{k}', 'metric': 'acc', 'mean': k / 20}
         for k in range(20)
     ]
-    lines = matrix.text(rows, 60).split('\n')
+    lines = matrix.text(rows, 60, [row['model'] for row in rows]).split('\n')
     assert lines[0].split() == ['means', 'p3@2,', 'acc', '(%)']
     assert [line.split() for line in lines[1:]] == [[f'a_long_name_{k}', f'{5 * k:.1f}'] for k in range(20)]

@@ -41,9 +41,9 @@ def test_it_is_refused_with_the_remedy(model, looked, tmp_path):
 
 def test_a_contact_in_the_brain_is_no_electrode_on_the_scalp_that_is_called_so(tmp_path):
     """A1 of a shaft is not the ear: a set calls it by person, and so does the question."""
-    asked = request.Request('ieeg/onset', 'multiscale_ssm', simulated='yes')
+    asked = request.Request('ieeg/onset', 'labram:weights=none', simulated='yes')
     (found,) = request.plan(asked, None, Path('absent')).cells
-    with pytest.raises(RequestError, match=r'none has a position: S01/A1, S01/A2'):
+    with pytest.raises(RequestError, match=r'knows none of the channels S01/A1, S01/A2'):
         channels.check(found, None, tmp_path)
 
 

@@ -87,8 +87,10 @@ def neuroids(table: Table, *, title: str) -> Figure:
     for model in models:
         values = np.array([row['value'] for row in table if row['model'] == model], float)
         counts, _ = np.histogram(values[np.isfinite(values)], BINS)
-        ax.stairs(counts, BINS, color=style.look(model).colour, label=style.name(model), linewidth=1.4)
-        ax.axvline(float(np.nanmedian(values)), color=style.look(model).colour, linewidth=1, linestyle=':')
+        look = style.look(model)
+        line: dict[str, Any] = {'color': look.colour, 'linestyle': look.line, 'linewidth': 1.4}
+        ax.stairs(counts, BINS, label=style.name(model), **line)
+        ax.axvline(float(np.nanmedian(values)), color=look.colour, linewidth=1, linestyle=':')
     ax.set_xlabel('score of a neuroid, mean over splits')
     ax.set_ylabel('neuroids')
     style.legend(figure, *ax.get_legend_handles_labels())
@@ -113,7 +115,8 @@ def over_time(table: Table, *, title: str, label: str) -> Figure:
         value = np.array([row['value'] for row in mine], float)
         error = np.array([row['error'] or 0 for row in mine], float)
         look = style.look(model)
-        ax.plot(at, value, color=look.colour, marker=look.marker, markersize=3, label=style.name(model))
+        line: dict[str, Any] = {'color': look.colour, 'linestyle': look.line, 'marker': look.marker}
+        ax.plot(at, value, markersize=3, label=style.name(model), **line)
         ax.fill_between(at, value - error, value + error, color=look.colour, alpha=0.2, linewidth=0)
     ax.axhline(0, color=style.GREY, linewidth=0.8)
     ax.set_xlabel('ms after the stimulus, middle of the bin')

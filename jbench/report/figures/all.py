@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from jbench import files
+from jbench.report import order
 from jbench.report.aggregate import Score
 from jbench.report.figures import brains, each_task, over_tasks, style
 from jbench.report.figures.plan import Absent, Plan
@@ -42,7 +43,7 @@ def write(
     home = files.make_dir(folder)
     made: list[Plan] = []
     left_out: list[tuple[str, str]] = []
-    models = over_tasks.order(scores)
+    models = order.of_scores(scores)
     for plan in [*over_tasks.plans(scores, models), *each_task.plans(scores, models), *brains.plans(aligned)]:
         try:
             figure, table = plan.make()

@@ -115,7 +115,7 @@ def reliability(table: Table, *, error: float, look: tuple[str, str], title: str
         look: model, and what is counted: 'windows'.
     """
     figure, (model, what) = style.blank(4.8, 5.2), look
-    colour, marker = style.look(model)
+    colour, marker, _ = style.look(model)
     top, bottom = figure.subplots(2, 1, sharex=True, height_ratios=(3, 1))
     (even,) = top.plot([0, 1], [0, 1], color=style.GREY, linestyle='--', linewidth=1, label='_diagonal')
     x, y = [row['told'] for row in table], [row['right'] for row in table]

@@ -48,7 +48,7 @@ def rows(model: str, result: Mapping[str, Any]) -> Table:
 
 @style.styled
 def curves(table: Table, *, title: str, metric: str) -> Figure:
-    """Two axes with a line a model.
+    """Two axes with a line a model, in its colour and line style.
 
     Args:
         table: `rows` of several models.
@@ -64,15 +64,16 @@ def curves(table: Table, *, title: str, metric: str) -> Figure:
     for model, seed in models:
         mine, look = [r for r in table if (r['model'], r['seed']) == (model, seed)], style.look(model)
         epochs = [row['epoch'] for row in mine]
+        line: dict[str, Any] = {'color': look.colour, 'linestyle': look.line}
         for ax, column in ((top, 'train_loss'), (bottom, 'monitor')):
             y = [math.nan if row[column] is None else row[column] for row in mine]
-            style_of = {'color': look.colour, 'linewidth': 1.2, 'marker': '.' if len(mine) == 1 else ''}
-            ax.plot(epochs, y, **style_of, label=f'_{model}')
-            kept, again = ([k for k, r in enumerate(mine) if r[mark]] for mark in ('kept', 'resumed'))
+            mark = '.' if len(mine) == 1 else ''
+            ax.plot(epochs, y, **line, marker=mark, linewidth=1.2, label=f'_{model}')
+            kept, again = ([k for k, r in enumerate(mine) if r[what]] for what in ('kept', 'resumed'))
             at = {'linestyle': '', 'color': look.colour}
             ax.plot([epochs[k] for k in kept], [y[k] for k in kept], **at, marker=look.marker, markersize=7)
             ax.plot([epochs[k] for k in again], [y[k] for k in again], **at, marker='|', markersize=14, mew=2)
-        handles.append(Line2D([], [], color=look.colour, marker=look.marker))
+        handles.append(Line2D([], [], **line, marker=look.marker))
     top.set_ylabel('training loss')
     bottom.set_ylabel(f'validation {style.score_axis(metric)}')
     bottom.set_xlabel('epoch')

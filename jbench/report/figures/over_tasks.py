@@ -18,13 +18,6 @@ if TYPE_CHECKING:
     from jbench.report.figures.style import Table
 
 
-def order(scores: Sequence[Score]) -> list[str]:
-    """The models of all figures, in their order: by their mean rank in our own scores, else in published ones."""
-    lines = ranking_rules.standings(scores, full=True)
-    means = {line.model: line.mean_rank for line in sorted(lines, key=lambda line: line.origin, reverse=True)}
-    return style.order([s.model for s in scores], means)
-
-
 def plans(scores: Sequence[Score], models: Sequence[str]) -> Iterator[Plan]:
     """The figures of each origin.
 

@@ -1,13 +1,12 @@
-"""How every figure looks: colours and markers of models, sizes, fonts; and how it is saved, with its data as CSV."""
+"""How every figure looks: colours, markers, lines of models, sizes, fonts; how it is saved, with its data as CSV."""
 
 from __future__ import annotations
 
 import functools
 import io
-import math
 import warnings
 import zlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Table = list[dict[str, Any]]  # plain values, the same columns in each row
+Line = str | tuple[int, tuple[float, ...]]  # a line style of matplotlib: offset, lengths of dashes and gaps
 Asked = ParamSpec('Asked')
 
 # Okabe & Ito (2008) without yellow and black, which white paper and text take: told apart by the colour-blind
@@ -38,6 +38,9 @@ MARKERS = (
     'h',
     'p',
 )  # their number has no factor in common with that of the colours
+LINES: tuple[Line, ...] = (  # solid, dashed, dotted, two mixed: models of one colour differ in it
+    *('solid', (0, (5, 2)), (0, (1.2, 1.2)), (0, (7, 2, 1.2, 2)), (0, (5, 1.5, 1.2, 1.5, 1.2, 1.5))),
+)
 GREY = '#555555'  # of models that look at no signal, and of lines that guide the eye; far from every colour
 PLAIN = ('dummy', 'chance', 'constant')
 KNOWN = (  # a model keeps its place, so that its colour stays: new ones go to the end
@@ -74,6 +77,7 @@ class Look(NamedTuple):
 
     colour: str
     marker: str
+    line: Line
 
 
 def require() -> None:
@@ -83,22 +87,12 @@ def require() -> None:
 
 
 def look(model: str) -> Look:
-    """Colour and marker of a model, by its name alone."""
+    """Colour, marker and line style of a model, by its name alone."""
     if model in PLAIN:
-        return Look(GREY, MARKERS[PLAIN.index(model)])
+        return Look(GREY, MARKERS[PLAIN.index(model)], LINES[PLAIN.index(model)])
     k = KNOWN.index(model) if model in KNOWN else zlib.crc32(model.encode())
-    return Look(COLOURS[k % len(COLOURS)], MARKERS[k % len(MARKERS)])
-
-
-def order(models: Iterable[str], ranks: Mapping[str, float | None]) -> list[str]:
-    """Models as every figure of a report has them: by mean rank, the best first, those without one behind; what looks
-    at no signal stands last."""
-
-    def key(model: str) -> tuple[bool, float, int, str]:
-        rank, place = ranks.get(model), KNOWN.index(model) if model in KNOWN else len(KNOWN)
-        return model in PLAIN, math.inf if rank is None else rank, place, model
-
-    return sorted(set(models), key=key)
+    line = LINES[k // len(COLOURS) % len(LINES)]
+    return Look(COLOURS[k % len(COLOURS)], MARKERS[k % len(MARKERS)], line)
 
 
 def name(text: str) -> str:
@@ -173,7 +167,7 @@ def legend(figure: Figure, handles: Sequence[Any], labels: Sequence[str]) -> Non
     columns = 1 + (len(labels) - 1) // ROWS
     wide, high = figure.get_size_inches()
     figure.set_size_inches(wide + 2.6 * (columns - 1), max(high, 1.4 + 0.19 * min(len(labels), ROWS)))
-    figure.legend(handles, labels, loc='outside right center', fontsize=8, ncols=columns)
+    figure.legend(handles, labels, loc='outside right center', fontsize=8, ncols=columns, handlelength=3)
 
 
 def save(figure: Figure, table: Table, at: str | Path) -> list[Path]:

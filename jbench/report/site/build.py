@@ -54,6 +54,7 @@ def build(report: Report, out: str | os.PathLike[str]) -> Path:
             figures,
             _addresses(scores),
             _foot([row.date for row in report.rows] + [r['date'] for r in report.alignment]),
+            report.beside,
             report.alignment,
         )
         for address, text in pages.every(content):

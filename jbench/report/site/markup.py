@@ -6,7 +6,7 @@ import hashlib
 import html
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
@@ -65,7 +65,9 @@ def facts(pairs: Mapping[str, str]) -> str:
     return f'<dl class="facts">{lines}</dl>' if lines else ''
 
 
-def page(title: str, body: Iterable[str], *, root: str = '', here: str = '', foot: str = '') -> str:
+def page(
+    title: str, body: Iterable[str], *, root: str = '', here: str = '', foot: str = '', without: Collection[str] = ()
+) -> str:
     """A whole page.
 
     Args:
@@ -74,9 +76,12 @@ def page(title: str, body: Iterable[str], *, root: str = '', here: str = '', foo
         root: the folder of the site as seen from the page: '' or '../'.
         here: address of the part of the site that the page belongs to.
         foot: a line at the end, as text.
+        without: parts of the site that are not there.
     """
     places = ''.join(
-        f'<li><a href="{root}{at}"{" aria-current=page" if at == here else ""}>{name}</a></li>' for at, name in NAV
+        f'<li><a href="{root}{at}"{" aria-current=page" if at == here else ""}>{name}</a></li>'
+        for at, name in NAV
+        if at not in without
     )
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from jbench.report import calibrations
 from jbench.report.aggregate import Score
 from jbench.report.site import columns, facts, records
 from jbench.report.site.markup import Addresses, escape, link, page, tag
@@ -14,6 +15,7 @@ from jbench.report.site.tables import Column, Record, Table, as_csv, as_json, ht
 from jbench.results.index import LeftOut, Row
 
 CHOICES = ('device', 'category', 'family', 'access', 'licence')  # facts that the lists of pages filter by
+BRAINS = 'brains.html'
 NO_FIGURES = 'None: a report without matplotlib, or of results that no figure can be made of.'
 
 
@@ -36,6 +38,7 @@ class Content(NamedTuple):
     figures: Sequence[Figure]  # that are in figures/
     at: Addresses
     foot: str
+    beside: calibrations.Found  # calibration of the rows
     alignment: Sequence[Mapping[str, Any]] = ()  # results of models beside brains
 
 
@@ -44,7 +47,7 @@ Files = Iterator[tuple[str, str]]  # address, text
 
 def every(content: Content) -> Files:
     """All files of the site but its style and scripts."""
-    table = records.of_scores(content.scores)
+    table = records.of_scores(content.scores, content.beside)
     yield from _index(content, table)
     yield from _results(content)
     yield from _left_out(content)
@@ -76,7 +79,9 @@ def _write(what: Page, content: Content) -> Files:
         if table.records:
             yield f'{stem}.{table.name}.csv', as_csv(table.records)
             yield f'{stem}.{table.name}.json', as_json(table.records)
-    yield what.address, page(what.title, [*pieces, *what.after], root=root, here=what.here, foot=content.foot)
+    without = () if content.alignment else (BRAINS,)
+    body = [*pieces, *what.after]
+    yield what.address, page(what.title, body, root=root, here=what.here, foot=content.foot, without=without)
 
 
 def _lead(title: str, words: str) -> list[str]:
@@ -247,7 +252,9 @@ def _datasets(content: Content, table: Sequence[Record]) -> Files:
 
 
 def _brains(content: Content) -> Files:
-    """Models beside brains: scores, and the tree."""
+    """Models beside brains: scores, and the tree; no page where there are none."""
+    if not content.alignment:
+        return
     words = 'How brain-like models are: their responses to stimuli beside those of neurons, voxels and people.'
     scored = 'One model on one benchmark; beside the ceiling where there is one, else raw. Brain-Score has the words.'
     means = 'The mean of the children of each node; what has no score counts 0, and how many have one stands beside it.'
@@ -257,7 +264,7 @@ def _brains(content: Content) -> Files:
     )
     mine = [f for f in content.figures if f.kind.startswith('alignment')]
     body = _lead('Brains', words)
-    yield from _write(Page('brains.html', 'Brains', 'brains.html', body, tables, _pictures(mine, '')), content)
+    yield from _write(Page(BRAINS, 'Brains', BRAINS, body, tables, _pictures(mine, '')), content)
 
 
 def _details(fields: Mapping[str, str]) -> str:

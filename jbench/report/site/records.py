@@ -7,7 +7,7 @@ from pathlib import PurePath
 from typing import Any
 
 from jbench.plan import select
-from jbench.report import alignment_table, ranks, summary
+from jbench.report import alignment_table, calibrations, ranks, summary
 from jbench.report.aggregate import Score, normalised
 from jbench.report.overlap import overlap
 from jbench.results.index import Row
@@ -28,8 +28,13 @@ def suites(score: Score) -> list[str]:
     return [s for s, suite in SUITES.items() if name in suite.tasks and (suite.full or score.core)]
 
 
-def of_scores(scores: Sequence[Score]) -> list[Record]:
-    """A record a score, sorted by task and dataset, in each the best first; ranks are those of its protocol."""
+def of_scores(scores: Sequence[Score], beside: calibrations.Found) -> list[Record]:
+    """A record a score, sorted by task and dataset, in each the best first; ranks are those of its protocol.
+
+    Args:
+        scores: of both origins.
+        beside: calibration of the results.
+    """
     groups: dict[tuple[str, str], list[Score]] = {}
     for s in scores:
         groups.setdefault((s.origin, s.protocol), []).append(s)
@@ -37,11 +42,11 @@ def of_scores(scores: Sequence[Score]) -> list[Record]:
     for group in groups.values():
         place = next(iter(ranks.ranks(group).values()), {})
         ordered = sorted(group, key=lambda s: (place.get(s.model, 0), s.model))
-        found += [{**_score(s), 'rank': place.get(s.model), 'of': len(group)} for s in ordered]
+        found += [{**_score(s, beside), 'rank': place.get(s.model), 'of': len(group)} for s in ordered]
     return sorted(found, key=lambda r: (r['task'], -r['version'], r['dataset'], r['origin'], r['protocol']))
 
 
-def _score(s: Score) -> Record:
+def _score(s: Score, beside: calibrations.Found) -> Record:
     low, high = s.interval or (None, None)
     ends = sorted((_normal(low, s), _normal(high, s))) if s.interval and s.normalised is not None else (None, None)
     return {
@@ -52,6 +57,7 @@ def _score(s: Score) -> Record:
         'normalised': s.normalised,
         'normalised_low': ends[0],
         'normalised_high': ends[1],
+        **{k: v for k, v in calibrations.of_score(s, beside).items() if k in calibrations.BESIDE},
         **{k: getattr(s, k) for k in ('n_subjects', 'chance', 'floor', 'n_parameters')},
         'seconds_fit': s.seconds.get('fit'),
         'overlap': overlap(s),

@@ -33,6 +33,7 @@ class Column(NamedTuple):
     start: str = ''  # what of that list is chosen at first
     up: bool = False  # a number of which less is better
     only: tuple[str, str] | None = None  # label of a box to tick, and the text that a row then must have
+    spare: bool = False  # left out where no record has it
 
 
 class Table(NamedTuple):
@@ -86,7 +87,8 @@ def html(table: Table, root: str, files: str) -> str:
     )
     if not table.records:
         return f'<section>{head}<p>Nothing here.</p></section>'
-    columns = [_drawn(column, table.records, root) for column in table.columns]
+    there = [c for c in table.columns if not c.spare or any(record[c.key] is not None for record in table.records)]
+    columns = [_drawn(column, table.records, root) for column in there]
     heads = ''.join(
         tag('th', escape(c.column.title), scope='col', **{'class': 'number' * c.column.number}) for c in columns
     )
@@ -94,7 +96,7 @@ def html(table: Table, root: str, files: str) -> str:
     rows = ''.join(f'<tr>{"".join(_cell(c, k) for c in columns)}</tr>' for k in range(min(FIRST, len(table.records))))
     sums = f'--wide:{sum(c.width + 3 for c in columns)};--narrow:{sum(map(_narrow, columns))}'
     links = f'<a href="{escape(files)}.csv" download>CSV</a> <a href="{escape(files)}.json" download>JSON</a>'
-    about = ''.join(f'<dt>{escape(c.title)}</dt><dd>{escape(c.about)}</dd>' for c in table.columns if c.about)
+    about = ''.join(f'<dt>{escape(c.title)}</dt><dd>{escape(c.about)}</dd>' for c in there if c.about)
     data = {
         'n': len(table.records),
         'search': table.search,

@@ -14,7 +14,7 @@ from places import FIXTURES
 from result_files import HISTORIC, store
 
 from jbench import run
-from jbench.report import published, ranks, summary
+from jbench.report import order, published, ranks, summary
 from jbench.report.figures import all as every
 from jbench.report.figures import each_task, over_tasks, style
 from jbench.results import checked, load_predictions
@@ -112,7 +112,7 @@ def test_the_same_again_in_an_empty_folder_and_over_old_figures(written, scores,
 
 def test_figures_of_single_results_of_the_first_datasets_alone(scores, monkeypatch):
     monkeypatch.setattr(each_task, 'MOST', 0)
-    for plan in each_task.plans(scores, over_tasks.order(scores)):
+    for plan in each_task.plans(scores, order.of_scores(scores)):
         if plan.kind not in ('bars', 'pair'):
             with pytest.raises(each_task.Absent, match='made for the first 0 datasets'):
                 plan.make()
@@ -148,7 +148,7 @@ def test_damage_is_told(damage, work, tmp_path):
     else:
         path.with_suffix('.npz').write_bytes(b'nothing')
     why = {'removed': 'removed meanwhile', 'no predictions': 'no predictions beside the result'}
-    plans = {plan.kind: plan for plan in each_task.plans(found, over_tasks.order(found))}
+    plans = {plan.kind: plan for plan in each_task.plans(found, order.of_scores(found))}
     with pytest.raises(each_task.Absent, match=why.get(damage, 'predictions_sha256')):
         plans['confusion'].make()
     if damage != 'removed':
@@ -179,7 +179,7 @@ def test_an_estimator_without_epochs_and_several_protocols(tmp_path):
 
 def test_published_scores_have_their_own_figures():
     cells = published.read(FIXTURES / 'neuralbench_results.csv')
-    models = over_tasks.order(cells)
+    models = order.of_scores(cells)
     assert models[:2] == ['reve', 'labram'] and models[-2:] == ['dummy', 'chance']
     plans = {plan.stem: plan for plan in over_tasks.plans(cells, models)}
     _, rows = plans['ranks-published'].make()
@@ -195,7 +195,7 @@ def test_published_scores_have_their_own_figures():
 
 def test_one_order_of_own_and_published():
     own, others = table({'b': 0.8, 'a': 0.7}), [s._replace(origin='published') for s in table({'a': 0.9, 'c': 0.5})]
-    models = over_tasks.order([*own, *others])
+    models = order.of_scores([*own, *others])
     assert models == ['b', 'a', 'c']
     for plan in [*over_tasks.plans([*own, *others], models), *each_task.plans([*own, *others], models)]:
         if plan.kind in ('heatmap', 'ranks', 'bars'):

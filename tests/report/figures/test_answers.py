@@ -95,6 +95,9 @@ def result(history, **changes):
 HISTORY = [{'epoch': k, 'train_loss': 1 / (k + 1), 'monitor': m} for k, m in enumerate((0.5, 0.75, 0.75, None, 0.5))]
 
 
+PAIR = ('eegnet', 'ctnet')  # of one colour
+
+
 def test_curves_mark_the_epoch_that_was_kept_and_resumes():
     rows = curves.rows('eegnet', result(HISTORY, resumed_at=[2, 2, 4]))
     assert [row['epoch'] for row in rows] == [1, 2, 3, 4, 5]
@@ -109,6 +112,11 @@ def test_curves_mark_the_epoch_that_was_kept_and_resumes():
         assert drawn == [row[column] for row in rows if row['model'] == 'eegnet']
         marked = {line.get_marker(): list(line.get_xdata()) for line in ax.lines[1:3]}
         assert marked == {'o': [2], '|': [3, 5]}
+    pairs = curves.curves([r for m in PAIR for r in curves.rows(m, result(HISTORY))], title='x', metric='bal_acc')
+    drawn = [line for line in pairs.axes[0].lines if line.get_label() in ('_eegnet', '_ctnet')]
+    assert drawn[0].get_color() == drawn[1].get_color() and drawn[0].get_linestyle() != drawn[1].get_linestyle()
+    handles = pairs.legends[0].get_lines()
+    assert [h.get_linestyle() for h in handles[:2]] == [line.get_linestyle() for line in drawn]
     told = words(figure)
     assert 'eegnet, seed 33' in told and 'b, seed 33' in told and 'resumed' in told and 'epoch that was kept' in told
     assert 'validation bal_acc (%)' in told

@@ -39,6 +39,8 @@ def test_every_model_has_its_own_look():
     assert len(set(style.KNOWN)) == len(style.KNOWN) <= len(style.COLOURS) * len(style.MARKERS)
     looks = [style.look(m) for m in (*style.KNOWN, *style.PLAIN)]
     assert len(set(looks)) == len(looks)
+    shown = [(look.colour, look.line) for look in looks]
+    assert max(shown.count(pair) for pair in shown) <= 3 and len(set(shown[:20])) == 20, 'lines without markers'
     assert style.look('dummy').colour == style.look('chance').colour == style.GREY
 
 
@@ -96,11 +98,6 @@ def test_a_model_has_one_colour_in_all_figures():
     assert colours(sure, '_model') == wanted[:1]
     value = answers.values([{'true': 0, 'answer': 1}, {'true': 1, 'answer': 1}], model='eegnet', caption='', title='t')
     assert colours(value, '_answers') == wanted[:1]
-
-
-def test_the_order_of_models():
-    means = {'chance': 1.0, 'b': 2.0, 'a': 2.0, 'eegnet': 2.0, 'c': None, 'dummy': 3.0}
-    assert style.order([*means, 'b'], means) == ['eegnet', 'a', 'b', 'c', 'chance', 'dummy']
 
 
 @pytest.mark.parametrize('odd', ODD)

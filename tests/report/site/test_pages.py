@@ -112,6 +112,11 @@ def test_every_page_is_well_formed_and_its_links_lead_somewhere(site):
         assert len(ids) == len(set(ids))
 
 
+def test_models_beside_brains_have_a_page_where_there_are_some(site):
+    assert not (site / 'brains.html').exists()
+    assert not any('Brains' in path.read_text() for path in (site / 'index.html', site / 'tasks.html'))
+
+
 def test_nothing_is_asked_of_a_server(site):
     for path in pages(site):
         for tag, given in Page(path).elements:
