@@ -101,7 +101,7 @@ def test_more_layers_than_there_are_are_refused():
 def test_a_network_without_a_head_takes_no_adaptation(what):
     recipe = Recipe(adaptation=what)
     with pytest.raises(RequestError, match=r'recipe\.adaptation'):
-        model = build(MODELS['bdtcn'], Signal(n_chans=3, n_times=128, sfreq=120.0), 2, recipe)
+        model = build(MODELS['fmri_linear'], Signal(n_chans=3, n_times=128, sfreq=120.0), 2, recipe)
         adaptation.stages(recipe, model)
         adaptation.resolved(recipe, model)
 

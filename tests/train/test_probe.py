@@ -179,7 +179,7 @@ def test_features_that_are_no_numbers_are_refused(data, tmp_path):
 
 
 def test_a_network_without_a_head_is_refused(data, compiler, tmp_path):
-    cell = dataclasses.replace(encoders.of(small.cell(), adaptation='probe'), model=MODELS['bdtcn'])
+    cell = dataclasses.replace(encoders.of(small.cell(), adaptation='probe'), model=MODELS['fmri_linear'])
     with pytest.raises(RequestError, match='no encoder'):
         probed(cell, data, compiler, tmp_path)
 
