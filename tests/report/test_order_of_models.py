@@ -12,7 +12,7 @@ SCORES = [
     *table({'b': 0.9, 'dummy': 0.8, 'a': 0.7}, ('t0', 't1', 't2')),
     score('few', 0.99, task='t0', dataset='Of_t0', protocol='t0'),  # best of one of three
     score('alone', 0.6, task='t3', dataset='Of_t3', protocol='t3'),
-]
+][::-1]
 WANTED = ['b', 'dummy', 'a', 'few', 'alone']  # few: on fewer than half; alone: without a rank
 
 
