@@ -132,6 +132,8 @@ def _store(task: Task, ref: RecordingRef, folder: Path, data: np.ndarray | Rows,
     n_values = len(cuts['onset']) * len(data) * n_samples(task.window.duration, task.signal.sfreq)
     codec.write_shard(path, encoded(), 2 * n_values)
     part |= {'sha256': files.sha256_file(path), 'error_bound': float(largest * codec.ERROR)}
+    if of(task.target.kind).measured:  # they may be large, and lie in the shard
+        part['windows'] = {k: v for k, v in cuts.items() if k != 'target'}
     files.write_atomic(folder / f'{ref.name}.json', json.dumps(part).encode())
     return part
 
