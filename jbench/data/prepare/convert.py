@@ -75,6 +75,7 @@ def make(
     mne.set_log_level('ERROR')
     warnings.simplefilter('ignore')
     source, reader = _source(ref), source_of(dataset)
+    task, others = mixture.asked(task, dataset, ref), [(mixture.asked(t, dataset, ref), at) for t, at in others]
     dataset = mixture.member(dataset, ref)
     try:
         read = reader.read(ref)

@@ -22,6 +22,7 @@ from jbench.data.load import split_windows
 from jbench.data.prepare import check_recording, convert
 from jbench.data.recording import Finding, Recording, RecordingRef, event_table
 from jbench.data.sources import hbn as hbn_source
+from jbench.data.sources import mixture
 from jbench.plan import cells, select
 from jbench.spec.errors import RequestError
 from jbench.spec.identity import canonical
@@ -530,6 +531,14 @@ def test_moments_of_a_film_are_those_of_all_who_see_it(hbn: Path, tmp_path: Path
     y = targets.encode(task.target, [json.loads(t) for t in table['window.target']]).y
     assert y.tolist() == [[0, 0], [1, 0], [2, 0], [0, 1], [1, 1]]
     assert (task.split.field, task.split.test) == ('release', ('R5',)), 'as of the other tasks on these people'
+    ((mixed, both),) = select.select_tasks('pretrain/movies/SimulatedFilm+Shirazi2024Hbn')
+    mixed = cells.apply(mixed, both, (('signal.picks', ('Cz',)),))
+    refs = [r for r in find_recordings(both, tmp_path / 'hbn') if r.subject.startswith(HBN.name)]
+    (first,) = [r for r in refs if windows.possible(r.fields, mixture.asked(mixed, both, r).window)][:1]
+    part = convert.make(mixed, both, first, tmp_path)
+    assert [json.loads(t) for t in part['windows']['target']] == [
+        [f'Shirazi2024Hbn/ThePresent@{t:.1f}', 'Shirazi2024Hbn.NDARA'] for t in (0, 2, 4)
+    ]
 
 
 @pytest.mark.parametrize(
