@@ -166,7 +166,7 @@ class _Windows:
         part = self.part
         x = np.empty((1, part.data.signal.n_chans, part.data.signal.n_times), np.float32)
         part._shards.read(part.rows[k : k + 1], x)
-        return {'x': x[0], 'y': part.y[k], 'id': part.ids[k]}
+        return {'x': x[0], 'y': part.data.learnt(part.data.y[part.rows[k : k + 1]])[0], 'id': part.ids[k]}
 
 
 @dataclass(frozen=True, repr=False)

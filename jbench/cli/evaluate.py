@@ -119,7 +119,7 @@ def evaluate(
     timings = {'compile': 0.0, 'fit': 0.0, 'test': seconds, 'total': seconds}
     described = record.describe(cell, data, 0, digest, {'predictions': predictions, 'timings': timings})
     result, _ = result_file.whole(_custom(described, called), predictions, None)
-    return Evaluated(result, predictions)
+    return Evaluated(result, predictions | {'y': np.asarray(predictions['y'])})
 
 
 def _data(

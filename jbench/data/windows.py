@@ -184,6 +184,7 @@ def index(parts: Sequence[Mapping[str, Any]]) -> dict[str, np.ndarray]:
     event = [f + np.array(p['windows']['event'], int) for f, p in zip(first, parts, strict=True)]
     out['window.event'] = np.concatenate(event)
     out['window.onset'] = np.concatenate([np.array(p['windows']['onset'], float) for p in parts])
-    out['window.target'] = np.concatenate([np.array(p['windows']['target'], str) for p in parts])
+    if all('target' in p['windows'] for p in parts):  # else they lie with the windows
+        out['window.target'] = np.concatenate([np.array(p['windows']['target'], str) for p in parts])
     out['window.id'] = np.concatenate([(i << SHIFT) + np.arange(p['n_windows']) for i, p in enumerate(parts)])
     return out

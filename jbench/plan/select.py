@@ -136,12 +136,14 @@ def _find(
 
 
 def _any_serves(task: Task, dataset: Dataset) -> bool:
-    """Whether a task asks for recordings alone, so that every dataset of its device, and several as one, serve it."""
-    return (
-        task.category == 'pretrain'
-        and task.window.trigger == EVENT_TYPE[task.device]
-        and (task.device == dataset.device)
-    )
+    """Whether a task of pretraining asks for recordings alone, so that every dataset of its device, and several as one,
+    serve it; else several as one do of which each serves it."""
+    if task.category != 'pretrain' or task.device != dataset.device:
+        return False
+    if task.window.trigger == EVENT_TYPE[task.device]:
+        return True
+    parts = mixture.parts(dataset)
+    return len(parts) > 1 and all(one.name in (*task.datasets, task.simulated) for one in parts)
 
 
 def _select_user(path: str, rest: str) -> list[tuple[Task, Dataset | None]]:

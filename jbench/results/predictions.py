@@ -10,13 +10,14 @@ import numpy as np
 
 from jbench import files
 from jbench.spec.errors import RequestError
+from jbench.targets.packed import Packed, integers
 
 REMEDY = 'remove it and run the same command again'
-KINDS = {'i': 'integers', 'f': 'floats', 'U': 'text'}
+KINDS = {'i': 'integers', 'f': 'floats', 'U': 'text', 'S': 'packed text'}
 SHAPES = {  # of each array: kinds of numpy's types, and how many dimensions it may have
     'id': ('i', (1,)),
     'outputs': ('f', (2,)),
-    'y': ('if', (1, 2)),
+    'y': ('ifS', (1, 2)),
     'subject': ('U', (1,)),
     'group': ('U', (1,)),
     'cell': ('U', (1,)),
@@ -24,9 +25,10 @@ SHAPES = {  # of each array: kinds of numpy's types, and how many dimensions it 
 }
 
 
-def load_predictions(path: str | Path) -> dict[str, np.ndarray]:
+def load_predictions(path: str | Path, *, packed: bool = False) -> dict[str, Any]:
     """The arrays `id`, `outputs`, `y`, `subject` beside a result file, sorted by id (`read` checks their digest); of
-    embeddings also `group`, and `vectors` of the stimuli that `y` counts; of streams also `cell`.
+    embeddings also `group`, and `vectors` of the stimuli that `y` counts; of streams also `cell`. With `packed`, large
+    targets stay so (`targets.Packed`), and scores unpack some windows at a time.
 
     Raises: RequestError for a file that is no such archive, or with an array of another kind or length.
     """
@@ -46,7 +48,20 @@ def load_predictions(path: str | Path) -> dict[str, np.ndarray]:
             )
     if (np.diff(arrays['id']) <= 0).any():
         raise RequestError(f'{npz}: id: expected each once, in ascending order; {REMEDY}')
-    return arrays
+    try:
+        arrays = opened(arrays)
+        return arrays if packed else arrays | {'y': np.asarray(arrays['y'])}
+    except ValueError as error:
+        raise RequestError(f'{npz}: y: {error}; {REMEDY}') from None
+
+
+def opened(arrays: Mapping[str, np.ndarray]) -> dict[str, Any]:
+    """Arrays as they are stored, their targets as scores take them. Raises: ValueError for a damaged target."""
+    y = arrays['y']
+    if y.dtype.kind != 'S':
+        return dict(arrays)
+    width = integers(y[0].decode()).size
+    return {**arrays, 'y': Packed(lambda rows: [text.decode() for text in y[rows].tolist()], np.arange(len(y)), width)}
 
 
 def arrange(predictions: Mapping[str, Any]) -> dict[str, np.ndarray]:
@@ -55,11 +70,13 @@ def arrange(predictions: Mapping[str, Any]) -> dict[str, np.ndarray]:
     Raises: ValueError for arrays of different length, repeated ids, or targets that are not numbers.
     """
     ids = np.asarray(predictions['id']).astype('<i8')
-    y = np.asarray(predictions['y'])
+    y = predictions['y']
+    y = np.array([text.encode() for text in y.texts()]) if isinstance(y, Packed) else np.asarray(y)
+    types = {'b': '<i8', 'i': '<i8', 'u': '<i8', 'f': f'<f{y.dtype.itemsize}', 'S': y.dtype.str}
     arrays = {
         'id': ids,
         'outputs': np.asarray(predictions['outputs']).astype('<f4'),
-        'y': y.astype({'b': '<i8', 'i': '<i8', 'u': '<i8', 'f': f'<f{y.dtype.itemsize}'}[y.dtype.kind]),
+        'y': y.astype(types[y.dtype.kind], copy=False),
         'subject': np.asarray([str(s) for s in predictions['subject']], dtype='<U'),
     }
     for name in ('group', 'cell'):

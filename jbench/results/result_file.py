@@ -14,7 +14,7 @@ import numpy as np
 
 from jbench import files
 from jbench.results import checked, forged, older
-from jbench.results.predictions import REMEDY, arrange, load_predictions
+from jbench.results.predictions import REMEDY, arrange, load_predictions, opened
 from jbench.results.schema import SCHEMA, as_text, mismatches, plain, schema
 from jbench.spec.cell import Cell
 from jbench.spec.errors import RequestError
@@ -133,7 +133,7 @@ def rescore(path: str | Path) -> dict[str, Any]:
     result = read(path)
     if result.get('predictions_sha256') is None:
         raise RequestError(f'{path}: holds no predictions (status {result["status"]}), so there is nothing to rescore')
-    return plain(_score_arrays(result, load_predictions(path)), '', [])
+    return plain(_score_arrays(result, load_predictions(path, packed=True)), '', [])
 
 
 def verify(path: str | Path, *, predictions: bool = True) -> list[str]:
@@ -161,7 +161,7 @@ def verify(path: str | Path, *, predictions: bool = True) -> list[str]:
             'key': older.key(result) if old else from_json(Cell, cell, 'config').key,
             'weights': result['weights'] and {**result['weights'], 'sha256': _digest_of_weights(path, result)},
         }
-        arrays = load_predictions(path) if predictions and result['predictions_sha256'] else None
+        arrays = load_predictions(path, packed=True) if predictions and result['predictions_sha256'] else None
         if predictions:
             true |= rescore(path)
         if arrays is not None:
@@ -241,7 +241,7 @@ def whole(
         decoding = full['kind'] == 'decoding'  # of alignment the arrays come as they are kept, its scores are in `full`
         arrays = arrange(predictions) if decoding else dict(predictions)
         beside['.npz'] = files.npz_bytes(arrays)
-        full |= _score_arrays(full, arrays) if decoding else {}
+        full |= _score_arrays(full, opened(arrays)) if decoding else {}
         full['predictions_sha256'] = hashlib.sha256(beside['.npz']).hexdigest()
     if weights is not None:
         beside['.safetensors'] = weights

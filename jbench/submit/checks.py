@@ -10,6 +10,7 @@ import numpy as np
 
 from jbench.data.load import prepared_set
 from jbench.data.load.prepared_set import PreparedSet
+from jbench.data.load.streams import Places, ordered
 from jbench.results import result_file
 from jbench.spec.errors import RequestError
 from jbench.submit.export import in_microvolts
@@ -20,6 +21,7 @@ from jbench.trained import TrainedModel, prepared_folder
 
 CLOSE = 1e-4  # of the outputs of a twin, as shares of the largest (at least 1, in units of what the network learnt)
 SCORE_CLOSE = 1e-3  # of scores, as shares: of ties that fall otherwise
+ALONE = 1e-5  # of the same window in other company, as trial.py has it
 FEW = 4  # windows of noise
 AT_ONCE = 16  # windows of the test part
 MICRO = 1e6
@@ -50,12 +52,17 @@ def tried(
     process.ask('load', meta=meta)
     report, _ = process.ask('contract', noise((FEW, *track.shape), track.unit), alone=track.alone)
     _answered(report, track, meta, 'windows of the platform')
-    for windows, about in generated(track.name):
+    n_streams = 0
+    for windows, about, order in generated(track.name):
         process.ask('load', meta=about)
         found, _ = process.ask('contract', windows[:FEW], alone=track.alone)
         _answered(found, track, about, "the organisers' Simulated windows")
+        if order is not None:
+            _streamed(process, windows, order, track, about)
+            n_streams += len({*order.stream.tolist()})
     if track.name in GENERATORS:
-        lines.append(f"answers the organisers' Simulated windows ({len(GENERATORS[track.name][1])} sizes)")
+        streams = f' and in their streams ({n_streams} of them)' if n_streams else ''
+        lines.append(f"answers the organisers' Simulated windows ({len(GENERATORS[track.name][1])} sizes){streams}")
     size, names = (model.signal.n_chans, model.signal.n_times), list(model.signal.ch_names)
     if size != track.shape:
         lines.append(
@@ -80,6 +87,27 @@ def _answered(report: dict[str, Any], track: Track, meta: dict[str, Any], what: 
         faults.append(f'answers {report["dtype"]} {shape}, expected {kind} {wanted}')
     if faults:
         raise RequestError(f'the archive fails on {what} [{meta["n_chans"]}, {meta["n_times"]}]: {"; ".join(faults)}')
+
+
+def _streamed(process: Process, windows: np.ndarray, order: Places, track: Track, meta: dict[str, Any]) -> None:
+    """Windows one at a time and in order, each stream answered by a copy of the model as it was loaded; then the first
+    stream once more. Raises: RequestError where an answer is not of one window, or not that to the window alone."""
+    ordered(order)
+    process.ask('load', meta=meta)
+    expected = process.ask('answer', windows)[1][0]
+    names, faults, first = order.stream.tolist(), list[str](), np.flatnonzero(order.stream == order.stream[0]).tolist()
+    kind, allowed = 'int64' if track.answer == 'class' else 'float32', ALONE * max(1.0, float(np.abs(expected).max()))
+    for k, again in [*((k, '') for k in range(len(windows))), *((k, ' again') for k in first)]:
+        outputs, said = process.ask('answer', windows[k : k + 1], stream=names[k] + again)[1]
+        where = f'window {order.onset[k]:.0f} of recording {order.record[k]}, stream {names[k]}{again}'
+        if said.shape != (1,) or said.dtype != kind:
+            faults.append(f'{where}: answers {said.dtype} {list(said.shape)}, expected {kind} [1]')
+        elif not np.abs(outputs - expected[k]).max() <= allowed:
+            faults.append(f'{where}: another answer than to the window by itself')
+    if faults:
+        more = f'; and {len(faults) - 1} more' if faults[1:] else ''
+        size = f'[{meta["n_chans"]}, {meta["n_times"]}]'
+        raise RequestError(f"the archive fails on the organisers' Simulated streams {size}: {faults[0]}{more}")
 
 
 # ---- the same answers as in JAX ----

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from jbench.data.load.streams import Places
+
 HOUR = 3600.0  # s that a full pass may take
 LARGEST = 15e9  # bytes of an archive
 
@@ -103,7 +105,10 @@ TRACKS = {
 
 # ---- the organisers' generators: contracts are checked with them, scores on them mean nothing ----
 
-Generated = tuple[np.ndarray, dict[str, Any]]  # windows f32 [N, C, T], and what `meta` says of them
+# windows f32 [N, C, T], what `meta` says of them, and where they lie on a track that is streamed
+Generated = tuple[np.ndarray, dict[str, Any], Places | None]
+RUNS = 6  # recordings of a generator
+OF_A_STREAM = {'2026-2': 2, '2026-3': 1}  # recordings in a stream
 NAMES = 'Fp1 Fp2 F7 F3 Fz F4 F8 T7'.split()
 
 
@@ -139,6 +144,16 @@ GENERATORS: dict[str, tuple[Make, tuple[tuple[int, int, int, int], ...], float, 
 }
 
 
+def places(n: int, of_a_stream: int) -> Places:
+    """Where n test windows of a generator lie: in at most RUNS recordings, of which so many make a stream and are the
+    contexts in it; the onset of a window is its number in its recording."""
+    record = np.arange(n) * min(RUNS, n) // n
+    stream, context = (number.astype(str) for number in np.divmod(record, of_a_stream))
+    onset = np.arange(n) - np.searchsorted(record, record)
+    cell = np.char.add(np.char.add(stream, '/'), context) if of_a_stream > 1 else stream
+    return Places(stream, record, onset.astype(np.float64), cell)
+
+
 def generated(track: str, seed: int = 42) -> Iterator[Generated]:
     """Test windows of the generators of a track, of each size; of 2025 there are none."""
     if track not in GENERATORS:
@@ -147,7 +162,8 @@ def generated(track: str, seed: int = 42) -> Iterator[Generated]:
     for n, c, t, n_out in sizes:
         x = make(np.random.default_rng(seed), n, c, t, n_out).astype(np.float32)
         about = {'n_chans': c, 'n_times': t, 'sfreq': sfreq, 'ch_names': names and list(names[:c]), 'chs_info': None}
-        yield x, {**about, TRACKS[track].asked: n_out}
+        order = places(n, OF_A_STREAM[track]) if track in OF_A_STREAM else None
+        yield x, {**about, TRACKS[track].asked: n_out}, order
 
 
 def noise(shape: tuple[int, ...], unit: str, seed: int = 33) -> np.ndarray:

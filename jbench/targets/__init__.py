@@ -22,6 +22,7 @@ from jbench.targets.hidden import HIDDEN
 from jbench.targets.keystrokes import KEYSTROKES
 from jbench.targets.kind import Encoded, Kind
 from jbench.targets.labels import LABELS
+from jbench.targets.packed import Packed
 from jbench.targets.value import VALUE
 
 KINDS = {
@@ -75,6 +76,11 @@ def encode(target: Target, raw: Sequence[Any], *, classes: Sequence[str] | None 
     if not len(raw):
         raise RequestError('there is no window to encode targets of: check the trigger and the label of the task')
     return of(target.kind).encode(target, raw, classes)
+
+
+def some(y: Any, most: int = 256) -> np.ndarray:
+    """Targets as an array, for a picture: of packed ones at most so many, evenly."""
+    return np.asarray(y[:: -(-len(y) // most)] if isinstance(y, Packed) and len(y) else y)
 
 
 def scaling(y: np.ndarray, counts: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:

@@ -1,14 +1,14 @@
 """Joint angles over a window, at every sample of it, answered at as many steps or fewer.
 
-The raw target is one text: angles as 16-bit integers of RESOLUTION, deflated, in base 64.
+The raw target is one text (`jbench/targets/packed.py`). Of a large set targets stay packed, and what is computed here
+unpacks some windows at a time.
 """
 
 from __future__ import annotations
 
-import base64
 import math
-import zlib
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -19,31 +19,7 @@ from jbench.metrics.weighted import Weighted
 from jbench.spec.challenges import Angles
 from jbench.spec.errors import RequestError
 from jbench.targets.kind import About, Counts, Each, Encoded, Kind, by_subject
-
-RESOLUTION = 1e-4  # rad; 16 bits reach 3.27 rad
-BLOCK = 64  # windows that are compared at once
-
-
-def packed(angles: np.ndarray) -> str:
-    """Angles in radians, [J, steps], as one text: J, then second differences (of joints that move smoothly next to
-    nothing), deflated. Raises: RequestError for what is not finite or beyond 3.27 rad."""
-    numbers = np.round(np.asarray(angles, np.float64) / RESOLUTION)
-    if not (np.abs(numbers) < 2**15).all():
-        raise RequestError(f'angles must be finite and below {2**15 * RESOLUTION:.2f} rad: are they in degrees?')
-    changes = numbers.astype(np.int64)
-    for _ in range(2):
-        changes = np.diff(changes, axis=1, prepend=0)
-    low = (changes % 2**16).astype('<u2')  # their sums, modulo 2^16, are the numbers
-    return f'{len(low)}:{base64.b64encode(zlib.compress(low.tobytes())).decode()}'
-
-
-def _unpacked(text: str) -> np.ndarray:
-    """The inverse: float32 [J, steps], rad."""
-    n, _, packed_ = text.partition(':')
-    low = np.frombuffer(zlib.decompress(base64.b64decode(packed_)), '<u2').reshape(int(n), -1)
-    for _ in range(2):
-        low = np.cumsum(low, axis=1, dtype=np.uint16)
-    return low.view(np.int16).astype(np.float32) * np.float32(RESOLUTION)
+from jbench.targets.packed import BLOCK, RESOLUTION, Packed, in_radians, integers
 
 
 def borders(n_out: int, width: int) -> np.ndarray:
@@ -58,16 +34,22 @@ def held(outputs: np.ndarray, width: int) -> np.ndarray:
     return outputs if k == width else outputs[:, np.arange(width) * k // width]
 
 
-def answered(y: np.ndarray, n_out: int) -> np.ndarray:
+def answered(y: np.ndarray | Packed, n_out: int) -> np.ndarray:
     """The mean of targets [N, K] over the share of each of n_out answers: float32 [N, n_out]."""
     if n_out == y.shape[1]:
-        return y
-    first = borders(n_out, y.shape[1])
+        return np.asarray(y)
+    first, out = borders(n_out, y.shape[1]), np.empty((len(y), n_out), np.float32)
     counts = np.diff(first, append=y.shape[1])
-    return (np.add.reduceat(y, first, axis=1, dtype=np.float64) / counts).astype(np.float32)
+    for b in _blocks(len(y)):
+        out[b] = np.add.reduceat(np.asarray(y[b]), first, axis=1, dtype=np.float64) / counts
+    return out
 
 
-def errors(outputs: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _blocks(n: int) -> list[slice]:
+    return [slice(k, k + BLOCK) for k in range(0, n, BLOCK)]
+
+
+def errors(outputs: np.ndarray, y: np.ndarray | Packed) -> tuple[np.ndarray, np.ndarray]:
     """Mean absolute error of each window over the joints and samples that are known, degrees, without wrapping at 360,
     and the share of them that is known: float64 [N] both; 0 and 0 where none is.
 
@@ -75,13 +57,13 @@ def errors(outputs: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         outputs: rad, [N, K].
         y: rad, [N, K'], K at most K'; nan where not known.
     """
-    found = [np.zeros((2, 0))]
-    for k in range(0, len(y), BLOCK):
-        error = np.abs(held(outputs[k : k + BLOCK].astype(np.float64), y.shape[1]) - y[k : k + BLOCK])
-        unknown = np.isnan(y[k : k + BLOCK])
+    found, width = [np.zeros((2, 0))], y.shape[1]
+    for b in _blocks(len(y)):
+        truth = np.asarray(y[b])
+        error, unknown = np.abs(held(outputs[b].astype(np.float64), width) - truth), np.isnan(truth)
         error[unknown] = 0
-        n = y.shape[1] - unknown.sum(1)
-        found.append(np.stack([error.sum(1) / np.maximum(n, 1), n / y.shape[1]]))
+        n = width - unknown.sum(1)
+        found.append(np.stack([error.sum(1) / np.maximum(n, 1), n / width]))
     mean, share = np.concatenate(found, 1)
     return np.degrees(mean), share
 
@@ -94,7 +76,7 @@ def collect(target: Angles, events: Table, trigger_row: int, onset: float, durat
 def encode(target: Angles, raw: Sequence[str], classes: Sequence[str] | None) -> Encoded:
     """float32 [N, joints * steps], rad: the steps of the first joint, then those of the next; and what each output of a
     model without time stands for. Raises: RequestError for windows of different lengths."""
-    rows = [_unpacked(text) for text in raw]
+    rows = [in_radians(integers(text)) for text in raw]
     shapes = sorted({row.shape for row in rows})
     if len(shapes) > 1 or (target.steps and shapes and shapes[0][1] != target.steps):
         expected = f'{target.steps} a joint' if target.steps else 'as many of each'
@@ -114,11 +96,13 @@ def fits(outputs: tuple[int, ...], y: tuple[int, ...]) -> bool:
     return len(outputs) == 2 and len(y) in (2, 3) and outputs[0] == y[0] and 0 < outputs[1] <= math.prod(y[1:])
 
 
-def checked(y: np.ndarray, n_out: int) -> np.ndarray:
+def checked(y: Any, n_out: int) -> Any:
     """[N, K]. Of [N, J, steps] a step at which any joint is nan is nan for all joints: it counts in no score.
 
-    Raises: ValueError for a target that is infinite, or where no angle is known.
+    Raises: ValueError for a target that is infinite, or where no angle is known; packed ones are finite.
     """
+    if isinstance(y, Packed):
+        return y
     if y.ndim == 3:
         y = np.where(np.isnan(y).any(1)[:, None], np.nan, y).reshape(len(y), -1)
     if np.isinf(y).any() or np.isnan(y).all():
@@ -146,17 +130,45 @@ def by_weights(outputs: np.ndarray, y: np.ndarray, owner: np.ndarray, about: Abo
     return weighted.means(*errors(outputs, y), owner)
 
 
-def dummy(y_fit: np.ndarray, n: int, n_out: int | None, vectors: np.ndarray | None) -> np.ndarray:
+def dummy(y_fit: np.ndarray | Packed, n: int, n_out: int | None, vectors: np.ndarray | None) -> np.ndarray:
     """The median over the share of each answer, which has the least absolute error of all constants."""
     width = y_fit.shape[1]
-    first = borders(n_out or width, width).tolist()
-    found = [np.median(y_fit[:, a:b].astype(np.float64)) for a, b in zip(first, [*first[1:], width], strict=True)]
-    return np.tile(found, (n, 1))
+    first = borders(n_out or width, width)
+    return np.tile(_medians(y_fit, first) if isinstance(y_fit, Packed) else _medians_of_array(y_fit, first), (n, 1))
 
 
-def counts(y: np.ndarray, names: Sequence[str], train: np.ndarray) -> Counts:
+def _medians_of_array(y: np.ndarray, first: np.ndarray) -> list[float]:
+    ends = [*first[1:].tolist(), y.shape[1]]
+    return [float(np.median(y[:, a:b].astype(np.float64))) for a, b in zip(first.tolist(), ends, strict=True)]
+
+
+def _medians(y: Packed, first: np.ndarray) -> list[float]:
+    """The same numbers, from how often each integer occurs in each share: 0.5 MB a share at most."""
+    share = np.repeat(np.arange(len(first)), np.diff(first, append=y.shape[1]))
+    counts = np.zeros(len(first) << 16, np.int64)
+    for window in y.blocks():
+        np.add.at(counts, (share << 16) + window + (1 << 15), 1)
+    found = []
+    for one in counts.reshape(len(first), -1):
+        below = np.cumsum(one)
+        middle = np.searchsorted(below, [(below[-1] - 1) // 2, below[-1] // 2], 'right') - (1 << 15)
+        found.append(float(in_radians(middle.astype(np.int16)).astype(np.float64).mean()))
+    return found
+
+
+def _sd(y: np.ndarray | Packed) -> float:
+    if not isinstance(y, Packed):
+        return float(y.std())
+    if not len(y):
+        return float('nan')
+    sums = np.sum([(b.sum(), np.square(b).sum()) for b in (x.astype(np.float64) for x in y.blocks())], axis=0)
+    mean, square = sums / (len(y) * y.shape[1])
+    return float(np.sqrt(square - mean**2) * RESOLUTION)
+
+
+def counts(y: np.ndarray | Packed, names: Sequence[str], train: np.ndarray) -> Counts:
     """The sd of all angles."""
-    return {'sd of the angles (degrees)': lambda part: f'{np.degrees(y[part].std()):.4g}'}
+    return {'sd of the angles (degrees)': lambda part: f'{np.degrees(_sd(y[part])):.4g}'}
 
 
 ANGLES = Kind(

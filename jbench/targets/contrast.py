@@ -25,11 +25,15 @@ Ranked = Callable[[np.ndarray, np.ndarray, np.ndarray], Ranks]
 
 
 def collect_moment(target: Moment, events: Table, trigger_row: int, onset: float, duration: float) -> list[str]:
-    """The moment (film and s since its start) and who sees it. Raises: RequestError for an event without a film."""
+    """The moment (film and s since its start; of several datasets as one the dataset, too) and who sees it.
+
+    Raises: RequestError for an event without a film.
+    """
     film = column(events, target.field)
     require(film, trigger_row, events, target.field, onset)
     at = onset - float(events['onset'][trigger_row])
-    return [f'{as_text(film[trigger_row])}@{at:.1f}', as_text(column(events, 'subject')[trigger_row])]
+    of = f'{as_text(events["dataset"][trigger_row])}/' if 'dataset' in events else ''
+    return [f'{of}{as_text(film[trigger_row])}@{at:.1f}', as_text(column(events, 'subject')[trigger_row])]
 
 
 def collect_next(target: Next, events: Table, trigger_row: int, onset: float, duration: float) -> list[str]:

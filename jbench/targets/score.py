@@ -19,6 +19,7 @@ from jbench.metrics import single_answers, uncertainty
 from jbench.metrics.regression import Scores
 from jbench.spec.metrics import METRICS
 from jbench.targets.kind import About, headline
+from jbench.targets.packed import as_it_lies
 
 
 def evaluate(kind: str, outputs: np.ndarray, y: np.ndarray, about: About = MappingProxyType({})) -> Scores:
@@ -53,7 +54,7 @@ def dummy(
     Returns:
         float64 [n, K] logits (paths of keystrokes).
     """
-    return targets.of(kind).dummy(np.asarray(y_fit), n, n_out, vectors)
+    return targets.of(kind).dummy(as_it_lies(y_fit), n, n_out, vectors)
 
 
 def normalised(value: float | None, dummy: float | None, metric: str) -> float | None:
@@ -84,7 +85,7 @@ def level_score(kind: str, metric: str, predictions: Mapping[str, np.ndarray], l
 
 def pooled(kind: str, predictions: Mapping[str, np.ndarray], level: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Outputs, targets and subjects of windows, or of whole recordings or subjects."""
-    outputs, y, subjects = (np.asarray(predictions[name]) for name in ('outputs', 'y', 'subject'))
+    outputs, y, subjects = (as_it_lies(predictions[name]) for name in ('outputs', 'y', 'subject'))
     if level == 'window':
         return outputs, y, subjects
     owner = np.asarray(predictions['id']) >> SHIFT if level == 'recording' else subjects
@@ -157,7 +158,8 @@ def _uncertainty(
 
 def _checked(kind: str, outputs: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     known = targets.of(kind)
-    outputs, y = np.asarray(outputs, np.float64), np.asarray(y)
+    # those of angles may be large, and are made float64 some windows at a time
+    outputs, y = np.asarray(outputs, None if known.measured else np.float64), as_it_lies(y)
     if outputs.ndim != 2 or not known.fits(outputs.shape, y.shape) or not len(y):
         raise ValueError(f'{kind}: outputs {outputs.shape} and targets {y.shape} do not fit, or there is no window')
     if not np.isfinite(outputs).all():

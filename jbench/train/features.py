@@ -131,7 +131,7 @@ def of_set(encoder: Encoder, data: PreparedSet, cell: Cell, names: tuple[str, ..
         _values(encoder, batches(), len(rows), lambda bad: f'window {data.ids[rows[bad]]}'),
         data.ids[rows],
         data.subjects[rows],
-        data.y[rows],
+        np.asarray(data.y[rows]),
         data.split[rows],
         tuple(listed),
         data.signal.ch_names,

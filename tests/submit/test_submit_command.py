@@ -22,6 +22,7 @@ from each import each
 
 from jbench import run
 from jbench.cli import submit as command
+from jbench.data.load.streams import ordered
 from jbench.metrics.challenges import overall_2025
 from jbench.plan import select
 from jbench.results import result_file
@@ -135,6 +136,21 @@ def test_where_torch_is_missing_one_line_says_so(ask: Asked, tmp_path: Path, mon
     assert status == 2 and "pip install 'jbench[checkpoints]'" in err
 
 
+def test_streams_of_the_generators_are_those_of_the_organisers() -> None:
+    """Record floor(i * runs / n), onset since its first window; two records a session, one an evening."""
+    found = {track: [order for _, _, order in tracks.generated(track)] for track in tracks.GENERATORS}
+    assert [len(order.record) for order in found['2026-2']] == [60, 10]
+    assert [len(order.record) for order in found['2026-3']] == [150, 10]
+    assert found['2026-1'] == found['2026-4'] == [None, None]
+    few = found['2026-2'][1]
+    assert few.record.tolist() == [0, 0, 1, 1, 2, 3, 3, 4, 4, 5] == found['2026-3'][1].record.tolist()
+    assert few.onset.tolist() == [0, 1, 0, 1, 0, 0, 1, 0, 1, 0]
+    assert few.stream.tolist() == [*'0000111222'] and few.cell[2:5].tolist() == ['0/1', '0/1', '1/0']
+    assert found['2026-3'][1].stream.tolist() == found['2026-3'][1].cell.tolist() == [*'0011233445']
+    for order in (*found['2026-2'], *found['2026-3'], tracks.places(3, 2)):
+        ordered(order)
+
+
 def test_what_has_a_twin_is_listed(ask: Asked) -> None:
     assert ask('--list')[:2] == (0, '\n'.join(export.TWINS) + '\n')
     assert set(command.TRACKS) == set(tracks.TRACKS)
@@ -200,7 +216,8 @@ def test_an_archive_is_flat_and_says_what_it_is(made: Made) -> None:
         arrays = np.load(io.BytesIO(found.read('weights.npz')), allow_pickle=False)
         assert 'conv_temporal.weight' in arrays.files
     assert made.said.startswith('SIMULATED: ')
-    assert 'with torch ' in made.said and "answers the organisers' Simulated windows (2 sizes)" in made.said
+    assert 'with torch ' in made.said
+    assert "answers the organisers' Simulated windows (2 sizes) and in their streams (6 of them)" in made.said
 
 
 @pytest.mark.slow
@@ -251,6 +268,12 @@ BROKEN = {  # what was changed in the source of an archive, and what is said of 
         WINDOWS,
         WINDOWS + '        x = x - x.mean(0, keepdim=True) * (len(x) > 1)\n',
         'another answer in a batch than alone',
+    ),
+    'a state that shows late': (
+        WINDOWS,
+        WINDOWS + "        self.n = getattr(self, 'n', -1) + 1\n        x = x * (1 + 9 * (self.n > 15))\n",
+        'Simulated streams [8, 200]: window 7 of recording 0, stream 0: another answer than to the window by itself; '
+        'and 51 more',
     ),
     'a state': (
         WINDOWS,

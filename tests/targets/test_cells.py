@@ -10,7 +10,8 @@ from jbench.metrics import challenges
 from jbench.spec.challenges import Angles
 from jbench.spec.errors import RequestError
 from jbench.targets import score
-from jbench.targets.angles import answered, packed
+from jbench.targets.angles import answered
+from jbench.targets.packed import packed
 from jbench.train.losses import LOSSES
 
 RNG = np.random.default_rng(5)

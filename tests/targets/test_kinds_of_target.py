@@ -9,7 +9,7 @@ from jbench import targets
 from jbench.data.load.sampling import SAMPLERS
 from jbench.spec.metrics import METRICS, of_kind
 from jbench.spec.task import TARGETS
-from jbench.targets.angles import packed
+from jbench.targets.packed import packed
 from jbench.train.losses import LOSSES, TAUGHT
 
 

@@ -14,8 +14,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jbench.data.load.prepared_set import PreparedSet
+from jbench.data.load.targets_of_set import plain, with_windows
 from jbench.data.prepare.workers import free_memory
 from jbench.spec.model import Signal
+from jbench.targets.packed import Packed
 
 Compute = Callable[
     [np.ndarray], Mapping[str, Any]
@@ -105,10 +107,11 @@ class Loader:
         self._shards = prepared.shards(prepared.clamp)
         self._channels = self._shards.channel_mask(self.rows) if channel_mask else None
         window, size = (prepared.signal.n_chans, prepared.signal.n_times), self.chunk * batch_size
-        fits = 4 * len(self) * math.prod(window) <= (free_memory() // 4 if resident_bytes is None else resident_bytes)
+        numbers = math.prod(window) + (self.y.shape[1] if isinstance(self.y, Packed) else 0)  # of a window
+        fits = 4 * len(self) * numbers <= (free_memory() // 4 if resident_bytes is None else resident_bytes)
         self._x = _aligned(self.n_chunks() * size, *window) if fits else None  # whole chunks, as they lie
         if self._x is not None:
-            self._shards.read(self.rows, self._x[: len(self)])
+            self.y = self._read(np.arange(len(self)), self._x[: len(self)])
             self._x[len(self) : n_batches(len(self), batch_size) * batch_size] = self._x[:1]
         self._buffers = itertools.cycle([_aligned(size, *window) for _ in range(2)])
         self._compute: Compute = lambda x: {}
@@ -158,12 +161,14 @@ class Loader:
         n = n_batches(len(take), self.batch_size)
         used = numbers[: n * self.batch_size]
         if self._x is None:
-            self._shards.read(self.rows[used], x[: len(used)])
+            y = _padded(self._read(used, x[: len(used)]), size)
         elif epoch is None:
             x = self._x[first : first + size]
         else:
             np.take(self._x, used, axis=0, out=x[: len(used)], mode='clip')  # 'raise' would copy once more
-        extra, y = self._carried(x[: len(used)], used), self.prepared.learnt(self.y[numbers])
+        if isinstance(self.y, np.ndarray):
+            y = self.y[numbers]
+        extra, y = self._carried(x[: len(used)], used), self.prepared.learnt(y)
         extra = extra if self._channels is None else extra | {'channel_mask': self._channels[numbers]}
         return Chunk(
             x.reshape(shape + x.shape[1:]),
@@ -173,6 +178,17 @@ class Loader:
             n,
             {k: _padded(v, size).reshape(shape + v.shape[1:]) for k, v in extra.items()},
         )
+
+    def _read(self, numbers: np.ndarray, x: np.ndarray) -> np.ndarray:
+        """Read windows into x f32 [N, C, T]; their targets, which may lie with them, are returned."""
+        if not with_windows(self.y, self.prepared.folder):
+            self._shards.read(self.rows[numbers], x)
+            return np.asarray(self.y[numbers])
+        texts = [''] * len(numbers)
+        self._shards.read(self.rows[numbers], x, texts)
+        y = np.empty((len(numbers), self.y.shape[1]), np.float32)
+        self.y.unpack(plain(texts), y)
+        return y
 
     def _taken(self, epoch: int | None) -> np.ndarray:
         if self._order is None or self._order[0] != epoch:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +12,7 @@ import numpy as np
 
 from jbench import files, targets
 from jbench.data import discover
-from jbench.data.load import folds, protocols
+from jbench.data.load import folds, protocols, targets_of_set
 from jbench.data.load.grouping import listed
 from jbench.data.load.shards import Scale, Shards, of_unit, scale_by_training_part
 from jbench.data.load.split_windows import divide, drawn_from, undivided
@@ -40,7 +39,7 @@ class PreparedSet:
     signal: Signal
     clamp: float | None
     kind: str  # of the target
-    y: np.ndarray  # [N] int classes or stimuli, [N, K] labels, [N, 1] values, or int [N, length] keys
+    y: Any  # [N] int classes or stimuli, [N, K] labels, [N, 1] values, or int [N, length] keys; `Packed` where large
     classes: tuple[str, ...]  # or the stimuli
     ids: np.ndarray  # [N] int64, stable
     subjects: np.ndarray  # [N] text
@@ -78,10 +77,11 @@ class PreparedSet:
         """Of a sequence of keys, or of angles; 0 for other targets."""
         return int(self.y.shape[1]) if (kind := targets.of(self.kind)).frames or kind.measured else 0
 
-    def learnt(self, y: np.ndarray) -> np.ndarray:
+    def learnt(self, y: Any) -> np.ndarray:
         """What a network learns of targets y: int32 or float32 [N, ...]."""
         if self.vectors is not None:
             return self.vectors[y]
+        y = np.asarray(y)
         if self.scaled:
             y = (y - self._scaling[0]) / self._scaling[1]
         return y.astype(np.int32 if y.dtype.kind == 'i' else np.float32)
@@ -177,11 +177,9 @@ def open_set(
     windows = {k[len('window.') :]: v for k, v in index.items() if k.startswith('window.')}
     split, counted, notes = divide(events, windows, task, manifest['dataset']) if divided else undivided(windows)
     manifest = of_unit(manifest, task.split, events['recording'][windows['event']], split)
-    encoded = targets.encode(task.target, [json.loads(t) for t in windows['target'][counted]])
+    encoded, y = targets_of_set.encoded(folder, manifest, windows, counted, task.target)
     if divided:
         _require_classes(task, manifest['dataset'], encoded.classes, events['type'])
-    y = np.zeros((len(split), *encoded.y.shape[1:]), encoded.y.dtype)
-    y[counted] = encoded.y
     kind, subjects = targets.of(task.target.kind), events['subject'][windows['event']]
     split = protocols.asked(split, y, subjects, task.recipe) if divided else split
     warnings = [*manifest['notes'], *notes, *(alike.told(encoded.classes) if kind.least else ())]

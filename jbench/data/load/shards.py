@@ -6,9 +6,10 @@ slower: fresh memory has to be found for them, and the threads wait for the inte
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,7 +22,7 @@ from jbench.spec.errors import RequestError
 from jbench.spec.task import SplitSpec
 
 OTHER_FILES = 256  # that a process has open besides shards
-READERS = 3  # that may have all shards open at once: train, valid, test
+READERS = 4  # that may have all shards open at once: train, valid, test, and of large targets one more
 UNREADABLE = (OSError, RuntimeError, ValueError, IndexError)  # what array_record and the decoder say of damage
 
 
@@ -73,8 +74,11 @@ class Shards:
         self._n_chans, self._clamp, self._scale, self._factor = len(union), clamp, scale, np.float32(factor)
         self._failing = failing or {}
 
-    def read(self, numbers: np.ndarray, out: np.ndarray) -> None:
-        """Read windows `numbers` [N] into out f32 [N, C, T]. Raises RequestError that names a damaged shard."""
+    def read(self, numbers: np.ndarray, out: np.ndarray, texts: list[str] | None = None) -> None:
+        """Read windows `numbers` [N] into out f32 [N, C, T], and the targets that lie with them into `texts` [N].
+
+        Raises: RequestError that names a damaged shard.
+        """
         shards = np.searchsorted(self._ends, numbers, 'right')
         plain = self._scale is None and self._factor == 1
         for i in np.argsort(numbers, kind='stable').tolist():  # in the order in which they lie on the disk
@@ -82,16 +86,11 @@ class Shards:
             if (channels := self._channels[shard]) is not None and not len(channels):
                 out[i] = 0  # of another unit
                 continue
-            try:
+            with self._explained(shard):
                 record = self._source[int(numbers[i])]
                 codec.decode_into(record, channels, self._clamp if plain else None, out[i])
-            except UNREADABLE as error:
-                if os.strerror(errno.EMFILE) in str(error):
-                    raise RequestError(f'{self._paths[shard]}: {error}; allow more open files (ulimit -n)') from error
-                raise RequestError(
-                    f'{self._paths[shard]}: damaged ({error}); remove the folder {self._paths[shard].parent} and run '
-                    'the same command again: it is prepared anew'
-                ) from error
+                if texts is not None:
+                    texts[i] = codec.target_of(record)
             if self._scale is not None:
                 out[i] -= self._scale.centre[shard]
                 out[i] /= self._scale.spread[shard]
@@ -101,6 +100,28 @@ class Shards:
                     np.clip(out[i], -self._clamp, self._clamp, out=out[i])
             if (gone := self._failing.get(int(numbers[i]))) is not None:
                 out[i, gone] = 0
+
+    def targets(self, numbers: np.ndarray) -> list[str]:
+        """The targets that lie with windows `numbers` [N]. Raises: as `read`."""
+        shards, found = np.searchsorted(self._ends, numbers, 'right'), [''] * len(numbers)
+        for i in np.argsort(numbers, kind='stable').tolist():
+            with self._explained(int(shards[i])):
+                found[i] = codec.target_of(self._source[int(numbers[i])])
+        return found
+
+    @contextlib.contextmanager
+    def _explained(self, shard: int) -> Iterator[None]:
+        """Raises RequestError that names the shard in which something cannot be read."""
+        path = self._paths[shard]
+        try:
+            yield
+        except UNREADABLE as error:
+            if os.strerror(errno.EMFILE) in str(error):
+                raise RequestError(f'{path}: {error}; allow more open files (ulimit -n)') from error
+            raise RequestError(
+                f'{path}: damaged ({error}); remove the folder {path.parent} and run the same command again: it is '
+                'prepared anew'
+            ) from error
 
     def channel_mask(self, numbers: np.ndarray) -> np.ndarray:
         """Which channels the recordings of windows `numbers` [N] have, bool [N, C]; windows are zero at the others."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from jbench.spec.challenges import Angles
 from jbench.spec.errors import RequestError
-from jbench.targets.angles import packed
+from jbench.targets.packed import packed
 
 if TYPE_CHECKING:
     import mne

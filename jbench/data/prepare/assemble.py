@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from jbench import files
+from jbench.data.prepare import codec
 from jbench.data.prepare.check_recording import Converted
 from jbench.data.prepare.tfds_metadata import SPLIT, write_metadata
 from jbench.data.recording import RecordingRef
@@ -15,6 +16,9 @@ from jbench.data.sources import mixture
 from jbench.data.windows import index
 from jbench.spec.dataset import Dataset
 from jbench.spec.identity import spec_hash
+from jbench.targets.packed import integers
+
+IN_INDEX = 1 << 30  # bytes of memory that all targets of a set may take, to be in its index
 
 
 def assemble(
@@ -46,7 +50,7 @@ def assemble(
         folder.mkdir(parents=True)
         for shard, (ref, _) in zip(shards, kept, strict=True):
             files.link_or_copy(parts / f'{ref.name}.array_record', folder / shard)
-        files.write_atomic(folder / 'index.npz', files.npz_bytes(index([p for _, p in kept])))
+        files.write_atomic(folder / 'index.npz', files.npz_bytes(index(_with_targets(parts, kept))))
         size = sum((folder / s).stat().st_size for s in shards)
         write_metadata(folder, name, [p['n_windows'] for _, p in kept], size)
     ch_names = list(dict.fromkeys(c for _, p in kept for c in p['ch_names']))  # union, in order of first sight
@@ -79,3 +83,17 @@ def assemble(
     }
     manifest['digest'] = spec_hash(manifest)
     files.write_atomic(folder / 'manifest.json', json.dumps(manifest, indent=1).encode())
+
+
+def _with_targets(parts: Path, kept: list[tuple[RecordingRef, Converted]]) -> list[Converted]:
+    """The parts with their targets, those of channels read from their shards; without any where all of them together
+    are large: they are then read with the windows."""
+    lacking = [ref for ref, p in kept if 'target' not in p['windows']]
+    if not lacking:
+        return [p for _, p in kept]
+    paths = {ref.name: parts / f'{ref.name}.array_record' for ref in lacking}
+    one = integers(json.loads(codec.targets_of(paths[lacking[0].name], 1)[0]))
+    if 4 * one.size * sum(p['n_windows'] for _, p in kept) > IN_INDEX:
+        return [{**p, 'windows': {k: v for k, v in p['windows'].items() if k != 'target'}} for _, p in kept]
+    found = {name: codec.targets_of(path) for name, path in paths.items()}
+    return [{**p, 'windows': {'target': found.get(ref.name), **p['windows']}} for ref, p in kept]

@@ -30,6 +30,7 @@ from jbench.data.prepare.siblings import Other, Shared, held, same_signal
 from jbench.data.prepare.workers import n_workers, sheltered, workers
 from jbench.data.recording import RecordingRef
 from jbench.data.source import is_own, source_of
+from jbench.data.sources import mixture
 from jbench.data.windows import possible
 from jbench.spec.dataset import Dataset
 from jbench.spec.errors import RequestError, unknown
@@ -71,6 +72,8 @@ def stored_spec(task: Task, dataset: Dataset) -> dict[str, Any]:
         del spec['signal']['reference']
     if not task.signal.regions:
         del spec['signal']['regions']
+    if differ := mixture.differences(task, dataset):
+        spec['members'] = to_json(differ)
     facts = {name: to_json(getattr(dataset, name)) for name in FACTS}
     if (reader := getattr(source_of(dataset), 'VERSION', 1)) != 1:  # a later fact
         facts['reader'] = reader
@@ -187,7 +190,7 @@ def prepare(
             raise RequestError(f'{dataset.name}: one recording in several files: {", ".join(twice)}; keep one of them')
         again = f' again ({", ".join(lacking)} missing or damaged)' if (folder / 'manifest.json').exists() else ''
         parts, found = files.make_dir(folder.with_name(f'{stem}.parts')), refs
-        refs = [r for r in refs if possible(r.fields, task.window)]
+        refs = [r for r in refs if possible(r.fields, mixture.asked(task, dataset, r).window)]
         what = f'prepare {dataset.name}{again}'
         try:
             near = [(o, f) for o in others if (f := o.folder) and not is_ready(f) and same_signal(task, o.task)]

@@ -133,6 +133,11 @@ def decode_window(buffer: bytes) -> tuple[np.ndarray, int]:
     return unpack(q, d['scale']), int(d['id'][0])  # type: ignore[arg-type]
 
 
+def target_of(buffer: bytes) -> str:
+    """The text `target` of one record."""
+    return bytes(decode(buffer)['target']).decode()
+
+
 @functools.cache
 def _heads(n_chans: int, n_times: int) -> tuple[bytes, bytes]:
     """What comes before the scales and before the values in every record of this shape: names and lengths."""
@@ -205,6 +210,17 @@ def write_shard(path: Path, windows: Iterable[bytes], n_bytes: int) -> None:
         finally:
             with contextlib.suppress(FileNotFoundError):
                 temp.unlink()
+
+
+def targets_of(path: Path, most: int | None = None) -> list[str]:
+    """The text `target` of every record of a shard, or of the first ones."""
+    from array_record.python.array_record_module import ArrayRecordReader
+
+    reader = ArrayRecordReader(str(path), 'readahead_buffer_size:0')
+    n = reader.num_records() if most is None else min(most, reader.num_records())
+    found = [target_of(reader.read([k])[0]) for k in range(n)]
+    reader.close()
+    return found
 
 
 def _read_back(path: Path) -> tuple[int, bytes]:

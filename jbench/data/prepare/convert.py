@@ -75,6 +75,7 @@ def make(
     mne.set_log_level('ERROR')
     warnings.simplefilter('ignore')
     source, reader = _source(ref), source_of(dataset)
+    task, others = mixture.asked(task, dataset, ref), [(mixture.asked(t, dataset, ref), at) for t, at in others]
     dataset = mixture.member(dataset, ref)
     try:
         read = reader.read(ref)
@@ -132,6 +133,8 @@ def _store(task: Task, ref: RecordingRef, folder: Path, data: np.ndarray | Rows,
     n_values = len(cuts['onset']) * len(data) * n_samples(task.window.duration, task.signal.sfreq)
     codec.write_shard(path, encoded(), 2 * n_values)
     part |= {'sha256': files.sha256_file(path), 'error_bound': float(largest * codec.ERROR)}
+    if of(task.target.kind).measured:  # they may be large, and lie in the shard
+        part['windows'] = {k: v for k, v in cuts.items() if k != 'target'}
     files.write_atomic(folder / f'{ref.name}.json', json.dumps(part).encode())
     return part
 

@@ -1,10 +1,14 @@
 """Children and young people at rest and at tasks: the Healthy Brain Network, in BIDS.
 
 Eleven releases, each a BIDS folder of its own. Every recording is referenced to the channel that its JSON file names
-(Cz), which is flat from then on. Of events only those of the contrast change task are read: `Keystroke`, a press of a
-button, and `Stimulus`, the start of a trial or the change of contrast on one side (`value` left_target or
-right_target). Their `reaction_time` is in s from the change: of a press that to itself, negative where it came too
-early; of a change that to the first press after it in its trial.
+(Cz), which is flat from then on. Events are read of the contrast change task and of four films.
+
+Contrast change: `Keystroke`, a press of a button, and `Stimulus`, the start of a trial or the change of contrast on one
+side (`value` left_target or right_target). Their `reaction_time` is in s from the change: of a press that to itself,
+negative where it came too early; of a change that to the first press after it in its trial.
+
+Films: `Film`, from `video_start` to the next `video_stop`, with the name of the film in `film`. Where none comes it
+lasts until it is started anew, or else to the end of the recording; a recording without a start has none.
 """
 
 from __future__ import annotations
@@ -49,6 +53,8 @@ LEFT_OUT = (  # by the published protocol, as by the EEG Foundation Challenge 20
 )
 START, TARGETS = 'contrastTrial_start', ('left_target', 'right_target')
 PRESSES = ('left_buttonPress', 'right_buttonPress')
+FILMS = ('DespicableMe', 'DiaryOfAWimpyKid', 'FunwithFractals', 'ThePresent')
+FILM_STARTS, FILM_STOPS = 'video_start', 'video_stop'
 
 
 def recordings(dataset: Dataset, root: Path) -> list[RecordingRef]:
@@ -72,7 +78,7 @@ def _release(name: str) -> int:
 
 
 def read(ref: RecordingRef) -> Recording | Finding:
-    """129 channels in volts, and the events of a recording of the contrast change task."""
+    """129 channels in volts, and the events of a recording of the contrast change task or of a film."""
     import numpy as np
 
     raw = bids.read(ref)
@@ -83,14 +89,31 @@ def read(ref: RecordingRef) -> Recording | Finding:
         raw.load_data().set_eeg_reference([reference])
     raw.set_annotations(None)
     none = {'onset': np.zeros(0), 'duration': np.zeros(0), 'type': np.zeros(0, 'U9'), 'reaction_time': np.zeros(0)}
-    if dict(ref.fields)['task'] != 'task-contrastChangeDetection':
+    task = dict(ref.fields)['task'].removeprefix('task-')
+    if task not in ('contrastChangeDetection', *FILMS):
         return Recording(raw, none)
     path = bids.sidecar(ref, 'events.tsv')
     if path is None:
         rule, expected = 'a table of events must lie beside the recording', 'events.tsv'
         return Finding(ref.where, rule, 'none', expected, 'fetch it')
     found = bids.events(path, raw, needed=('value',))
-    return found if isinstance(found, Finding) else Recording(raw, _trials(found))
+    if isinstance(found, Finding):
+        return found
+    if task not in FILMS:
+        return Recording(raw, _trials(found))
+    return Recording(raw, _film(task, found['onset'], found['value'], raw.n_times / raw.info['sfreq']))
+
+
+def _film(name: str, onset: np.ndarray, value: np.ndarray, seconds: float) -> dict[str, np.ndarray]:
+    """What was seen of a film, by the marks in time order of a recording of so many seconds."""
+    import numpy as np
+
+    starts = onset[(value == FILM_STARTS) & (onset < seconds)]
+    edges = np.sort(np.append(onset[np.isin(value, (FILM_STARTS, FILM_STOPS)) & (onset < seconds)], seconds))
+    stops = edges[np.searchsorted(edges, starts, 'right')]
+    n = len(starts)
+    facts = {'type': np.full(n, 'Film'), 'film': np.full(n, name), 'reaction_time': np.full(n, np.nan)}
+    return {'onset': starts, 'duration': stops - starts, **facts}
 
 
 def _trials(events: dict[str, np.ndarray]) -> dict[str, np.ndarray]:

@@ -1,20 +1,25 @@
 """Several datasets as one, for pretraining: `--task=pretrain/masked/Schalk2004Bci2000+Zyma2019Electroencephalograms`.
 
 The recordings of a mixture are those of its members, each read by its own module and held to its own facts. A subject
-is called after its dataset (`SimulatedP3.S01`), so that people of different sets are different people. A window comes
-as often as any other: of large sets there are more. Channels are those of all members, and zero where a member lacks
-them (`signal.picks` names fewer).
+is called after its dataset (`SimulatedP3.S01`), so that people of different sets are different people; so are films.
+A window comes as often as any other: of large sets there are more. Channels are those of all members, and zero where a
+member lacks them (`signal.picks` names fewer).
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from jbench.data.recording import Finding, Recording, RecordingRef
 from jbench.data.source import catalogue, source_of
 from jbench.spec.dataset import Dataset
 from jbench.spec.errors import RequestError
+from jbench.spec.overrides import Override, override
+from jbench.spec.task import Task
+from jbench.tasks import registered
 
 JOINED = '+'
 
@@ -81,6 +86,30 @@ def recordings(dataset: Dataset, root: Path) -> list[RecordingRef]:
 def member(dataset: Dataset, ref: RecordingRef) -> Dataset:
     """To whose facts a recording is held: those of the member of a mixture, else those of the dataset itself."""
     return catalogue()[dict(ref.fields)['dataset']] if dataset.source == __name__ else dataset
+
+
+def asked(task: Task, dataset: Dataset, ref: RecordingRef) -> Task:
+    """What a task asks of a recording: of that of a mixture what its overrides say of windows and targets of the
+    member, which may call films and their events otherwise than the others do."""
+    if dataset.source != __name__:
+        return task
+    for path, value in _differs(task.full_name, task.version, dict(ref.fields)['dataset']):
+        task = override(task, path, value)
+    return task
+
+
+def differences(task: Task, dataset: Dataset) -> dict[str, dict[str, Any]]:
+    """In which fields of windows and targets a task asks otherwise of the members of a mixture, by their names; {} of
+    any other dataset."""
+    mixed = members(dataset) if dataset.source == __name__ else []
+    return {one.name: dict(found) for one in mixed if (found := _differs(task.full_name, task.version, one.name))}
+
+
+@functools.cache
+def _differs(task: str, version: int, name: str) -> list[Override]:
+    """As the registered task says of the dataset `name`: one that was applied has no overrides any more."""
+    known = [dict(t.overrides) for t in registered() if (t.full_name, t.version) == (task, version)]
+    return [o for overrides in known for o in overrides.get(name, ()) if o[0].startswith(('window.', 'target.'))]
 
 
 def by_member(dataset: Dataset, refs: Sequence[RecordingRef]) -> Iterator[tuple[Dataset, list[int]]]:

@@ -260,9 +260,9 @@ def _targets(figure: Figure, dataset: Dataset, data: PreparedSet) -> None:
         ax.hist((v @ v.T)[np.triu_indices(len(v), 1)], 50, label=f'pairs of {len(v)} of {len(data.vectors)} stimuli')
         ax.set(xlabel='cosine of their embeddings', ylabel='pairs')
     elif (shares := targets.of(data.kind).shares) is None:
-        edges = np.histogram_bin_edges(data.y, 30).tolist()
+        edges = np.histogram_bin_edges(targets.some(data.y), 30).tolist()
         for part in PARTS:
-            ax.hist(data.y[data.rows(part), 0], edges, density=True, histtype='step', label=part)
+            ax.hist(targets.some(data.y[data.rows(part)])[:, 0], edges, density=True, histtype='step', label=part)
         ax.set(xlabel='value', ylabel='density')
     else:
         for k, part in enumerate(PARTS):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from importlib import import_module
 from pathlib import Path
 
@@ -13,7 +14,7 @@ import small_files as files
 from places import ROOT
 from small_files import tsv
 
-from jbench import run
+from jbench import run, targets
 from jbench.data import windows
 from jbench.data.discover import find_recordings
 from jbench.data.formats import bids
@@ -21,6 +22,7 @@ from jbench.data.load import split_windows
 from jbench.data.prepare import check_recording, convert
 from jbench.data.recording import Finding, Recording, RecordingRef, event_table
 from jbench.data.sources import hbn as hbn_source
+from jbench.data.sources import mixture
 from jbench.plan import cells, select
 from jbench.spec.errors import RequestError
 from jbench.spec.identity import canonical
@@ -419,7 +421,7 @@ def hbn(tmp_path_factory) -> Path:
         root = home / HBN.name / release
         rows = [f'sub-NDAR{p} R F {k + 7.5} 1 0.1 n/a 0.3 -0.4' for k, p in enumerate(people) if p != 'B']
         tsv(root / 'participants.tsv', '\n'.join([PEOPLE, *rows]), b'\xef\xbb\xbf' if people == 'C' else b'')
-        for task in ('contrastChangeDetection', 'RestingState'):
+        for task in ('contrastChangeDetection', 'RestingState', 'ThePresent'):
             (root / f'task-{task}_eeg.json').write_text('{"EEGReference": "Cz", "PowerLineFrequency": 60}')
         for p in people:
             name = f'sub-NDAR{"WV769JM7" if p == "W" else p}'
@@ -433,6 +435,13 @@ def hbn(tmp_path_factory) -> Path:
             files.eeglab(Path(f'{stem}_eeg.set'), NAMES, 100, 16)
             tsv(Path(f'{stem}_events.tsv'), CCD)
     return home
+
+
+def film(stem: Path, marks: str) -> None:
+    """16 s with marks '<s> start' or '<s> stop', divided by commas."""
+    files.eeglab(Path(f'{stem}_eeg.set'), NAMES, 100, 16)
+    rows = [f'{at} n/a video_{what}' for at, what in (m.split() for m in marks.split(','))]
+    tsv(Path(f'{stem}_events.tsv'), '\n'.join(['onset duration value', '0.5 n/a resting_start', *rows]))
 
 
 def test_releases_are_in_their_order_and_people_have_their_traits(hbn):
@@ -486,6 +495,50 @@ def test_reaction_times_are_those_of_the_first_press_after_the_change(hbn):
     np.testing.assert_allclose(events['reaction_time'][target], [1.2, 1.0, 1.4, np.nan])
     np.testing.assert_allclose(events['reaction_time'][of['Keystroke']], [1.2, 1.0, 2.5, -0.5, 1.4])
     assert np.isnan(events['reaction_time'][of['Stimulus'] & ~target]).all() and of['Stimulus'].sum() == 8
+
+
+@pytest.mark.parametrize(
+    ('marks', 'expected'),
+    [
+        ('2.5 start,10 stop', [(2.5, 7.5)]),
+        ('1 start,3 start,9 stop,10 start', [(1, 2), (3, 6), (10, 6)]),  # begun anew, and never ended
+        ('1 stop,20 start', []),  # past the end
+    ],
+)
+def test_a_film_lasts_from_its_start_to_its_stop(hbn: Path, tmp_path: Path, marks: str, expected: list) -> None:
+    shutil.copytree(hbn / HBN.name / 'ds005505', tmp_path / HBN.name / 'ds005505')
+    film(tmp_path / HBN.name / 'ds005505/sub-NDARA/eeg/sub-NDARA_task-ThePresent', marks)
+    (ref,) = [r for r in find_recordings(HBN, tmp_path) if dict(r.fields)['task'] == 'task-ThePresent']
+    events = read(ref).events
+    assert list(zip(events['onset'].tolist(), events['duration'].tolist(), strict=True)) == expected
+    assert set(events['type'].tolist()) <= {'Film'} and set(events['film'].tolist()) <= {'ThePresent'}
+
+
+def test_moments_of_a_film_are_those_of_all_who_see_it(hbn: Path, tmp_path: Path) -> None:
+    """As prepared and divided: the film begins 2.5 and 4.5 s after the recordings of two people."""
+    shutil.copytree(hbn, tmp_path / 'hbn')
+    for release, person, marks in (('ds005505', 'A', '2.5 start,10 stop'), ('ds005509', 'C', '4.5 start,9 stop')):
+        film(tmp_path / 'hbn' / HBN.name / release / f'sub-NDAR{person}/eeg/sub-NDAR{person}_task-ThePresent', marks)
+    (task, dataset), *_ = select.select_tasks('pretrain/movies/HBN-EEG')
+    assert dataset == HBN
+    task = cells.apply(task, HBN, ())
+    found = [ref for ref in find_recordings(HBN, tmp_path / 'hbn') if windows.possible(ref.fields, task.window)]
+    assert [ref.subject for ref in found] == ['NDARA', 'NDARC'], 'nothing but films is read'
+    made = [convert.make(task, HBN, ref, tmp_path) for ref in found]
+    assert [f for p in made for f in p['findings'] if f.level == 'fatal'] == []
+    table = windows.index(made)
+    assert table['window.onset'].tolist() == pytest.approx([2.5, 4.5, 6.5, 4.5, 6.5])
+    y = targets.encode(task.target, [json.loads(t) for t in table['window.target']]).y
+    assert y.tolist() == [[0, 0], [1, 0], [2, 0], [0, 1], [1, 1]]
+    assert (task.split.field, task.split.test) == ('release', ('R5',)), 'as of the other tasks on these people'
+    ((mixed, both),) = select.select_tasks('pretrain/movies/SimulatedFilm+Shirazi2024Hbn')
+    mixed = cells.apply(mixed, both, (('signal.picks', ('Cz',)),))
+    refs = [r for r in find_recordings(both, tmp_path / 'hbn') if r.subject.startswith(HBN.name)]
+    (first,) = [r for r in refs if windows.possible(r.fields, mixture.asked(mixed, both, r).window)][:1]
+    part = convert.make(mixed, both, first, tmp_path)
+    assert [json.loads(t) for t in part['windows']['target']] == [
+        [f'Shirazi2024Hbn/ThePresent@{t:.1f}', 'Shirazi2024Hbn.NDARA'] for t in (0, 2, 4)
+    ]
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from jbench import targets
 from jbench.data import marks
 from jbench.data.discover import find_recordings
 from jbench.data.load import split_windows, streams
-from jbench.data.prepare import check_recording, convert
+from jbench.data.prepare import check_recording, codec, convert
 from jbench.data.recording import Finding, Recording, RecordingRef
 from jbench.data.sources import hbn, hbn_challenge
 from jbench.data.windows import index, possible
@@ -405,7 +405,9 @@ def test_windows_whose_angles_are_known_are_made(pose: Path, tmp_path: Path) -> 
     part = made('challenge2026/pose', find_recordings(POSE, pose)[0], tmp_path)
     assert part['windows']['onset'] == [0.0], 'the second one holds what is not known, the third is not whole'
     assert part['ch_names'] == tuple(f'emg{k}' for k in range(16))
-    encoded = targets.encode(select.tasks()['challenge2026/pose'][-1].target, [part['windows']['target'][0].strip('"')])
+    assert 'target' not in part['windows'], 'it is large, and lies in the shard'
+    text = codec.targets_of(next(tmp_path.rglob('*.array_record')))[0].strip('"')
+    encoded = targets.encode(select.tasks()['challenge2026/pose'][-1].target, [text])
     assert encoded.y.shape == (1, 200_000) and len(encoded.classes) == 1000
     joint = encoded.y.reshape(20, 10_000)
     np.testing.assert_allclose(joint[0], -1 + 2 / 24_000 * np.arange(10_000), atol=1e-3)

@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 
 from jbench.data.discover import find_recordings
+from jbench.data.prepare import build_set
+from jbench.data.recording import RecordingRef
 from jbench.data.source import source_of
 from jbench.data.sources import mixture
-from jbench.plan import select
+from jbench.plan import cells, select
 from jbench.spec.errors import RequestError
 
 BOTH = 'SimulatedP3+SimulatedN170'
@@ -38,6 +40,7 @@ def test_a_mixture_has_the_recordings_of_its_members():
         ('pretrain/masked/SimulatedP3+Nobody', 'Nobody'),
         (f'p3/{BOTH}', 'does not serve task p3'),
         (f'pretrain/movies/{BOTH}', 'does not serve task'),
+        ('pretrain/movies/SimulatedFilm+SimulatedP3', 'does not serve task'),
         ('pretrain/masked/SimulatedMegImage', 'does not serve task'),
     ],
 )
@@ -59,6 +62,21 @@ def test_terms_and_names_of_a_mixture_are_those_of_its_members():
     assert mixed.access == gated.access and 'PhysionetMI' in mixed.aliases and gated.name in mixed.aliases
     assert [d.name for d in mixture.parts(mixed)] == ['Schalk2004Bci2000', gated.name]
     assert mixture.parts(gated) == [gated]
+
+
+def test_films_of_a_mixture_are_asked_for_as_each_set_calls_them():
+    name = 'SimulatedFilm+Chen2023Large+Liu2024Eeg2video+Shirazi2024Hbn'
+    ((task, dataset),) = select.select_tasks(f'pretrain/movies/{name}')
+    task = cells.apply(task, dataset, ())
+    one = RecordingRef(name, 'S01', '0', '0', ())
+    found = [mixture.asked(task, dataset, one._replace(fields=(('dataset', n),))) for n in name.split('+')]
+    assert [(t.window.trigger, t.target.field) for t in found] == [
+        *(('Film', 'filepath'), ('Stimulus', 'code'), ('Video', 'filepath'), ('Film', 'film'))
+    ]
+    assert found[0] == task == mixture.asked(task, select.datasets()['SimulatedFilm'], one)
+    assert [*build_set.stored_spec(task, dataset)['members']] == name.split('+')[1:], 'they are part of the hash'
+    ((masked, both),) = select.select_tasks(f'pretrain/masked/{name}')
+    assert 'members' not in build_set.stored_spec(cells.apply(masked, both, ()), both), 'a set of before serves'
 
 
 def test_datasets_of_ones_own_are_not_mixed():
