@@ -35,7 +35,7 @@ NEAREST = {
     form.format(int(number)): name
     for form, pairs in _NUMBERED.items()
     for number, _, name in (pair.partition(':') for pair in pairs.split())
-}
+} | {'C-A1': 'Cz'}  # of DREAMS: C3 or Cz, and its file does not say of which patient which
 
 
 @functools.lru_cache(1)

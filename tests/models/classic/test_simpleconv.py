@@ -225,7 +225,7 @@ def test_names_are_matched_whole_then_up_to_the_first_hyphen() -> None:
     assert found['Cz-A1'] == positions(['Fp1', 'Cz', 'O2'])[1] == positions(['Cz', 'EMG'])[0] != None  # noqa: E711
     assert positions(['Cz', 'EMG'])[1] is None
     assert positions(['EEG 036', 'EEG 061', 'EEG3', '5', 'x']) == positions(['P7', '?', 'C3', 'Pz', 'x'])
-    assert set(NEAREST.values()) <= set(montage().ch_names) and len(NEAREST) == 124
+    assert set(NEAREST.values()) <= set(montage().ch_names) and len(NEAREST) == 125
     with pytest.raises(RequestError, match='none has a position: EMG1, EMG2'):
         positions(['EMG1', 'EMG2'])
 

@@ -34,3 +34,7 @@ def test_every_channel_is_in_one_region_and_unknown_ones_are_elsewhere() -> None
     assert found == (('frontal', (2,)), ('temporal', (5,)), ('occipital', (0, 3)), ('elsewhere', (1, 4)))
     assert [name for name, _ in found] == [name for name in REGIONS if name in dict(found)]
     assert regions((None, None)) == (('elsewhere', (0, 1)),)
+
+
+def test_the_one_channel_of_dreams_is_central():
+    assert [name for name, _ in regions(positions(['C-A1']))] == ['parietal']
