@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -135,17 +136,38 @@ def test_what_dask_sets_is_taken_back_and_no_more(monkeypatch):
     assert os.environ['MKL_NUM_THREADS'] == '4'
 
 
-def test_the_example_for_slurm_asks_for_what_a_cell_needs(monkeypatch, tmp_path):
+SCRIPTS = {  # configs/NAME_cluster.py -> lines of its job script
+    'slurm': (
+        *('#SBATCH -p gpu', '#SBATCH --cpus-per-task=8', '#SBATCH --mem=60G', '#SBATCH -t 24:00:00'),
+        '#SBATCH --gres=gpu:1',
+    ),
+    'pbs': ('#PBS -q gpu', '#PBS -l select=1:ncpus=8:ngpus=1:mem=64gb', '#PBS -l walltime=24:00:00'),
+    'sge': ('#$ -q gpu.q', '#$ -l gpu=1,mem_free=8G', '#$ -l h_rt=24:00:00', '#$ -pe smp 8'),
+    'lsf': (
+        *('#BSUB -q gpu', '#BSUB -n 8', '#BSUB -R "span[hosts=1]"', '#BSUB -M 64000000', '#BSUB -W 24:00'),
+        '#BSUB -gpu "num=1"',
+    ),
+    'htcondor': ('RequestCpus = 8', 'request_gpus = 1', 'MY.DaskWorkerDisk = 10000000000'),
+}
+
+
+@pytest.mark.parametrize('name', SCRIPTS)
+def test_the_example_for_a_queue_asks_for_what_a_cell_needs(name, monkeypatch, tmp_path):
+    from dask.utils import parse_timedelta
+
     monkeypatch.chdir(tmp_path)  # it makes a folder of logs
-    made = user_files.names_in('--cluster', str(ROOT / 'configs' / 'slurm_cluster.py'))['get']()
+    monkeypatch.setenv('LSF_ENVDIR', str(tmp_path))  # without a file of LSF, memory is in kB
+    made = user_files.names_in('--cluster', str(ROOT / 'configs' / f'{name}_cluster.py'))['get']()
     try:
         script = made.job_script()
     finally:
         made.close()
-    for line in ('#SBATCH -p gpu', '#SBATCH --cpus-per-task=8', '#SBATCH --mem=60G', '#SBATCH -t 24:00:00'):
+    for line in SCRIPTS[name]:
         assert f'{line}\n' in script
-    assert '#SBATCH --gres=gpu:1\n' in script
     assert '--resources GPU=1' in script and '--nthreads 1 ' in script and '--death-timeout 60' in script
+    assert '--gres' not in script or name == 'slurm'
+    if name in ('pbs', 'sge', 'lsf'):
+        assert parse_timedelta(re.search(r'--lifetime (\S+)', script)[1]) == 24 * 3600 - 600
 
 
 # ---- one path for all clusters, here with workers that are threads ----
