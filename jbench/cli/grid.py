@@ -55,7 +55,7 @@ def run(args: argparse.Namespace, found: Plan) -> int:
         results.bring(args.workdir, homes)  # of workers elsewhere
         made = [r for key, cell in cells.items() if outcome.statuses.get(key, 2) != 2 for r in _results(cell, told)]
         if made or args.format == 'json':
-            tables.report(made, args.format)
+            tables.report(made, args.format, [(key, seed) for key in cells for seed in args.seeds])
     return ended
 
 

@@ -267,6 +267,8 @@ def test_a_wrong_request_is_one_message_and_status_2(what, ask, tmp_path):
 def test_a_report_says_which_seeds_are_missing(ask, workdir):
     answer = ask(*BASE, '--seeds=33,34', '--stage=report')
     assert answer.status == 0 and 'no result of seed 34; without --stage it is computed' in answer.err
+    assert answer.out.rstrip().endswith('0 of 1 cells are whole; --status says what is missing')
+    assert 'cells are whole' not in ask(*BASE, '--stage=report').out
 
 
 # ---- what is light, and processes of their own ----

@@ -170,6 +170,24 @@ def test_the_example_for_a_queue_asks_for_what_a_cell_needs(name, monkeypatch, t
         assert parse_timedelta(re.search(r'--lifetime (\S+)', script)[1]) == 24 * 3600 - 600
 
 
+@pytest.mark.slow
+def test_the_example_for_kubernetes_gives_gpus_and_the_volume_to_workers():
+    """And the schemas of Kubernetes know every field of its pods."""
+    pytest.importorskip('dask_kubernetes', reason='no dask-kubernetes here: pip install dask-kubernetes')
+    validate = pytest.importorskip('kubernetes_validate', reason='pip install kubernetes-validate').validate
+    made = user_files.names_in('--cluster', str(ROOT / 'configs' / 'kubernetes_cluster.py'))['spec']()
+    pods = [made['spec'][part]['spec'] for part in ('worker', 'scheduler')]
+    for pod in pods:
+        validate({'apiVersion': 'v1', 'kind': 'Pod', 'metadata': {'name': 'x'}, 'spec': pod}, '1.29', strict=True)
+    limits = [pod['containers'][0]['resources'].get('limits') for pod in pods]
+    assert limits == [{'nvidia.com/gpu': '1'}, None]
+    (volume,), (mount,) = pods[0]['volumes'], pods[0]['containers'][0]['volumeMounts']
+    assert (volume['name'], volume['persistentVolumeClaim']) == (mount['name'], {'claimName': 'bench'})
+    assert mount['mountPath'] == '/mnt'
+    words = ' '.join(pods[0]['containers'][0]['args'])
+    assert '--nthreads 1 --resources GPU=1 --name $(DASK_WORKER_NAME)' in words
+
+
 # ---- one path for all clusters, here with workers that are threads ----
 
 

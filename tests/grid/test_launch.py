@@ -99,6 +99,16 @@ def test_the_text_is_the_golden_one(name, ask):
     assert text == (FIXTURES / 'launch' / name).read_text()
 
 
+def test_kubernetes_knows_every_field_of_the_golden_text():
+    """By the schemas of its API that kubernetes-validate brings: of the oldest version that will do, and a newer."""
+    check = pytest.importorskip('kubernetes_validate', reason='pip install kubernetes-validate')
+    texts = yaml.safe_load_all((FIXTURES / 'launch' / 'kubernetes.yaml').read_text())
+    assert [check.validate(one, v, strict=True) for one in texts for v in ('1.29', '1.33')] == ['1.29', '1.33'] * 2
+    with pytest.raises(check.ValidationError, match='podReplacement'):
+        job = {'apiVersion': 'batch/v1', 'kind': 'Job', 'metadata': {'name': 'x'}, 'spec': {'podReplacement': 'x'}}
+        check.validate(job, '1.29', strict=True)
+
+
 def test_the_text_goes_to_a_file_as_well(ask, tmp_path):
     status, out, err = ask('slurm', f'--plan={PLAN}', f'--out={tmp_path}/new/grid.sh')
     assert (status, out) == (0, '') and f'{tmp_path}/new/grid.sh' in err
