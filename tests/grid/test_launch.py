@@ -109,6 +109,22 @@ def test_kubernetes_knows_every_field_of_the_golden_text():
         check.validate(job, '1.29', strict=True)
 
 
+@pytest.mark.slow
+def test_skypilot_reads_the_golden_text(tmp_path, monkeypatch):
+    """As its own code does before it asks any cloud."""
+    monkeypatch.setenv('HOME', str(tmp_path))  # it keeps what it knows there
+    sky = pytest.importorskip('sky', reason='no SkyPilot here: pip install skypilot')
+    path = FIXTURES / 'launch' / 'skypilot.yaml'
+    task = sky.Task.from_yaml(str(path))
+    (resources,) = task.resources
+    assert (task.name, task.envs) == ('jbench-4f2a91c07be3', {'RANK': '0', 'MACHINES': '1'})
+    assert (resources.accelerators, resources.use_spot) == ({'L4': 1}, True)
+    assert (resources.cpus, resources.memory, task.volumes) == ('4+', '16+', {'/data': 'bench'})
+    (tmp_path / 'odd.yaml').write_text(path.read_text().replace('use_spot', 'use_spots'))
+    with pytest.raises(Exception, match='use_spots'):
+        sky.Task.from_yaml(str(tmp_path / 'odd.yaml'))
+
+
 def test_the_text_goes_to_a_file_as_well(ask, tmp_path):
     status, out, err = ask('slurm', f'--plan={PLAN}', f'--out={tmp_path}/new/grid.sh')
     assert (status, out) == (0, '') and f'{tmp_path}/new/grid.sh' in err
