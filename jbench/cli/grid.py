@@ -92,6 +92,7 @@ def _told(args: argparse.Namespace) -> plan.Told:
         seeds=tuple(args.seeds),
         stages=tuple(s for s in args.stages if s != 'download'),
         keep_weights=args.keep_weights,
+        gpus=args.gpus_per_cell,
     )
 
 

@@ -22,7 +22,7 @@ from two_tasks import finish, outcome, pid_of
 
 from jbench.grid import cluster, engine, futures, worker
 from jbench.grid.engine import Grid
-from jbench.grid.futures import Offer, resources
+from jbench.grid.futures import Futures, Offer, resources
 from jbench.grid.job import Job
 from jbench.plan import user_files
 from jbench.progress import Progress
@@ -115,7 +115,9 @@ def test_devices_that_no_worker_has():
         cluster.check_resources(jobs, Offer(2, 0, 0), 'x:1', 'gpu')
     with pytest.raises(RequestError, match='a job needs 4 GPUs, and no worker offers more than 2'):
         cluster.check_resources(jobs, Offer(2, 2, 0), 'x:1', None)
-    cluster.check_resources(jobs, Offer(2, 0, 0), 'x:1', None)
+    cluster.check_resources(jobs[:1], Offer(2, 0, 0), 'x:1', None)
+    with pytest.raises(RequestError, match='a job needs 4 GPUs, and no worker offers more than 0'):
+        cluster.check_resources(jobs, Offer(2, 0, 0), 'x:1', None)
     cluster.check_resources(jobs, Offer(2, 4, 0), 'x:1', 'gpu')
 
 
@@ -126,6 +128,23 @@ def test_a_job_asks_for_what_workers_offer_at_all():
     assert resources(job, Offer(2, 2, 8 << 30)) == {'GPU': 1, 'MEMORY': 5 << 30}
     assert resources(job, Offer(2, 0, 3 << 30)) == {'MEMORY': 3 << 30}, 'else it would wait for ever'
     assert resources(job._replace(devices=0), Offer(2, 2, 0)) == {}, 'it prepares'
+
+
+def test_workers_that_share_their_memory_are_given_no_more_than_it_holds(tmp_path):
+    place = Futures.__new__(Futures)
+    place._offer, place._futures, place._jobs = Offer(2, 0, 0, shared=100), {}, {}
+    large, small = (Job(name, name, SHORT, memory=n) for name, n in (('large', 1000), ('small', 60)))
+    assert place.has_room(large), 'nothing else is there'
+    place._jobs = {'a': (small, tmp_path)}
+    assert not place.has_room(small) and place.has_room(small._replace(memory=40))
+    place._offer = Offer(2, 0, 0)
+    assert place.has_room(large), 'each worker has its own'
+
+
+@pytest.mark.slow
+def test_workers_of_this_machine_share_its_memory(grid):
+    with cluster.place('local:1', [Job('a', 'a', SHORT)], grid) as place:
+        assert place._offer.shared > 0
 
 
 def test_what_dask_sets_is_taken_back_and_no_more(monkeypatch):

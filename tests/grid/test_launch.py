@@ -160,6 +160,17 @@ def test_what_is_done_is_left_out(ask, tmp_path):
     assert status == 2 and 'every cell has its results, or runs now; --everything' in err
 
 
+def test_a_plan_says_how_many_gpus_a_cell_has(ask, tmp_path):
+    path = tmp_path / 'plan.json'
+    path.write_text(PLAN.read_text().replace('"devices": 1', '"devices": 4'))
+    text = ask('slurm', f'--plan={path}')[1]
+    assert re.findall(r'--gres=(\S+)', text) == ['gpu:4'] * 2
+    assert re.findall(r'--gres=(\S+)', ask('slurm', f'--plan={path}', '--accelerator=h100:2')[1]) == ['h100:2'] * 2
+    text = ask('kubernetes', f'--plan={path}', '--image=x', '--volume=bench:/data')[1]
+    assert 'limits: {"nvidia.com/gpu": "4"}' in text
+    assert 'accelerators: "L4:4"' in ask('skypilot', f'--plan={path}', '--setup=x', '--volume=bench:/data')[1]
+
+
 def test_it_starts_without_jax():
     code = 'import sys, jbench.launch; print(sorted({"jax", "mne", "yaml"} & set(sys.modules)))'
     assert subprocess.run([sys.executable, '-c', code], capture_output=True, text=True).stdout == '[]\n'
