@@ -101,7 +101,10 @@ def run(jobs: Sequence[Job]) -> list[int]:
 
     def status(job: Job) -> int:
         env = os.environ | {'PYTHONPATH': str(ROOT)}
-        return subprocess.run(command(job), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=env).returncode
+        quiet = {'stdout': subprocess.DEVNULL, 'stderr': subprocess.DEVNULL}
+        return subprocess.run(
+            command(job), **quiet, env=env, start_new_session=True
+        ).returncode  # as a job of an engine
 
     with ThreadPoolExecutor(WORKERS) as pool:
         return [*pool.map(status, jobs)]
