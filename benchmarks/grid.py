@@ -2,12 +2,15 @@
 
 - jobs: 1,000 commands that do nothing (`--version`) on two workers of a scheduler of their own, in blocks, in turns
   with the same commands without Dask, as many at once; what is more is Dask's and the engine's. The scheduler's memory.
+- cells: twenty real cells (`chance --debug` on a simulated task) on two workers, and the same without Dask.
 - status: `--status` of 50,000 generated results (as benchmarks/aggregate.py makes them) and 5 % that are missing.
 - simulation: how long 4,947 experiments of 1,751 GPU-hours take on 8, 64 and 256 GPUs, by order. Nothing runs: times
   are scaled ones of other machines, see `shapes`.
+- core: the Core suite of 1,512 runs by what benchmarks/accelerator.py measured; without that it says so (grid_core.py).
 
-Command: python benchmarks/grid.py [--parts=jobs,status,simulation] [--jobs=1000] [--results=50000] [--keep=FOLDER]
-Minutes on 2 cores: jobs 5, status 3, simulation 1.
+Command: python benchmarks/grid.py [--parts=jobs,cells,status,simulation,core] [--jobs=1000] [--cells=20]
+    [--results=50000] [--keep=FOLDER]
+Minutes on 2 cores: jobs 5, cells 3, status 3, simulation 1.
 """
 
 from __future__ import annotations
@@ -24,23 +27,26 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / 'benchmarks')]
 import aggregate  # noqa: E402
+import grid_core  # noqa: E402
 
-from jbench.grid import cluster, engine, estimates  # noqa: E402
+from jbench.grid import cluster, engine, estimates, plan  # noqa: E402
+from jbench.grid.futures import Futures  # noqa: E402
 from jbench.grid.job import Job, command  # noqa: E402
 from jbench.grid.simulate import finish  # noqa: E402
 from jbench.models import MODELS  # noqa: E402
-from jbench.plan import cells, select  # noqa: E402
+from jbench.plan import cells, request, select  # noqa: E402
 from jbench.progress import Progress  # noqa: E402
 from jbench.tasks.suites import SUITES  # noqa: E402
 
-PARTS = ('jobs', 'status', 'simulation')
+PARTS = ('jobs', 'cells', 'status', 'simulation', 'core')
 WORKERS, BLOCKS = 2, 5
 MISSING = 20  # of so many cells one has no results
 EXPERIMENTS, GPU_HOURS, LIMIT = 4947, 1751.0, 24.0  # NeuralBench's: published, and hours that it gives a job
@@ -90,50 +96,102 @@ def cpu(pids: Sequence[int]) -> float:
     return ticks / os.sysconf('SC_CLK_TCK')
 
 
-def bare(jobs: Sequence[Job]) -> float:
-    """Seconds for the commands of jobs, as many at once as there are workers, without anything else."""
+def run(jobs: Sequence[Job]) -> list[int]:
+    """Exit statuses of the commands of jobs, as many at once as there are workers."""
 
-    def run(job: Job) -> int:
+    def status(job: Job) -> int:
+        env = os.environ | {'PYTHONPATH': str(ROOT)}
+        quiet = {'stdout': subprocess.DEVNULL, 'stderr': subprocess.DEVNULL}
         return subprocess.run(
-            command(job), stdout=subprocess.DEVNULL, env=os.environ | {'PYTHONPATH': str(ROOT)}
-        ).returncode
+            command(job), **quiet, env=env, start_new_session=True
+        ).returncode  # as a job of an engine
 
-    began = time.perf_counter()
     with ThreadPoolExecutor(WORKERS) as pool:
-        assert not any(pool.map(run, jobs))
-    return time.perf_counter() - began
+        return [*pool.map(status, jobs)]
+
+
+def bare(jobs: Sequence[Job]) -> None:
+    """The commands of jobs, without anything else; all end well."""
+    assert not any(run(jobs))
+
+
+class Beside(NamedTuple):
+    """ms a job: by the clock (times the workers), and of the cores."""
+
+    clock: float
+    cores: float
+
+
+def compare(block: Sequence[Job], alone: Sequence[Job], place: Futures, grid: engine.Grid, pids: list[int]) -> Beside:
+    """Print what jobs take with Dask, and what as many commands take without it; what is more."""
+    size, begun = len(block), (cpu([*pids, os.getpid()]), time.perf_counter())
+    ended = engine.run(block, place, grid)
+    taken = time.perf_counter() - begun[1], cpu([*pids, os.getpid()]) - begun[0]
+    assert set(ended.statuses.values()) == {0} and len(ended.statuses) == size, ended
+    before, began = cpu([os.getpid()]), time.perf_counter()
+    bare(alone)
+    own = time.perf_counter() - began, cpu([os.getpid()]) - before
+    with_dask, without = (Beside(1e3 * s[0] * WORKERS / size, 1e3 * s[1] / size) for s in (taken, own))
+    more = Beside(with_dask.clock - without.clock, with_dask.cores - without.cores)
+    print(
+        f'{size} jobs on {WORKERS} workers: {with_dask.clock:.0f} ms a job ({with_dask.cores:.0f} of the cores), '
+        f'without Dask {without.clock:.0f} ({without.cores:.0f}): {more.clock:.1f} ms more ({more.cores:.1f}); '
+        f'scheduler {held(pids[0]):.1f} MiB'
+    )
+    return more
+
+
+def tell(more: Sequence[Beside]) -> None:
+    """Print what a job takes beyond its own process."""
+    clock, cores = (statistics.median(m[k] for m in more) for k in range(2))
+    print(f'beyond its own process a job takes {clock:.1f} ms, {cores:.1f} ms of the cores (medians of {len(more)})')
 
 
 def measure_jobs(n: int) -> None:
     """Print what a job costs beyond its own process, by the clock and in time of the cores; the scheduler's memory."""
     jobs = [Job(f'{k:016x}', f'job {k}', ('--version',), devices=0) for k in range(n)]
-    size, more = n // BLOCKS, list[tuple[float, float]]()
+    size = n // BLOCKS
     with tempfile.TemporaryDirectory() as temp, scheduler(Path(temp)) as (address, pids), Progress() as progress:
-        grid = engine.Grid(Path(temp, 'work'), progress, lambda: False)
+        grid = engine.Grid(
+            Path(temp, 'work'), progress, lambda: False
+        )  # no job is finished before: nothing is looked up
         with cluster.place(address, jobs, grid) as place:
             engine.run(jobs[:20], place, grid)  # files are read once
             bare(jobs[:20])
             print(f'scheduler before: {held(pids[0]):.1f} MiB')
-            for k in range(BLOCKS):
-                block = jobs[k * size : (k + 1) * size]
-                taken, began = cpu([*pids, os.getpid()]), time.perf_counter()
-                ended = engine.run(block, place, grid)
-                with_dask = time.perf_counter() - began, cpu([*pids, os.getpid()]) - taken
-                assert set(ended.statuses.values()) == {0} and len(ended.statuses) == size
-                taken, began = cpu([os.getpid()]), time.perf_counter()
-                bare(block)
-                alone = time.perf_counter() - began, cpu([os.getpid()]) - taken
-                each, own = ((1e3 * s[0] * WORKERS / size, 1e3 * s[1] / size) for s in (with_dask, alone))
-                more.append((each[0] - own[0], each[1] - own[1]))
-                print(
-                    f'{size} jobs on {WORKERS} workers: {each[0]:.0f} ms a job ({each[1]:.0f} of the cores), without '
-                    f'Dask {own[0]:.0f} ({own[1]:.0f}): {more[-1][0]:.1f} ms more ({more[-1][1]:.1f}); '
-                    f'scheduler {held(pids[0]):.1f} MiB'
-                )
-    clock, cores = (statistics.median(m[k] for m in more) for k in range(2))
-    print(
-        f'beyond its own process a job takes {clock:.1f} ms, {cores:.1f} ms of the cores (medians of {BLOCKS} blocks)'
-    )
+            blocks = [jobs[k * size : (k + 1) * size] for k in range(BLOCKS)]
+            tell([compare(block, block, place, grid, pids) for block in blocks])
+
+
+# ---- real cells ----
+
+
+def real_cells(workdir: Path, n: int) -> tuple[list[Job], Callable[[Job], bool]]:
+    """Cells of `chance --debug` on a simulated task that differ in a number which it does not use, and whether one is
+    finished, as the command asks; their set is prepared."""
+    told, jobs, known = plan.Told(workdir, None, (33,), ('prepare', 'train')), list[Job](), {}
+    argv = [f'--workdir={workdir}', '--task=p3', '--simulated=yes', '--debug', '--prepare']
+    assert run([Job('set', 'set', tuple(argv))]) == [0]
+    for k in range(n):
+        changes = (('recipe.lr', 0.01 + k / 1000),)
+        asked = request.Request('p3', 'chance', changes, 'yes', True, None, None, True)
+        found = request.plan(asked, None, workdir)
+        made = plan.jobs(found, told)
+        plan.write(found, made, told, 'benchmarks/grid.py')
+        jobs += made
+        known |= {cell.key: cell for cell in found.cells}
+    assert len({job.key for job in jobs}) == n == len(jobs), 'no set lacks'
+    return jobs, lambda job: plan.finished(known[job.key], told)
+
+
+def measure_cells(n: int) -> None:
+    """Print what real cells cost beyond their own processes, on workers as of `measure_jobs`; two halves, in turns."""
+    with tempfile.TemporaryDirectory() as temp, scheduler(Path(temp)) as (address, pids), Progress() as progress:
+        (jobs, finished), (alone, _) = (real_cells(Path(temp, name), n) for name in ('dask', 'alone'))
+        grid = engine.Grid(Path(temp, 'dask'), progress, lambda: False, finished)
+        with cluster.place(address, jobs, grid) as place:
+            halves = (slice(None, n // 2), slice(n // 2, None))
+            tell([compare(jobs[half], alone[half], place, grid, pids) for half in halves])
 
 
 # ---- status ----
@@ -302,15 +360,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument('--parts', default=','.join(PARTS), help=f'of {",".join(PARTS)} [all]')
     parser.add_argument('--jobs', type=int, default=1000, help='[1000]')
+    parser.add_argument('--cells', type=int, default=20, help='[20]')
     parser.add_argument('--results', type=int, default=50_000, help='[50000]')
     parser.add_argument('--keep', type=Path, help='a work folder for the generated results, which stay')
     args = parser.parse_args()
     if 'jobs' in args.parts:
         measure_jobs(args.jobs)
+    if 'cells' in args.parts:
+        measure_cells(args.cells)
     if 'status' in args.parts:
         measure_status(args.results, args.keep)
     if 'simulation' in args.parts:
         simulate()
+    if 'core' in args.parts:
+        networks = [name for name in PEERS if MODELS[name].kind == 'network' and MODELS[name].family != 'baselines']
+        print(grid_core.report(ROOT / 'build' / 'accelerator.json', networks, SEEDS))
 
 
 if __name__ == '__main__':

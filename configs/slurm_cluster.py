@@ -3,8 +3,8 @@
 Command: python -m jbench.run --task=eeg-core-1.0 --model=all --cluster=configs/slurm_cluster.py
 Copy this file and say what your cluster calls things. The command runs on a login node (or in a job of its own) as long
 as cells do: in tmux or screen. `pip install 'jbench[cluster]'` where both it and the workers run, in one environment;
-the work folder is on a disk that all nodes see. For PBS, SGE, LSF, HTCondor: PBSCluster and so on, of the same package;
-for Kubernetes: KubeCluster of dask-kubernetes.
+the work folder is on a disk that all nodes see. PBS, SGE, LSF and HTCondor ask for processors, GPUs, memory and time in
+other words: configs/pbs_cluster.py and so on; for Kubernetes there is configs/kubernetes_cluster.py.
 """
 
 

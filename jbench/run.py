@@ -281,7 +281,8 @@ def _stages(args: argparse.Namespace, plan: Plan) -> stages.Outcome | None:
 
         print(found.text(outcome.facts, args.format))
     if 'report' in args.stages and (outcome.results or args.format == 'json') and not who:
-        tables.report(outcome.results, args.format)
+        wanted = [(cell.key, seed) for cell in plan.cells for seed in args.seeds]
+        tables.report(outcome.results, args.format, wanted)
     return outcome
 
 

@@ -133,6 +133,13 @@ def parser() -> argparse.ArgumentParser:
         help='cells on a Dask cluster: that of a scheduler, N processes here, or what get() of a file gives',
     )
     p.add_argument(
+        '--gpus_per_cell',
+        type=int,
+        default=1,
+        metavar='N',
+        help='with --plan, --jobs, --cluster: GPUs that a cell splits each batch over [1]',
+    )
+    p.add_argument(
         '--plan', action='store_true', help='write the cells as commands, with what they will take, and stop'
     )
     p.add_argument(
@@ -235,16 +242,24 @@ def _places(args: argparse.Namespace, stages: list[str]) -> None:
         raise RequestError(f'{given[0]} and {given[1]} ask for different things: use one')
     if args.jobs is not None and args.jobs != 'auto' and not (args.jobs.isdecimal() and int(args.jobs)):
         raise RequestError(f'--jobs={args.jobs}: expected a number of processes, from 1, or auto')
+    if args.gpus_per_cell < 1 or (args.gpus_per_cell > 1 and (args.device in ('cpu', 'tpu') or not _engine(args))):
+        raise RequestError(
+            f'--gpus_per_cell={args.gpus_per_cell}: expected a number of GPUs, from 1, together with --plan, --jobs or '
+            '--cluster; a command without them uses all GPUs that it sees'
+        )
     if args.cluster == '':
         raise RequestError('--cluster=: expected the address of a scheduler, local:N or FILE.py')
     if args.status and (args.stage or args.download or args.prepare):
         raise RequestError('--status looks at what is there, and runs no stage; leave the stage out')
-    if (args.plan or args.jobs or args.cluster) and (
-        {'check', *FINDERS} & {*stages} or not {'prepare', 'train'} & {*stages}
-    ):
+    if _engine(args) and ({'check', *FINDERS} & {*stages} or not {'prepare', 'train'} & {*stages}):
         raise RequestError(
             f'{given[0]}: prepares and trains; --stage={",".join(stages)} needs no process for each cell'
         )
+
+
+def _engine(args: argparse.Namespace) -> bool:
+    """Whether cells become commands of their own."""
+    return bool(args.plan or args.jobs or args.cluster)
 
 
 def _data_dir(given: str | None, workdir: Path, *, fetched: bool) -> Path | None:

@@ -55,7 +55,7 @@ def run(args: argparse.Namespace, found: Plan) -> int:
         results.bring(args.workdir, homes)  # of workers elsewhere
         made = [r for key, cell in cells.items() if outcome.statuses.get(key, 2) != 2 for r in _results(cell, told)]
         if made or args.format == 'json':
-            tables.report(made, args.format)
+            tables.report(made, args.format, [(key, seed) for key in cells for seed in args.seeds])
     return ended
 
 
@@ -92,6 +92,7 @@ def _told(args: argparse.Namespace) -> plan.Told:
         seeds=tuple(args.seeds),
         stages=tuple(s for s in args.stages if s != 'download'),
         keep_weights=args.keep_weights,
+        gpus=args.gpus_per_cell,
     )
 
 

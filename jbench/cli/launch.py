@@ -37,7 +37,8 @@ def parser(engine: str) -> argparse.ArgumentParser:
     )
     p.add_argument('--everything', action='store_true', help='cells that have their results, or run now, as well')
     p.add_argument('--out', metavar='FILE', type=Path, help='where the text goes [stdout]')
-    p.add_argument('--accelerator', default=usual['accelerator'], help=f"of a cell, or 'none' [{usual['accelerator']}]")
+    name = usual['accelerator'].rpartition(':')[0]
+    p.add_argument('--accelerator', help=f"of a cell, or 'none' [{name}:N, N as --gpus_per_cell of the plan]")
     p.add_argument('--memory', default='', help='of a job [the largest that the plan expects]')
     p.add_argument('--cpus', type=int, default=usual['cpus'], help=f'of a job [{usual["cpus"]}]')
     p.add_argument('--setup', default='', metavar='SHELL', help="before the command, as '. venv/bin/activate'")
@@ -98,6 +99,12 @@ def parse(argv: list[str]) -> tuple[str, argparse.Namespace]:
     return argv[0], args
 
 
+def _accelerator(engine: str, plan: Planned, asked: str | None) -> str:
+    """What a cell is given, by default as many of the usual ones as the plan says."""
+    name = str(ENGINES[engine].Options._field_defaults['accelerator']).rpartition(':')[0]
+    return f'{name}:{max((job.devices for job in plan.cells), default=1)}' if asked is None else asked
+
+
 def _volume(given: str) -> tuple[str, str]:
     """Name and folder of a volume. Raises: RequestError."""
     found = re.fullmatch(r'([a-z0-9][a-z0-9.-]*):(/[^:"\\]+)', given)
@@ -108,7 +115,7 @@ def _volume(given: str) -> tuple[str, str]:
 
 def text(engine: str, plan: Planned, args: argparse.Namespace) -> str:
     """What the engine is given. Raises: RequestError where it could not run the plan."""
-    given: dict[str, Any] = vars(args)
+    given: dict[str, Any] = {**vars(args), 'accelerator': _accelerator(engine, plan, args.accelerator)}
     shared = {name: given[name] for name in ('accelerator', 'memory', 'cpus', 'setup')}
     if engine == 'slurm':
         own = {name: given[name] for name in ('time', 'at_once', 'array_size')}

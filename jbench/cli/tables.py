@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +20,27 @@ def report_all(workdir: Path, form: str) -> int:
         say(f'jbench: {text}')
     if not found:
         raise RequestError(f'no results under {workdir}/results; --workdir=DIR names another folder')
-    report(found, form)
+    from jbench.grid import plan, status
+
+    asked = status.of_plans(plan.kept(workdir))
+    report(found, form, [(w.key, seed) for w in asked for seed in w.seeds])
     return int(bool(damaged))
 
 
-def report(found: list[dict[str, Any]], form: str) -> None:
+def report(found: list[dict[str, Any]], form: str, asked: Collection[tuple[str, int]] = ()) -> None:
+    """The table of results; where some of those that were asked for (key of the cell, seed) lack, how many cells it
+    covers, which JSON is told on stderr."""
+    _table(found, form)
+    lacking = {
+        key for key, seed in {*asked} - {(r.get('key'), r.get('seed')) for r in found if r['status'] != 'failed'}
+    }
+    if lacking:
+        n = len({key for key, _ in asked})
+        said = f'{n - len(lacking)} of {n} cells are whole; --status says what is missing'
+        say(said) if form == 'json' else print(said)
+
+
+def _table(found: list[dict[str, Any]], form: str) -> None:
     """The table of results."""
     from jbench.report import alignment_table, table, text
 

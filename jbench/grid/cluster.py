@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.request import ProxyHandler, build_opener
 
 from jbench import files
+from jbench.data.prepare.workers import free_memory
 from jbench.grid import engine, local, worker
 from jbench.grid.engine import Grid, Outcome
 from jbench.grid.futures import Futures, Offer
@@ -62,8 +63,10 @@ def place(address: str, jobs: Sequence[Job], grid: Grid) -> Iterator[Futures]:
         _first_worker(client, address, grid)
         offer = _offer(client)
         if address.startswith('local:'):
-            slots = local.slots(address.removeprefix('local:'), local.accelerators(device))
-            offer = offer._replace(environments=tuple(s.environment for s in slots if s.trains and s.environment))
+            each = max((job.devices for job in jobs), default=1)
+            slots = local.slots(address.removeprefix('local:'), local.accelerators(device), each)
+            seen = tuple(s.environment for s in slots if s.trains and s.environment)
+            offer = offer._replace(environments=seen, shared=free_memory())
         else:
             check_resources(jobs, offer, address, device)
         futures = Futures(client, offer, grid)
@@ -216,7 +219,7 @@ def check_resources(jobs: Sequence[Job], offer: Offer, address: str, device: str
             f'--cluster={address} --device=gpu: no worker offers the resource GPU; start workers with it ({how}), or '
             'leave --device out'
         )
-    if offer.devices and wanted > offer.devices:
+    if wanted > max(1, offer.devices):
         raise RequestError(
             f'--cluster={address}: a job needs {wanted} GPUs, and no worker offers more than {offer.devices} ({how})'
         )

@@ -36,6 +36,7 @@ class Offer(NamedTuple):
     devices: int  # most that one worker offers as the resource GPU; 0: none offers any
     memory: int  # bytes; most that one worker offers as the resource MEMORY; 0: none offers any
     environments: tuple[Mapping[str, str], ...] = ()  # of workers that share the accelerators of this machine
+    shared: int = 0  # bytes that all workers have together; 0: each has its own
 
 
 class Futures:
@@ -57,8 +58,10 @@ class Futures:
 
     def has_room(self, job: Job) -> bool:
         """Whether the window takes a job: twice what the workers do at once, so that none waits, and a cluster that
-        grows with its queue does grow."""
-        return self.count() < 2 * self._offer.slots + 2
+        grows with its queue does grow; of workers that share their memory no more than what it holds, but for one."""
+        held = sum(other.memory for other, _ in self._jobs.values())
+        fits = not (self._offer.shared and self._jobs) or held + job.memory <= self._offer.shared
+        return fits and self.count() < 2 * self._offer.slots + 2
 
     def count(self) -> int:
         """How many jobs the scheduler has of us."""

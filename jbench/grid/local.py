@@ -52,7 +52,7 @@ def run(jobs: Sequence[Job], wanted: str, device: str | None, grid: Grid) -> Out
         grid: folders, progress, signals, and what is finished already.
     Raises: RequestError where a log cannot be written, or the accelerators cannot be counted.
     """
-    place = Local(slots(wanted, accelerators(device)))
+    place = Local(slots(wanted, accelerators(device), max((job.devices for job in jobs), default=1)))
     try:
         return engine.run(jobs, place, grid)
     finally:
@@ -109,13 +109,15 @@ class Local:
         return next((s for s in self._free if (s.trains if job.devices else s.prepares)), None)
 
 
-def slots(wanted: str, devices: Devices) -> list[Slot]:
-    """As many slots as are wanted. With accelerators each has one, or a share of one, and there is one more slot, which
-    prepares on the processor.
+def slots(wanted: str, devices: Devices, each: int = 1) -> list[Slot]:
+    """As many slots as are wanted. With accelerators each has one, or `each`, or a share of that, and there is one more
+    slot, which prepares on the processor.
 
     Raises: RequestError for a number that cannot be.
     """
     names = devices.names
+    if each > 1:
+        names = _grouped(devices, each)
     if not names:
         cores = len(os.sched_getaffinity(0)) if hasattr(os, 'sched_getaffinity') else os.cpu_count() or 1
         return [Slot()] * (max(1, cores // 2) if wanted == 'auto' else int(wanted))
@@ -127,6 +129,16 @@ def slots(wanted: str, devices: Devices) -> list[Slot]:
         *(Slot(_alone(devices.kind, names[k % len(names)], sharing), prepares=False) for k in range(n)),
         Slot({'JAX_PLATFORMS': 'cpu'}, trains=False),
     ]
+
+
+def _grouped(devices: Devices, each: int) -> tuple[str, ...]:
+    """GPUs that a cell has together, as the variable has them. Raises: RequestError where there are too few."""
+    if devices.kind != 'gpu' or len(devices.names) < each:
+        n = len(devices.names) if devices.kind == 'gpu' else 0
+        raise RequestError(
+            f'--gpus_per_cell={each}: this machine has {n} GPUs; ask for at most so many, or leave it out'
+        )
+    return tuple(','.join(devices.names[k : k + each]) for k in range(0, len(devices.names) - each + 1, each))
 
 
 def accelerators(device: str | None) -> Devices:
@@ -159,7 +171,7 @@ def accelerators(device: str | None) -> Devices:
 
 
 def _alone(kind: str, name: str, sharing: int) -> dict[str, str]:
-    """What a process is told so that it sees one accelerator, and takes its share of the memory."""
+    """What a process is told so that it sees its accelerators alone, and takes its share of the memory."""
     if kind == 'tpu':
         return {'TPU_VISIBLE_CHIPS': name, **TPU}
     given = os.environ.get('XLA_PYTHON_CLIENT_MEM_FRACTION')

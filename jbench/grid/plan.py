@@ -23,6 +23,7 @@ from jbench.spec.identity import spec_hash, to_json
 from jbench.stores import mirror, sets
 
 SCHEMA = 1
+COSTS = ('seconds', 'memory', 'devices')  # what is brought up to date of a plan that is there
 FACTS = ('task', 'dataset', 'model')  # of a job on disk, beside its fields
 
 
@@ -36,6 +37,7 @@ class Told(NamedTuple):
     device: str | None = None
     if_exists: str = 'resume'
     keep_weights: bool = True
+    gpus: int = 1  # of a cell
 
 
 class Kept(NamedTuple):
@@ -85,9 +87,8 @@ def jobs(plan: Plan, told: Told) -> list[Job]:
         source = sources[cell.source]
         size = estimates.windows(cell, source.folder, source.n_recordings)
         cost = estimates.of_cell(cell, len(told.seeds), size, told.workdir)
-        cells.append(
-            Job(cell.key, cell.title, _argv([cell], told, 'prepare,train', plan), makers.get(cell.source, ''), *cost)
-        )
+        argv = _argv([cell], told, 'prepare,train', plan)
+        cells.append(Job(cell.key, cell.title, argv, makers.get(cell.source, ''), *cost, told.gpus))
     needed = []
     for key, made in lacking.items():
         costs = [estimates.of_set(cell, sources[cell.source].n_recordings) for cell in made]
@@ -149,7 +150,7 @@ def write(plan: Plan, made: Sequence[Job], told: Told, request: str) -> Kept:
     path = told.workdir / 'plans' / f'{spec_hash([commands, told.stages])[:12]}.json'
     listed = [{**job._asdict(), **_facts(job, cells[cell_of(job)])} for job in made]
     if not files.write_absent(path, _text(request, told.seeds, listed)):
-        kept, costs = read(path), {job.key: {'seconds': job.seconds, 'memory': job.memory} for job in made}
+        kept, costs = read(path), {job.key: {name: getattr(job, name) for name in COSTS} for job in made}
         old = [{**job._asdict(), **facts} for job, facts in zip(kept.jobs, kept.facts, strict=True)]
         listed = [{**job, **costs.get(job['key'], {})} for job in old]
         if listed != old:

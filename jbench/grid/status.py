@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 
 from jbench import files
 from jbench.grid.plan import Kept
-from jbench.report.text import as_json, listed, table
-from jbench.results import index
+from jbench.report.text import WIDTH, as_json, listed, table
+from jbench.results import ends
 from jbench.spec.cell import Cell
 from jbench.spec.errors import RequestError
 from jbench.stores import notes, results
 
-MANY = 40  # cells: of more, a line for each task says enough
+MANY = 40  # cells: more are shown as tasks by models
 NAMED = 10  # failed cells that are named then
 STATES = ('done', 'running', 'failed', 'missing')
 
@@ -72,20 +72,12 @@ def look(wanted: Sequence[Wanted], workdir: Path, elsewhere: Collection[str] = (
         elsewhere: keys of cells that run on other machines.
     """
     homes = {w.key: home(w, workdir) for w in wanted}
-    places = {h for h in homes.values() if h.is_dir()}
-    everything = workdir / 'results'
-    found = index.scan([everything] if len(places) > MANY else sorted(places), index.MARKS)
-    ends = {(row.key, row.seed): 'done' for row in found.rows}
-    damaged = []
-    for path, reason in found.left_out:
-        place = Path(path)
-        if reason.startswith('damaged') and place.parent in places:
-            damaged.append(f'{path}: {reason}')
-        elif not reason.startswith('damaged'):
-            ends[place.parent.name, int(place.stem.removeprefix('seed'))] = (
-                'failed' if reason.startswith('failed') else 'done'
-            )
-    return [_state(w, homes[w.key], ends, workdir, w.key in elsewhere) for w in wanted], damaged
+    places = {os.fspath(h) for h in homes.values() if h.is_dir()}
+    everything = os.fspath(workdir / 'results')
+    found = ends.scan([everything] if len(places) > MANY else sorted(places))
+    damaged = [f'{e.path}: {e.damaged}' for e in found if e.damaged and os.path.dirname(e.path) in places]
+    known = {(e.key, e.seed): 'failed' if e.failed else 'done' for e in found if not e.damaged}
+    return [_state(w, homes[w.key], known, workdir, w.key in elsewhere) for w in wanted], damaged
 
 
 def everywhere(wanted: Sequence[Wanted], workdir: Path) -> tuple[list[State], list[str]]:
@@ -121,7 +113,7 @@ def held(lock: Path) -> bool:
 
 
 def show(states: Sequence[State], damaged: Sequence[str], workdir: Path, form: str, *, verbose: bool = False) -> str:
-    """How far cells are, as text or JSON. Of more than MANY a line for each task, unless `verbose`."""
+    """How far cells are, as text or JSON. Of more than MANY not one by one, unless `verbose`."""
     n = {state: sum(len(getattr(s, state)) for s in states) for state in STATES}
     total, whole = sum(n.values()), sum(not (s.running or s.failed or s.missing) for s in states)
     if form == 'json':
@@ -139,7 +131,8 @@ def show(states: Sequence[State], damaged: Sequence[str], workdir: Path, form: s
     failed = [f'{s.task}/{s.dataset} {s.model}: {notes.error_of(workdir, s.key)}' for s in states if s.failed]
     more = [f'and {len(failed) - NAMED} more'] if len(failed) > NAMED else []
     told = ['', 'failed:', *failed[:NAMED], *more] if failed else []
-    return '\n'.join([*lines, '', _by_task(states), *told, '', 'every cell: --status --verbose'])
+    found = ['', _by_task(states), '', f'seeds {"/".join(STATES)}:', *_matrix(states)]
+    return '\n'.join([*lines, *found, *told, '', 'every cell: --status --verbose'])
 
 
 def _by_task(states: Iterable[State]) -> str:
@@ -152,6 +145,27 @@ def _by_task(states: Iterable[State]) -> str:
         for names, mine in groups.items()
     ]
     return table(('task', 'dataset', 'models', *(f'seeds {state}' for state in STATES)), rows)
+
+
+def _matrix(states: Iterable[State]) -> list[str]:
+    """Tables of tasks by models, as many models beside each other as fit: how many seeds of each are in which state."""
+    rows: dict[tuple[str, str], dict[str, list[int]]] = {}
+    for s in states:
+        sums = rows.setdefault((s.task, s.dataset), {}).setdefault(s.model, [0] * len(STATES))
+        sums[:] = [n + len(getattr(s, state)) for n, state in zip(sums, STATES, strict=True)]
+    texts = {names: {m: '/'.join(map(str, sums)) for m, sums in row.items()} for names, row in rows.items()}
+    room = WIDTH - sum(2 + max(len(names[k]) for names in texts) for k in range(2)) if texts else 0
+    blocks, used = list[list[str]](), WIDTH
+    for model in dict.fromkeys(m for row in texts.values() for m in row):
+        wide = 2 + max(len(model), *(len(row.get(model, '')) for row in texts.values()))
+        if used + wide > room:
+            blocks, used = [*blocks, []], 0
+        blocks[-1].append(model)
+        used += wide
+    return [
+        table(('task', 'dataset', *block), [(*names, *(row.get(m) for m in block)) for names, row in texts.items()])
+        for block in blocks
+    ]
 
 
 def _state(wanted: Wanted, place: Path, ends: dict[tuple[str, int], str], workdir: Path, elsewhere: bool) -> State:

@@ -30,7 +30,7 @@ def read(path: str | os.PathLike[str]) -> dict[str, Any]:
     known = version if version in range(1, SCHEMA) else SCHEMA
     if not fits(known)(result):
         raise RequestError(f'{path}: {"; ".join(mismatches(result, schema(known)))}; {REMEDY}')
-    if not _as_written(text, result['sha256']) and (own := digest(result)) != result['sha256']:
+    if not as_written(text, result['sha256']) and (own := digest(result)) != result['sha256']:
         raise RequestError(f'{path}: changed since written: expected sha256 {result["sha256"]}, found {own}; {REMEDY}')
     return older.raised(result) if result['schema'] < SCHEMA else result
 
@@ -40,7 +40,7 @@ def digest(result: Mapping[str, Any]) -> str:
     return hashlib.sha256(canonical({k: v for k, v in result.items() if k != 'sha256'}).encode()).hexdigest()
 
 
-def _as_written(text: str, sha256: str) -> bool:
+def as_written(text: str, sha256: str) -> bool:
     """Whether a text that `schema.as_text` laid out has this digest; where not, `digest` tells.
 
     Its lines without their indents, and without the blank behind each key, are the canonical JSON: in a string no line

@@ -5,11 +5,12 @@ A file that is damaged, was edited, or does not count is left out and told, neve
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import sys
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 from jbench.data.prepare.workers import sheltered, workers
 from jbench.models import MODELS
@@ -22,6 +23,7 @@ from jbench.spec.task import full_name
 from jbench.stores import address, mirror
 from jbench.stores import results as stored
 
+T = TypeVar('T')
 MARKS = ('simulated', 'partial', 'debug')  # what does not count unless it is asked for
 MANY = 2000  # files: of so many, several processes read
 SHARE = 500  # files that a process reads at a time
@@ -109,19 +111,25 @@ def scan(folders: Iterable[str | os.PathLike[str]], also: Collection[str] = ()) 
     for word in also:
         if word not in MARKS:
             raise unknown('kind of result', word, MARKS)
-    paths, wanted = result_paths(folders), tuple(sorted(also))
-    if len(paths) < MANY:
-        return _read(paths, wanted)
     found = Index([], [])
+    for part in in_shares(result_paths(folders), functools.partial(read, also=tuple(sorted(also)))):
+        found.rows.extend(part.rows)
+        found.left_out.extend(part.left_out)
+    return found
+
+
+def in_shares(paths: Sequence[str], read: Callable[[Sequence[str]], T]) -> Iterator[T]:
+    """What `read`, which other processes can be told, finds at some paths, in their order: one answer for all of them,
+    or of MANY, which several processes read, one for each share."""
+    if len(paths) < MANY:
+        yield read(paths)
+        return
     shares = [paths[k : k + SHARE] for k in range(0, len(paths), SHARE)]
     with workers(len(shares), WORKER) as pool:
         with sheltered():
-            jobs = [pool.submit(_read, share, wanted) for share in shares]
+            jobs = [pool.submit(read, share) for share in shares]
         for job in jobs:
-            part = job.result()
-            found.rows.extend(part.rows)
-            found.left_out.extend(part.left_out)
-    return found
+            yield job.result()
 
 
 def result_paths(folders: Iterable[str | os.PathLike[str]]) -> list[str]:
@@ -163,8 +171,8 @@ def _results(folder: str | os.PathLike[str]) -> Iterator[str]:
                 yield entry.path
 
 
-def _read(paths: Sequence[str], also: Sequence[str]) -> Index:
-    """The results at some paths."""
+def read(paths: Sequence[str], also: Collection[str] = ()) -> Index:
+    """The results at some paths; `also` as of `scan`."""
     found = Index([], [])
     for path in paths:
         try:
@@ -183,7 +191,7 @@ def _read(paths: Sequence[str], also: Sequence[str]) -> Index:
     return found
 
 
-def _reason(row: Row, also: Sequence[str]) -> str:
+def _reason(row: Row, also: Collection[str]) -> str:
     """Why a result does not count; '' for one that does."""
     if row.status == 'failed':
         return 'failed: it has no score'

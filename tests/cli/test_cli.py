@@ -130,6 +130,7 @@ FLAGS: dict[str, tuple[tuple[str, ...], int, str]] = {  # flag -> (arguments, ex
     '--distributed': (('--task=p3', '--distributed', '--dry_run'), 0, 'p3@2/SimulatedP3 eegnet'),
     '--jobs': (('--task=p3', '--jobs=none'), 2, '--jobs=none: expected a number of processes'),
     '--cluster': (('--task=p3', '--cluster='), 2, '--cluster=: expected the address of a scheduler'),
+    '--gpus_per_cell': (('--task=p3', '--gpus_per_cell=2'), 2, '--gpus_per_cell=2: expected a number of GPUs, from 1'),
     '--plan': ((*BASE, '--plan'), 0, '1 cells of 1 seeds, 0 sets to be prepared'),
     '--status': ((*BASE, '--status'), 0, '1 of 1 seeds done (100 %)'),
     '--version': (('--version',), 0, f'jbench {__version__}'),
@@ -267,6 +268,8 @@ def test_a_wrong_request_is_one_message_and_status_2(what, ask, tmp_path):
 def test_a_report_says_which_seeds_are_missing(ask, workdir):
     answer = ask(*BASE, '--seeds=33,34', '--stage=report')
     assert answer.status == 0 and 'no result of seed 34; without --stage it is computed' in answer.err
+    assert answer.out.rstrip().endswith('0 of 1 cells are whole; --status says what is missing')
+    assert 'cells are whole' not in ask(*BASE, '--stage=report').out
 
 
 # ---- what is light, and processes of their own ----

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -24,7 +25,7 @@ from two_tasks import finish, outcome, pid_of
 
 from jbench.grid import cluster, engine, futures, worker
 from jbench.grid.engine import Grid
-from jbench.grid.futures import Offer, resources
+from jbench.grid.futures import Futures, Offer, resources
 from jbench.grid.job import Job
 from jbench.plan import user_files
 from jbench.progress import Progress
@@ -117,7 +118,9 @@ def test_devices_that_no_worker_has():
         cluster.check_resources(jobs, Offer(2, 0, 0), 'x:1', 'gpu')
     with pytest.raises(RequestError, match='a job needs 4 GPUs, and no worker offers more than 2'):
         cluster.check_resources(jobs, Offer(2, 2, 0), 'x:1', None)
-    cluster.check_resources(jobs, Offer(2, 0, 0), 'x:1', None)
+    cluster.check_resources(jobs[:1], Offer(2, 0, 0), 'x:1', None)
+    with pytest.raises(RequestError, match='a job needs 4 GPUs, and no worker offers more than 0'):
+        cluster.check_resources(jobs, Offer(2, 0, 0), 'x:1', None)
     cluster.check_resources(jobs, Offer(2, 4, 0), 'x:1', 'gpu')
 
 
@@ -130,6 +133,23 @@ def test_a_job_asks_for_what_workers_offer_at_all():
     assert resources(job._replace(devices=0), Offer(2, 2, 0)) == {}, 'it prepares'
 
 
+def test_workers_that_share_their_memory_are_given_no_more_than_it_holds(tmp_path):
+    place = Futures.__new__(Futures)
+    place._offer, place._futures, place._jobs = Offer(2, 0, 0, shared=100), {}, {}
+    large, small = (Job(name, name, SHORT, memory=n) for name, n in (('large', 1000), ('small', 60)))
+    assert place.has_room(large), 'nothing else is there'
+    place._jobs = {'a': (small, tmp_path)}
+    assert not place.has_room(small) and place.has_room(small._replace(memory=40))
+    place._offer = Offer(2, 0, 0)
+    assert place.has_room(large), 'each worker has its own'
+
+
+@pytest.mark.slow
+def test_workers_of_this_machine_share_its_memory(grid):
+    with cluster.place('local:1', [Job('a', 'a', SHORT)], grid) as place:
+        assert place._offer.shared > 0
+
+
 def test_what_dask_sets_is_taken_back_and_no_more(monkeypatch):
     for name, value in {'OMP_NUM_THREADS': '1', 'MKL_NUM_THREADS': '4', 'PYTHONHASHSEED': '6640'}.items():
         monkeypatch.setenv(name, value)
@@ -138,17 +158,56 @@ def test_what_dask_sets_is_taken_back_and_no_more(monkeypatch):
     assert os.environ['MKL_NUM_THREADS'] == '4'
 
 
-def test_the_example_for_slurm_asks_for_what_a_cell_needs(monkeypatch, tmp_path):
+SCRIPTS = {  # configs/NAME_cluster.py -> lines of its job script
+    'slurm': (
+        *('#SBATCH -p gpu', '#SBATCH --cpus-per-task=8', '#SBATCH --mem=60G', '#SBATCH -t 24:00:00'),
+        '#SBATCH --gres=gpu:1',
+    ),
+    'pbs': ('#PBS -q gpu', '#PBS -l select=1:ncpus=8:ngpus=1:mem=64gb', '#PBS -l walltime=24:00:00'),
+    'sge': ('#$ -q gpu.q', '#$ -l gpu=1,mem_free=8G', '#$ -l h_rt=24:00:00', '#$ -pe smp 8'),
+    'lsf': (
+        *('#BSUB -q gpu', '#BSUB -n 8', '#BSUB -R "span[hosts=1]"', '#BSUB -M 64000000', '#BSUB -W 24:00'),
+        '#BSUB -gpu "num=1"',
+    ),
+    'htcondor': ('RequestCpus = 8', 'request_gpus = 1', 'MY.DaskWorkerDisk = 10000000000'),
+}
+
+
+@pytest.mark.parametrize('name', SCRIPTS)
+def test_the_example_for_a_queue_asks_for_what_a_cell_needs(name, monkeypatch, tmp_path):
+    from dask.utils import parse_timedelta
+
     monkeypatch.chdir(tmp_path)  # it makes a folder of logs
-    made = user_files.names_in('--cluster', str(ROOT / 'configs' / 'slurm_cluster.py'))['get']()
+    monkeypatch.setenv('LSF_ENVDIR', str(tmp_path))  # without a file of LSF, memory is in kB
+    made = user_files.names_in('--cluster', str(ROOT / 'configs' / f'{name}_cluster.py'))['get']()
     try:
         script = made.job_script()
     finally:
         made.close()
-    for line in ('#SBATCH -p gpu', '#SBATCH --cpus-per-task=8', '#SBATCH --mem=60G', '#SBATCH -t 24:00:00'):
+    for line in SCRIPTS[name]:
         assert f'{line}\n' in script
-    assert '#SBATCH --gres=gpu:1\n' in script
     assert '--resources GPU=1' in script and '--nthreads 1 ' in script and '--death-timeout 60' in script
+    assert '--gres' not in script or name == 'slurm'
+    if name in ('pbs', 'sge', 'lsf'):
+        assert parse_timedelta(re.search(r'--lifetime (\S+)', script)[1]) == 24 * 3600 - 600
+
+
+@pytest.mark.slow
+def test_the_example_for_kubernetes_gives_gpus_and_the_volume_to_workers():
+    """And the schemas of Kubernetes know every field of its pods."""
+    pytest.importorskip('dask_kubernetes', reason='no dask-kubernetes here: pip install dask-kubernetes')
+    validate = pytest.importorskip('kubernetes_validate', reason='pip install kubernetes-validate').validate
+    made = user_files.names_in('--cluster', str(ROOT / 'configs' / 'kubernetes_cluster.py'))['spec']()
+    pods = [made['spec'][part]['spec'] for part in ('worker', 'scheduler')]
+    for pod in pods:
+        validate({'apiVersion': 'v1', 'kind': 'Pod', 'metadata': {'name': 'x'}, 'spec': pod}, '1.29', strict=True)
+    limits = [pod['containers'][0]['resources'].get('limits') for pod in pods]
+    assert limits == [{'nvidia.com/gpu': '1'}, None]
+    (volume,), (mount,) = pods[0]['volumes'], pods[0]['containers'][0]['volumeMounts']
+    assert (volume['name'], volume['persistentVolumeClaim']) == (mount['name'], {'claimName': 'bench'})
+    assert mount['mountPath'] == '/mnt'
+    words = ' '.join(pods[0]['containers'][0]['args'])
+    assert '--nthreads 1 --resources GPU=1 --name $(DASK_WORKER_NAME)' in words
 
 
 # ---- one path for all clusters, here with workers that are threads ----

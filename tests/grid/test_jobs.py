@@ -236,7 +236,8 @@ def test_a_plan_that_is_there_keeps_its_lines_and_learns_what_they_take(ask, tmp
     (path,) = (tmp_path / 'work' / 'plans').glob('*.json')
     before = plan.read(path)
     monkeypatch.setattr(plan.estimates, 'START', 500.0)
-    ask('--plan')
+    ask('--plan', '--gpus_per_cell=2')
+    assert {j.devices for j in before.jobs} == {0, 1} and {j.devices for j in plan.read(path).jobs} == {0, 2}
     after = plan.read(path)
     assert [j.argv for j in after.jobs] == [j.argv for j in before.jobs] and after.facts == before.facts
     assert all(
@@ -294,6 +295,12 @@ WRONG = {
     'finder on a cluster': (('--cluster=local:1', '--stage=prepare,find_batch'), '--cluster: prepares and trains'),
     'finder of a plan': (('--plan', '--stage=prepare,find_lr'), '--plan: prepares and trains'),
     'report': (('--plan', '--stage=report'), '--plan: prepares and trains; --stage=report'),
+    'GPUs without an engine': (
+        ('--gpus_per_cell=2',),
+        '--gpus_per_cell=2: expected a number of GPUs, from 1, together',
+    ),
+    'no GPU': (('--plan', '--gpus_per_cell=0'), '--gpus_per_cell=0: expected'),
+    'GPUs of no GPU': (('--plan', '--gpus_per_cell=2', '--device=cpu'), '--gpus_per_cell=2: expected'),
     'status of a stage': (('--status', '--prepare'), '--status looks at what is there'),
 }
 

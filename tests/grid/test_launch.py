@@ -99,6 +99,32 @@ def test_the_text_is_the_golden_one(name, ask):
     assert text == (FIXTURES / 'launch' / name).read_text()
 
 
+def test_kubernetes_knows_every_field_of_the_golden_text():
+    """By the schemas of its API that kubernetes-validate brings: of the oldest version that will do, and a newer."""
+    check = pytest.importorskip('kubernetes_validate', reason='pip install kubernetes-validate')
+    texts = yaml.safe_load_all((FIXTURES / 'launch' / 'kubernetes.yaml').read_text())
+    assert [check.validate(one, v, strict=True) for one in texts for v in ('1.29', '1.33')] == ['1.29', '1.33'] * 2
+    with pytest.raises(check.ValidationError, match='podReplacement'):
+        job = {'apiVersion': 'batch/v1', 'kind': 'Job', 'metadata': {'name': 'x'}, 'spec': {'podReplacement': 'x'}}
+        check.validate(job, '1.29', strict=True)
+
+
+@pytest.mark.slow
+def test_skypilot_reads_the_golden_text(tmp_path, monkeypatch):
+    """As its own code does before it asks any cloud."""
+    monkeypatch.setenv('HOME', str(tmp_path))  # it keeps what it knows there
+    sky = pytest.importorskip('sky', reason='no SkyPilot here: pip install skypilot')
+    path = FIXTURES / 'launch' / 'skypilot.yaml'
+    task = sky.Task.from_yaml(str(path))
+    (resources,) = task.resources
+    assert (task.name, task.envs) == ('jbench-4f2a91c07be3', {'RANK': '0', 'MACHINES': '1'})
+    assert (resources.accelerators, resources.use_spot) == ({'L4': 1}, True)
+    assert (resources.cpus, resources.memory, task.volumes) == ('4+', '16+', {'/data': 'bench'})
+    (tmp_path / 'odd.yaml').write_text(path.read_text().replace('use_spot', 'use_spots'))
+    with pytest.raises(Exception, match='use_spots'):
+        sky.Task.from_yaml(str(tmp_path / 'odd.yaml'))
+
+
 def test_the_text_goes_to_a_file_as_well(ask, tmp_path):
     status, out, err = ask('slurm', f'--plan={PLAN}', f'--out={tmp_path}/new/grid.sh')
     assert (status, out) == (0, '') and f'{tmp_path}/new/grid.sh' in err
@@ -132,6 +158,17 @@ def test_what_is_done_is_left_out(ask, tmp_path):
     path.write_text(json.dumps({'schema': 1, 'request': '', 'seeds': [33, 34], 'jobs': [*listed[:2]]}))
     status, _, err = ask('slurm', f'--plan={path}')
     assert status == 2 and 'every cell has its results, or runs now; --everything' in err
+
+
+def test_a_plan_says_how_many_gpus_a_cell_has(ask, tmp_path):
+    path = tmp_path / 'plan.json'
+    path.write_text(PLAN.read_text().replace('"devices": 1', '"devices": 4'))
+    text = ask('slurm', f'--plan={path}')[1]
+    assert re.findall(r'--gres=(\S+)', text) == ['gpu:4'] * 2
+    assert re.findall(r'--gres=(\S+)', ask('slurm', f'--plan={path}', '--accelerator=h100:2')[1]) == ['h100:2'] * 2
+    text = ask('kubernetes', f'--plan={path}', '--image=x', '--volume=bench:/data')[1]
+    assert 'limits: {"nvidia.com/gpu": "4"}' in text
+    assert 'accelerators: "L4:4"' in ask('skypilot', f'--plan={path}', '--setup=x', '--volume=bench:/data')[1]
 
 
 def test_it_starts_without_jax():

@@ -71,6 +71,16 @@ def test_a_chip_is_not_shared():
         slots('3', Devices('tpu', ('0', '1')))
 
 
+def test_a_cell_may_have_several_gpus():
+    found = slots('auto', Devices('gpu', ('0', '1', '2', '3', '4')), 2)
+    assert [s.environment.get('CUDA_VISIBLE_DEVICES') for s in found] == ['0,1', '2,3', None]
+    shared = slots('3', Devices('gpu', ('0', '1', '2', '3')), 2)
+    assert [s.environment.get('CUDA_VISIBLE_DEVICES') for s in shared] == ['0,1', '2,3', '0,1', None]
+    for devices, n in ((Devices('gpu', ('0', '1')), 2), (Devices('tpu', ('0',) * 4), 0), (Devices('', ()), 0)):
+        with pytest.raises(RequestError, match=f'--gpus_per_cell=3: this machine has {n} GPUs'):
+            slots('auto', devices, 3)
+
+
 def test_accelerators_are_not_looked_for_where_none_is_wanted():
     assert local.accelerators('cpu') == Devices('', ())
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from places import ROOT
 
 from jbench.grid.simulate import finish
 
@@ -32,3 +36,36 @@ def test_no_order_beats_the_bounds_and_the_longest_first_is_near_them(seconds, n
 def test_equal_jobs_take_whole_rounds():
     wall, tail, idle = finish([60.0] * 4947, 256)
     assert wall == 20 * 60 and tail == 60 and idle == pytest.approx(1 - 4947 / (20 * 256))
+
+
+# ---- the Core suite, by what was measured ----
+
+NAMES = ('eegnet', 'labram')
+
+
+def kept(path, models=NAMES, **head) -> str:
+    """A file as benchmarks/accelerator.py writes it: 10 ms a step of 64 x 20 x 100 values."""
+    row = {'part': 'step', 'what': 'float32', 'seeds': 1, 'ms': 10.0, 'batch': 64, 'n_chans': 20, 'n_times': 100}
+    facts = {'toy': False, 'backend': 'gpu', 'device': 'X', **head}
+    path.write_text(json.dumps({'head': facts, 'rows': [{**row, 'model': model} for model in models]}))
+    return path
+
+
+def test_the_core_suite_has_no_figure_without_a_device(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / 'benchmarks'))
+    import grid_core
+
+    path, runs = tmp_path / 'accelerator.json', grid_core.runs(NAMES)
+    monkeypatch.setattr(grid_core, 'runs', lambda names: runs)
+    for why in (path, kept(tmp_path / 'cpu', backend='cpu'), kept(tmp_path / 'toy', toy=True)):
+        assert 'no figure: no accelerator was measured' in grid_core.report(why, NAMES, 3)
+    assert 'no figure: accelerator.json has no step of labram' in grid_core.report(kept(path, NAMES[:1]), NAMES, 3)
+    said = grid_core.report(kept(path), NAMES, 3)
+    assert said.startswith('SIMULATED: 216 runs of the Core suite (216 ') and ' GPU-hours of X, if every' in said
+    name, cell = runs[0]
+    assert name == 'eegnet' and cell is not None
+    n, values = grid_core.steps(cell)
+    assert n >= cell.task.recipe.least_steps and values % (cell.task.recipe.batch_size * cell.dataset.n_chans) == 0
+    monkeypatch.setattr(grid_core, 'runs', lambda names: runs[:1] * 100)
+    monkeypatch.setattr(grid_core, 'steps', lambda cell: (36_000, 64 * 20 * 50))
+    assert re.search(r': (\d+) GPU-hours', grid_core.report(path, NAMES, 3))[1] == '15'  # 300 x 36,000 x 5 ms

@@ -8,6 +8,7 @@ import re
 import shlex
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -22,7 +23,7 @@ from jbench import launch
 from jbench.grid.job import Job
 from jbench.grid.plan import FACTS, SCHEMA
 
-pytestmark = pytest.mark.slow
+SLOW, LONG = pytest.mark.slow, pytest.mark.long
 STUB = """#!/bin/bash
 # python, in place of it: writes down who it is, and does what --do says
 workdir=; what=0
@@ -31,6 +32,9 @@ me="$SLURM_ARRAY_TASK_ID turn ${SLURM_RESTART_COUNT:-0}"
 echo "$me cpus $NPROC gpus ${CUDA_VISIBLE_DEVICES-none} $what" >> "$workdir/calls"
 case $what in
 wait) trap 'echo "$SLURM_ARRAY_TASK_ID saved" >> "$workdir/calls"; exit 75' TERM; while :; do sleep 0.1; done;;
+late) trap 'echo "$me saved" >> "$workdir/calls"; exit 75' TERM
+    [ ${SLURM_RESTART_COUNT:-0} -gt 0 ] && exit 0; while :; do sleep 0.1; done;;
+stay) trap '' TERM; while :; do sleep 0.1; done;;
 kill) kill -9 $$;;
 esac
 exit $what
@@ -87,6 +91,7 @@ def calls(workdir: Path) -> list[str]:
     return sorted(path.read_text().splitlines()) if path.exists() else []
 
 
+@SLOW
 def test_arrays_run_and_say_how_their_tasks_ended(slurm, tmp_path):
     """A task is a cell with a device of its own; cells that wait start when what prepares has ended, well or not."""
     prepare, ready, waiting = submit(slurm, tmp_path, planned(tmp_path, made='1', a='0', b='3', c='kill'))
@@ -103,6 +108,7 @@ def test_arrays_run_and_say_how_their_tasks_ended(slurm, tmp_path):
     assert all(path.read_text().startswith('python -m jbench.run ') for path in logs)
 
 
+@SLOW
 def test_cancelled_tasks_save_and_stay_cancelled(slurm, tmp_path):
     """One in its first turn, one that its limit sent back once."""
     (array,) = submit(slurm, tmp_path, planned(tmp_path, a='wait', b='wait'))
@@ -115,6 +121,21 @@ def test_cancelled_tasks_save_and_stay_cancelled(slurm, tmp_path):
     assert [one[:8] for one in calls(tmp_path)] == ['1 saved', '1 turn 0', '2 saved', '2 saved', '2 turn 0', '2 turn 1']
 
 
+@LONG
+def test_a_time_limit_that_comes_sends_a_task_back(slurm, tmp_path):
+    """A limit of one minute: a task that saves when it is warned is sent back and ends; one that stays is killed."""
+    flags = ('--time=1', '--sbatch=--signal=B:USR1@10')  # the usual 120 s would be before its start
+    began = time.monotonic()
+    (array,) = submit(slurm, tmp_path, planned(tmp_path, a='late', b='stay'), *flags)
+    ended = slurm.ended(f'{array}_1', f'{array}_2', seconds=240)
+    assert ended[f'{array}_1'] == ('COMPLETED', '0:0') and ended[f'{array}_2'][0] == 'TIMEOUT', ended
+    assert (slurm.fact(f'{array}_1', 'Restarts'), slurm.fact(f'{array}_2', 'Restarts')) == ('1', '0')
+    assert [one for one in calls(tmp_path) if 'saved' in one] == ['1 turn 0 saved']
+    assert [one[:8] for one in calls(tmp_path)] == ['1 turn 0', '1 turn 0', '1 turn 1', '2 turn 0']
+    assert time.monotonic() - began > 60, 'the second has had its minute'
+
+
+@SLOW
 def test_a_cell_that_is_sent_back_goes_on_and_ends_alike(slurm, tmp_path):
     """From --plan to the result: one cell is undisturbed; one is warned of its time limit in its first turn, sent back
     by Slurm in its second, and ends in its third with the same bits."""
@@ -151,6 +172,7 @@ def test_a_cell_that_is_sent_back_goes_on_and_ends_alike(slurm, tmp_path):
     assert (work / 'logs' / f'jbench-disturbed-{task}.log').read_text().count('goes on from there') == 2
 
 
+@SLOW
 def test_a_worker_of_dask_is_a_job(slurm, tmp_path, monkeypatch):
     """As `--cluster=FILE` has it of dask-jobqueue: one worker, one job, one device, one task."""
     dask_jobqueue = pytest.importorskip('dask_jobqueue', reason='no dask-jobqueue here: pip install jbench[cluster]')
@@ -170,6 +192,7 @@ def test_a_worker_of_dask_is_a_job(slurm, tmp_path, monkeypatch):
     assert slurm.ended(number)[number][0] in ('CANCELLED', 'COMPLETED')
 
 
+@SLOW
 def test_tasks_of_srun_are_processes_of_one_cell(slurm, tmp_path):
     """`--distributed`: jax finds the other process by what Slurm says."""
     asked = [*two_tasks.write(tmp_path, epochs=2), '--model=eegnet', '--seeds=33', '--device=cpu']

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 
 import pytest
 import result_files
 
+from jbench.cli import tables
 from jbench.grid import status
 from jbench.grid.job import Job
 from jbench.grid.plan import Kept
 from jbench.grid.status import Wanted
+from jbench.results import ends, result_file
 from jbench.stores import notes
 
-SEEDS = (33, 34, 35)
+SEEDS, MODELS = (33, 34, 35), ('eegnet', 'dummy')
 HOLD = 'import fcntl, os, sys; d = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT); fcntl.flock(d, fcntl.LOCK_EX)'
 HOLD += '; print(flush=True); input()'
 
@@ -97,12 +100,64 @@ def test_a_table_and_json_say_how_much_there_is(tmp_path):
     assert found['cells'][0]['done'] == [*SEEDS] and found['cells'][1]['missing'] == [*SEEDS]
 
 
-def test_of_many_cells_a_line_for_each_task_and_the_failed_ones(tmp_path):
+def test_of_many_cells_a_line_for_each_task_the_matrix_and_the_failed_ones(tmp_path):
     states = [status.State('p3@2', 'Real', f'm{k}', f'key{k}', (33,), (), (34, 35) * (k > 30), ()) for k in range(50)]
+    states.append(status.State('p3@2', 'Real', 'm3', 'another recipe', (33,), (34,), (), (35, 36)))
+    states.append(status.State('erp@1', 'Real', 'm3', 'other', (), (), (), (33, 34, 35)))
     text = status.show(states, [], tmp_path, 'table')
-    assert 'm3 ' not in text and f'm31: {tmp_path}/errors/key31.log' in text and 'and 9 more' in text
-    assert 'every cell: --status --verbose' in text
-    assert 'm3 ' in status.show(states, [], tmp_path, 'table', verbose=True)
+    assert f'm31: {tmp_path}/errors/key31.log' in text and 'and 9 more' in text
+    assert 'every cell: --status --verbose' in text and 'another recipe' not in text
+    lines = text.splitlines()
+    assert ['p3@2', 'Real', '51', '51', '1', '38', '2'] in [line.split() for line in lines]
+    first = lines.index('seeds done/running/failed/missing:') + 1
+    assert lines[first].split()[:6] == ['task', 'dataset', 'm0', 'm1', 'm2', 'm3']
+    assert lines[first + 1].split()[:6] == ['p3@2', 'Real', '1/0/0/0', '1/0/0/0', '1/0/0/0', '2/1/0/2']
+    assert lines[first + 2].split()[:6] == ['erp@1', 'Real', '-', '-', '-', '0/0/0/3']
+    assert max(map(len, lines[first:])) <= 110 and '1/0/2/0' in text
+    assert 'another' not in text and text.count('\n') < status.show(states, [], tmp_path, 'table', verbose=True).count(
+        '\n'
+    )
+
+
+def test_a_result_that_lies_as_it_was_written_is_not_parsed(tmp_path, monkeypatch):
+    """Any other is read whole: of another layout it counts, changed it does not."""
+    path = result_files.store(tmp_path, seed=33)
+    result_files.store(tmp_path, seed=34, value=None, status='failed')
+    found = ends.scan([tmp_path])
+    assert [(e.key, e.seed, e.failed, e.damaged) for e in found] == [
+        ('key of eegnet', 33, False, ''),
+        ('key of eegnet', 34, True, ''),
+    ]
+    monkeypatch.setattr(ends, '_whole', lambda path: None)
+    assert ends.scan([tmp_path]) == found
+    monkeypatch.undo()
+    text = path.read_text()
+    path.write_text(json.dumps(json.loads(text)))
+    assert ends.scan([tmp_path]) == found
+    for old, new in (('"status": "done"', '"status": "debug"'), ('"seed": 33', '"seed": 32'), ('{', '{,')):
+        path.write_text(text.replace(old, new, 1))
+        assert ends.scan([tmp_path])[0].damaged.startswith('damaged: '), new
+    path.unlink()
+    os.mkfifo(path)
+    assert 'expected a file' in ends.scan([tmp_path])[0].damaged
+
+
+def test_a_table_of_some_of_the_planned_cells_says_so(tmp_path, capsys, monkeypatch):
+    made = [result_files.make(model, seed=seed) for model, seed in (*((m, 33) for m in MODELS), ('eegnet', 34))]
+    monkeypatch.setattr(result_file, 'load_all', lambda workdir, damaged: made)
+    facts = {'task': 'p3@2', 'dataset': 'Real'}
+    jobs = [{**Job(f'key of {m}', m, ('--cell=x',))._asdict(), **facts, 'model': m} for m in MODELS]
+    (tmp_path / 'plans').mkdir()
+    text = json.dumps({'schema': 1, 'request': '', 'seeds': [33, 34], 'jobs': jobs})
+    (tmp_path / 'plans' / 'a.json').write_text(text)
+    assert tables.report_all(tmp_path, 'table') == 0
+    assert capsys.readouterr().out.rstrip().endswith('1 of 2 cells are whole; --status says what is missing')
+    assert tables.report_all(tmp_path, 'json') == 0
+    said = capsys.readouterr()
+    assert len(json.loads(said.out)) == 2 and '1 of 2 cells are whole' in said.err
+    (tmp_path / 'plans' / 'a.json').unlink()
+    assert tables.report_all(tmp_path, 'table') == 0
+    assert 'cells are whole' not in capsys.readouterr().out
 
 
 def test_plans_are_taken_together(tmp_path):
