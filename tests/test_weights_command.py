@@ -40,7 +40,8 @@ def test_a_file_is_where_a_run_begins(work, capsys, tmp_path):
     file = tmp_path / 'mine.safetensors'
     file.write_bytes(scratch.with_suffix('.safetensors').read_bytes())
 
-    assert ask(work, capsys, f'--model={MODEL}', f'--weights={file}', '--set', 'recipe.lr=1e-30')[0] == 0
+    status, said = ask(work, capsys, f'--model={MODEL}', f'--weights={file}', '--set', 'recipe.lr=1e-30')
+    assert status == 0 and said.count(f'{MODEL} from {file}: 7 tensors read; new, as drawn: 4 (') == 1
     digest = jbench.files.sha256_file(file)
     path, facts = result(work, f'{MODEL}:weights={digest[:8]}')
     assert facts['config']['model']['weights'] == digest and facts['overlap'] == 'overlap'

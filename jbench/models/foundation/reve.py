@@ -85,8 +85,8 @@ class Size(NamedTuple):
 
 
 SMALL, BASE, LARGE = Size(512, 4, 8, 4), Size(512, 22, 8, 4), Size(1250, 22, 19, 5)
-# a file of braindecode, whose own last layers are not read
-CHECKPOINT = Exceptions(ignored=('final_layer.*',), head=('head.*',))
+# files of the authors, whose query of their own pooling is not read, and of braindecode with its last layers
+CHECKPOINT = Exceptions(ignored=('cls_query_token', 'final_layer.*'), head=('head.*',))
 
 
 def n_patches(n_times: int) -> int:
