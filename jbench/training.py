@@ -17,6 +17,7 @@ from jbench.data.load import prepared_set
 from jbench.data.load.loader import n_batches
 from jbench.data.load.prepared_set import PreparedSet
 from jbench.data.sources.mixture import JOINED
+from jbench.plan import weights as pretrained_weights
 from jbench.progress import Interrupted
 from jbench.results import learnt, pool, record, result_file, weights
 from jbench.spec.cell import Cell, choosing
@@ -146,6 +147,8 @@ def written(
     result = record.describe(cell, data, seed, prepared_set.digest(folder), outcome)
     result['timings']['prepare'] = prepare_seconds
     result |= {**more, 'warnings': [*more.get('warnings', ()), *result['warnings']]}
+    if published := pretrained_weights.origin(cell.model, context.data_dir):
+        result['checkpoint'] = published
     if processes.first():
         kept = _weights(cell, data, seed, outcome, context, others)
         result = result_file.write(home, result, outcome.get('predictions'), kept)

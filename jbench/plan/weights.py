@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -17,6 +18,8 @@ from jbench.spec.errors import RequestError
 from jbench.spec.model import SCRATCH, ModelSpec
 from jbench.spec.pretraining import history
 from jbench.stores import recordings
+
+COMMIT = re.compile(r'(?<=/resolve/)[0-9a-f]{40}(?=/)')  # in the address of a file at a hub
 
 
 class Published(NamedTuple):
@@ -153,6 +156,24 @@ def published(names: Sequence[str], data_dir: Path | None) -> list[Published]:
             size = next((file.size for file in _listed(models[0], data_dir)), None)
         out.append(Published(tuple(models), checkpoint.file, checkpoint.words, size, here))
     return out
+
+
+def origin(model: ModelSpec, data_dir: Path | None) -> dict[str, str] | None:
+    """Which published file a model starts from: its place at the hub, the commit there ('' where nobody asked the hub,
+    and the place names a branch alone), its name, digest and licence. None of other weights, and of those of jbench."""
+    if not of_cell(model) or not model.weights or CHECKPOINTS[model.name].url == PACKAGED:
+        return None
+    checkpoint = CHECKPOINTS[model.name]
+    place, _, revision = checkpoint.url.partition('@')
+    urls = [file.url for file in _listed(model.name, data_dir) if file.digest == model.weights]
+    found = [commit for url in urls for commit in COMMIT.findall(url)]
+    return {
+        'place': place,
+        'revision': (found or [revision])[0],
+        'file': checkpoint.file,
+        'sha256': model.weights,
+        'licence': checkpoint.licence,
+    }
 
 
 def of_cell(model: ModelSpec) -> list[str]:

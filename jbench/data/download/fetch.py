@@ -152,12 +152,14 @@ def fetch_weights(model: str, data_dir: Path, report: Report, say: Callable[[str
     place = Download(url=checkpoint.url, files=checkpoint.file)
     if checkpoint.access != 'open' and not hosts.token(place.url) and not (folder / checkpoint.file).is_file():
         return False
-    _fetch(f'weights of {model}', place, folder / KEPT, folder, report, say)
+    _fetch(f'weights of {model}', place, folder / KEPT, folder, report, say, sha256=checkpoint.sha256)
     return True
 
 
-def _fetch(name: str, place: Download, kept: Path, folder: Path, report: Report, say: Callable[[str], None]) -> None:
-    """Fetch into `folder` what is missing of a place, by the list `kept` if it is there."""
+def _fetch(
+    name: str, place: Download, kept: Path, folder: Path, report: Report, say: Callable[[str], None], sha256: str = ''
+) -> None:
+    """Fetch into `folder` what is missing of a place, by the list `kept` if it is there; `sha256`: of its only file."""
     what = f'download {name}'
     lock = partial(locked, folder / LOCK, lambda: report(what, 0, 1, 'waits for another process'))
     hosts.check_address(place)
@@ -168,6 +170,7 @@ def _fetch(name: str, place: Download, kept: Path, folder: Path, report: Report,
         with lock(), hosts.signed(place) as session:
             try:
                 files = wanted_files.kept(place, kept) or wanted_files.asked(session, place, kept, say)
+                wanted_files.check_known(name, files, sha256)
                 missing = _missing(folder, missing or files, partial(report, what))
                 came = _fetch_missing(session, folder, missing, partial(report, what), say)
             except Refused as error:

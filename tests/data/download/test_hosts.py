@@ -19,11 +19,13 @@ import host_apis
 import pytest
 from serve import Fault, Server, serving
 
+from jbench import files
 from jbench.data.download import archives, file_list, hosts, http, wanted_files
 from jbench.data.download import fetch as download_fetch
 from jbench.data.sources import moabb
 from jbench.data.stimuli import embed
-from jbench.plan import select
+from jbench.models import MODELS
+from jbench.plan import select, weights
 from jbench.spec import encoders
 from jbench.spec.checkpoints import CHECKPOINTS, Checkpoint
 from jbench.spec.dataset import Download
@@ -286,12 +288,29 @@ def test_weights_come_from_their_hub_and_stay(served, tmp_path, monkeypatch):
         assert get() == (['tiny'], [], [])
         assert said[0] == 'weights of tiny: model.safetensors of huggingface.co/o/n@v1, licence: MIT'
         assert set(there(tmp_path / 'weights' / 'tiny')) == {'model.safetensors'}
+        (listed,) = (f for f in kept(tmp_path / 'weights' / 'tiny') if f.name == 'model.safetensors')
+        assert listed.url.endswith(f'/resolve/{host_apis.HEADS["v1"]}/model.safetensors'), 'a branch is its commit'
+        digest = files.sha256_file(tmp_path / 'weights' / 'tiny' / 'model.safetensors')
+        started = dataclasses.replace(MODELS['biot'], name='tiny', weights=digest)
+        facts = {'place': 'hf:models/o/n', 'revision': host_apis.HEADS['v1'], 'sha256': digest, 'licence': 'MIT'}
+        assert weights.origin(started, tmp_path) == {**facts, 'file': 'model.safetensors'}
+        assert weights.origin(dataclasses.replace(started, own_weights=True), tmp_path) is None
+        assert weights.origin(started, None)['revision'] == 'v1', 'what was asked for'
         n_asked = len(server.asked)
         assert get() == (['tiny'], [], []) and len(server.asked) == n_asked
         monkeypatch.setitem(CHECKPOINTS, 'tiny', tiny._replace(folder='gated', access='terms'))
         assert get() == ([], ['tiny'], []) and len(server.asked) == n_asked
         assert 'accept its terms there, then set HF_TOKEN' in said[-1]
         monkeypatch.setenv('HF_TOKEN', host_apis.TOKEN)
+        assert get() == (['tiny'], [], [])
+        pinned = tiny._replace(url=f'hf:models/o/n@{host_apis.HEADS["main"]}', folder='pinned')
+        n_asked = len(server.asked)
+        monkeypatch.setitem(CHECKPOINTS, 'tiny', pinned._replace(sha256='0' * 64))
+        assert get() == ([], [], ['tiny'])
+        assert 'the host lists another file' in said[-1] and digest in said[-1] and '--weights=FILE' in said[-1]
+        assert not (tmp_path / 'weights' / 'pinned' / 'model.safetensors').exists()
+        assert not any('/revision/' in name for name, _ in server.asked[n_asked:]), 'a commit is asked for at once'
+        monkeypatch.setitem(CHECKPOINTS, 'tiny', pinned._replace(sha256=digest))
         assert get() == (['tiny'], [], [])
     assert not any('hunter2' in s for s in said)
 
