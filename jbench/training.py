@@ -17,6 +17,7 @@ from jbench.data.load import prepared_set
 from jbench.data.load.loader import n_batches
 from jbench.data.load.prepared_set import PreparedSet
 from jbench.data.sources.mixture import JOINED
+from jbench.plan import places
 from jbench.plan import weights as pretrained_weights
 from jbench.progress import Interrupted
 from jbench.results import learnt, pool, record, result_file, weights
@@ -151,6 +152,7 @@ def written(
         result['checkpoint'] = published
     if processes.first():
         kept = _weights(cell, data, seed, outcome, context, others)
+        places.keep(cell.model, context.workdir)
         result = result_file.write(home, result, outcome.get('predictions'), kept)
         to_store(home, [seed], context, refused)
     return result

@@ -20,6 +20,7 @@ class Checkpoint(NamedTuple):
     access: str = 'open'  # anything else: the hub asks for an agreement first
     shared: bool = True  # False: the licence forbids to pass on what is made of it, as tuned weights are
     folder: str = ''  # under <data_dir>/weights, where models share the file; '': the name of the model
+    bank: str = ''  # of BANKS: the places of electrodes that it was learnt with
 
     @property
     def words(self) -> str:
@@ -35,7 +36,9 @@ def _braindecode(name: str, licence: str, sha256: str = '', folder: str = '') ->
 
 
 def _reve(name: str, sha256: str = '') -> Checkpoint:
-    return Checkpoint(f'hf:models/brain-bzh/reve-{name}', 'model.safetensors', REVE, sha256=sha256, access='terms')
+    return Checkpoint(
+        f'hf:models/brain-bzh/reve-{name}', 'model.safetensors', REVE, sha256, 'terms', bank='reve_positions'
+    )
 
 
 LUNA = 'CC BY-ND 4.0: nothing that is made of it may be shared'
@@ -95,9 +98,13 @@ CHECKPOINTS = {
 }
 
 
-def place_of(model: str, data_dir: Path) -> Path:
-    """Where the published weights of a model lie, once they are fetched."""
-    checkpoint = CHECKPOINTS[model]
+# files of places of electrodes {name: [x, y, z]}
+BANKS = {'reve_positions': Checkpoint('hf:models/brain-bzh/reve-positions', 'positions.json', UNREAD)}
+
+
+def place_of(name: str, data_dir: Path) -> Path:
+    """Where the published weights of a model, or a bank, lie once they are fetched."""
+    checkpoint = CHECKPOINTS.get(name) or BANKS[name]
     if checkpoint.url == PACKAGED:
         return FOLDER / checkpoint.file
-    return data_dir / 'weights' / (checkpoint.folder or model) / checkpoint.file
+    return data_dir / 'weights' / (checkpoint.folder or name) / checkpoint.file

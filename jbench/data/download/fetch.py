@@ -25,7 +25,7 @@ from jbench.data.download.http import Progress, Refused, check_space, public, re
 from jbench.data.source import fetch_of
 from jbench.files import TEMP_SUFFIX, explained, locked, publish
 from jbench.spec import encoders
-from jbench.spec.checkpoints import CHECKPOINTS, place_of
+from jbench.spec.checkpoints import BANKS, CHECKPOINTS, place_of
 from jbench.spec.dataset import Dataset, Download
 from jbench.spec.errors import RequestError
 
@@ -146,13 +146,17 @@ def fetch_encoder(name: str, data_dir: Path, report: Report, say: Callable[[str]
 
 
 def fetch_weights(model: str, data_dir: Path, report: Report, say: Callable[[str], None]) -> bool:
-    """Fetch the published weights of a model, if they are missing; as `fetch`. Returns whether they are here."""
-    checkpoint, folder = CHECKPOINTS[model], place_of(model, data_dir).parent
-    say(f'weights of {model}: {checkpoint.words}')
-    place = Download(url=checkpoint.url, files=checkpoint.file)
-    if checkpoint.access != 'open' and not hosts.token(place.url) and not (folder / checkpoint.file).is_file():
-        return False
-    _fetch(f'weights of {model}', place, folder / KEPT, folder, report, say, sha256=checkpoint.sha256)
+    """Fetch the published weights of a model, and the places of electrodes that belong to them, if they are missing; as
+    `fetch`. Returns whether they are here."""
+    bank = CHECKPOINTS[model].bank
+    for what, name in ((f'places of electrodes for {model}', bank), (f'weights of {model}', model)):
+        if name:
+            checkpoint, folder = CHECKPOINTS.get(name) or BANKS[name], place_of(name, data_dir).parent
+            say(f'{what}: {checkpoint.words}')
+            place = Download(url=checkpoint.url, files=checkpoint.file)
+            if checkpoint.access != 'open' and not hosts.token(place.url) and not (folder / checkpoint.file).is_file():
+                return False
+            _fetch(what, place, folder / KEPT, folder, report, say, checkpoint.sha256)
     return True
 
 
