@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import save
 
-from jbench import run
+from jbench import run, trained
 from jbench.data.download.file_list import KEPT
 from jbench.plan import cell_file, places, request, weights
 from jbench.results import record
@@ -106,6 +106,8 @@ def test_a_cell_of_a_file_finds_its_places_again(tmp_path):
     assert found.model.places == f'{places.kept_at(workdir, asked.model.places_digest)}@{asked.model.places_digest}'
     with pytest.raises(RequestError, match=r'SHA-256 [0-9a-f]{64}, not here; ask by .*positions=FILE'):
         cell_file.plan([file], data_dir, tmp_path / 'elsewhere')
+    again = trained._known(Path('seed33.json'), kept.model, None)
+    assert (again.places, again.own_places) == (kept.model.places, True), 'so that load_model finds them'
     theirs = dataclasses.replace(kept.model, own_places=False)
     bank(place_of('reve_positions', data_dir))
     assert places.found(theirs, data_dir, tmp_path / 'elsewhere').places.startswith(str(data_dir))

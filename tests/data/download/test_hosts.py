@@ -27,7 +27,7 @@ from jbench.data.stimuli import embed
 from jbench.models import MODELS
 from jbench.plan import select, weights
 from jbench.spec import encoders
-from jbench.spec.checkpoints import CHECKPOINTS, Checkpoint
+from jbench.spec.checkpoints import BANKS, CHECKPOINTS, Checkpoint
 from jbench.spec.dataset import Download
 from jbench.spec.errors import RequestError
 
@@ -313,6 +313,27 @@ def test_weights_come_from_their_hub_and_stay(served, tmp_path, monkeypatch):
         monkeypatch.setitem(CHECKPOINTS, 'tiny', pinned._replace(sha256=digest))
         assert get() == (['tiny'], [], [])
     assert not any('hunter2' in s for s in said)
+
+
+def test_places_of_electrodes_come_with_the_weights_that_go_by_them(served, tmp_path, monkeypatch):
+    """They are open where the weights are not."""
+    host = host_of('hf:models/o/n', served, monkeypatch)
+    (served / 'positions.json').write_text('{}')
+    (served / 'model.safetensors').write_bytes(b'weights')
+    tiny = Checkpoint('hf:models/o/n', 'model.safetensors', 'MIT', access='terms', bank='tiny_places')
+    monkeypatch.setitem(CHECKPOINTS, 'tiny', tiny)
+    monkeypatch.setitem(BANKS, 'tiny_places', Checkpoint('hf:models/o/n', 'positions.json', 'MIT'))
+    said: list[str] = []
+    with host.start() as server:
+        monkeypatch.setitem(hosts.HOSTS, 'hf', f'{server.url}api/')
+        outcome = download_fetch.fetch_all([], tmp_path, lambda *facts: None, said.append, [], ['tiny'])
+        assert outcome.by_hand == ['tiny'] and set(there(tmp_path / 'weights' / 'tiny_places')) == {'positions.json'}
+        assert said[0] == 'places of electrodes for tiny: positions.json of huggingface.co/o/n, licence: MIT'
+        (listed,) = (f for f in kept(tmp_path / 'weights' / 'tiny_places') if f.name == 'positions.json')
+        assert host_apis.HEADS['main'] in listed.url and listed.kind == 'git'
+        monkeypatch.setenv('HF_TOKEN', host_apis.TOKEN)
+        assert download_fetch.fetch_weights('tiny', tmp_path, lambda *facts: None, said.append)
+    assert (tmp_path / 'weights' / 'tiny' / 'model.safetensors').read_bytes() == b'weights'
 
 
 def test_only_what_is_wanted_of_a_list_is_fetched(served, tmp_path, monkeypatch):
