@@ -253,7 +253,8 @@ def _known(path: Path, spec: ModelSpec, file: str | None) -> ModelSpec:
     if known is None or known.version != spec.version:
         now = 'is not in this jbench' if known is None else f'was mended since (version {known.version})'
         raise RequestError(f'{path}: trained by {spec.name}, version {spec.version}, which {now}; {again}')
-    known = dataclasses.replace(known, places=spec.places, own_places=spec.own_places)
+    if spec.places:
+        known = dataclasses.replace(known, places=spec.places, own_places=spec.own_places)
     return options.with_options(known, dict(spec.options))
 
 
