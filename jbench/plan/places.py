@@ -26,14 +26,17 @@ def with_places(model: ModelSpec, data_dir: Path | None, *, needed: bool = True)
     """
     bank = CHECKPOINTS[model.name].bank if model.name in CHECKPOINTS else ''
     asked = dict(model.options).get(OPTION, '') if bank else ''
-    if not bank or asked == MNE or not (asked or (model.weights not in ('', SCRATCH) and not model.own_weights)):
+    published = model.weights not in ('', SCRATCH) and not model.own_weights
+    rest = tuple((name, value) for name, value in model.options if name != OPTION)
+    if asked == MNE and not published:  # as it is unasked
+        return dataclasses.replace(model, options=rest)
+    if not bank or asked == MNE or not (asked or published):
         return model
     path = Path(asked) if asked else data_dir and place_of(bank, data_dir)
     if path is None or not path.is_file():
         if not needed:
             return model
         raise RequestError(f'{model.name}:{OPTION}={asked}: no such file' if asked else lacking(model.name, data_dir))
-    rest = tuple((name, value) for name, value in model.options if name != OPTION)
     return dataclasses.replace(model, options=rest, places=_named(path), own_places=bool(asked))
 
 

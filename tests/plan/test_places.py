@@ -54,7 +54,8 @@ def test_published_weights_go_by_the_places_that_belong_to_them(tmp_path):
     with pytest.raises(RequestError, match=r'places of electrodes .* not here: --download .*positions=mne') as error:
         cell(data_dir=tmp_path)
     assert '\n' not in str(error.value) and str(tmp_path / 'weights' / 'reve_positions') in str(error.value)
-    assert cell(f'{NAME}:positions=mne', tmp_path).model.places == ''
+    by_mne = cell(f'{NAME}:positions=mne', tmp_path)
+    assert by_mne.model.places == '' and by_mne.model.full_name == f'{NAME}:positions=mne'
     group = request.plan(request.Request('motor_imagery', 'foundation', simulated='yes'), tmp_path, Path('absent'))
     assert [c.model.name for c in group.cells] == ['jbench_tiny'] and NAME in group.absent[-1]
     path = bank(place_of('reve_positions', tmp_path))
@@ -77,7 +78,7 @@ def test_a_file_of_ones_own_is_named_by_its_digest(tmp_path):
     with pytest.raises(RequestError, match=r'reve_small:positions=absent\.json: no such file'):
         cell(f'{NAME}:weights=none:positions=absent.json')
     plain = cell(NAME, weights='none')
-    assert plain.model.places == '' and cell(f'{NAME}:positions=mne', weights='none').key != plain.key
+    assert plain.model.places == '' and cell(f'{NAME}:positions=mne', weights='none').key == plain.key
     given = tmp_path / 'w.safetensors'
     assert cell(f'{NAME}:weights={written(given)}').model.places == '', 'a file of weights says nothing of places'
 
