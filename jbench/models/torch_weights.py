@@ -39,6 +39,7 @@ class Exceptions(NamedTuple):
 
 
 EXACT = Exceptions()
+MOST = 10  # groups of tensors that are named in a line
 
 
 def batch_norm_tensors(name: str, path: tuple[str, ...], features: int) -> list[Tensor]:
@@ -146,13 +147,15 @@ def _fitted(
     return given, kept
 
 
-def _counted(names: Iterable[str]) -> str:
-    """Names as '3 (head.*, mask)'."""
-    groups: dict[str, list[str]] = {}
-    for name in sorted(names):
-        groups.setdefault(name.rpartition('.')[0], []).append(name)
-    told = [f'{group}.*' if group and len(several) > 1 else several[0] for group, several in groups.items()]
-    return f'{sum(map(len, groups.values()))} ({", ".join(told)})' if told else 'none'
+def _counted(names: set[str]) -> str:
+    """Names as '26 (blocks.*.norm.*, mask)': numbers and last parts that differ are one star."""
+    groups: dict[str, set[str]] = {}
+    for name in names:
+        parts = ['*' if part.isdigit() else part for part in name.split('.')]
+        groups.setdefault('.'.join(parts[:-1]), set()).add(parts[-1])
+    told = sorted('.'.join(filter(None, (g, *(lasts if len(lasts) == 1 else '*')))) for g, lasts in groups.items())
+    more = ', ...' if len(told) > MOST else ''
+    return f'{len([*names])} ({", ".join(told[:MOST])}{more})' if told else 'none'
 
 
 def _value(tensor: Tensor, variables: Any) -> Any:

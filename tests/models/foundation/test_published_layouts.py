@@ -195,6 +195,14 @@ def test_every_tensor_that_it_has_of_the_network_is_read(which: str) -> None:
         break
 
 
+def test_norms_of_luna_that_are_left_out_are_told() -> None:
+    text, factory, _ = FILES['luna of the authors']
+    model = built(factory)
+    told = torch_weights.described(model.tensors, file_of(model, text), model.checkpoints[1])
+    assert 'channel_location_embedder.norm.*, cross_attn.ffn.norm.*, cross_attn.temparature' in told
+    assert 'blocks.*.attn.rotary_emb.freqs' in told and len(told) < 400
+
+
 def test_what_nobody_declared_is_refused() -> None:
     model = built(reve.reve_small)
     found = file_of(model, REVE.replace('{0-21}', '{0-3}')) | {'student.mask': np.zeros(1, np.float32)}
