@@ -79,8 +79,9 @@ assert command(*same, f'--weights={made}', '--set', 'recipe.adaptation=probe', *
 # %% [markdown]
 # ## Compare
 #
-# Each point is a seed. What the weights have seen stands in each result; of a file of ours nothing is known, so that it
-# says `unknown`, never `clean`.
+# Each point is a seed. Whether the weights have seen the test data stands in each result. A file that a run of jbench
+# kept says itself which data sets it was learnt on: a test on one of them is an `overlap`, on others it is `clean`. Of
+# a file that says nothing it is `unknown`.
 
 # %%
 found = [r for r in results.load_all(WORKDIR) if r['task'] == 'mental_imagery']

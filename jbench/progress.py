@@ -57,6 +57,7 @@ class Progress:
         self._room = 0  # characters beside the bar
         self._tasks: dict[str, Any] = {}
         self._last: dict[str, float] = {}
+        self._said: set[str] = set()
 
     def __enter__(self) -> Progress:
         if sys.stderr.isatty() and not self._who:
@@ -88,6 +89,12 @@ class Progress:
             self._bars.console.print(text, highlight=False, markup=False)
         else:
             say(self._who + text)
+
+    def say_once(self, text: str) -> None:
+        """As `say`, for what every cell of a run would say alike."""
+        if text not in self._said:
+            self._said.add(text)
+            self.say(text)
 
     def update(self, what: str, done: int, total: int, note: str = '') -> None:
         """`done` of `total` of a piece of work."""

@@ -8,6 +8,7 @@ outputs = model.predict()  # of the test windows, as they are stored
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import os
 from collections.abc import Callable, Iterator
@@ -25,6 +26,7 @@ from jbench.data.prepare import build_set
 from jbench.models import MODELS, options, user_model
 from jbench.models.model import Model
 from jbench.models.torch_weights import Variables
+from jbench.plan import places
 from jbench.results import result_file, weights
 from jbench.spec.cell import Cell
 from jbench.spec.errors import RequestError, unknown
@@ -198,7 +200,7 @@ def load_model(path: str | os.PathLike[str], *, model: str | None = None) -> Tra
     result = result_file.read(path)
     kept = _kept(path, result)
     cell = from_json(Cell, result['config'], f'{path}: config')
-    spec = _known(path, cell.model, model)
+    spec = places.found(_known(path, cell.model, model), None, _workdir(path))
     signal = from_json(Signal, result['signal'], f'{path}: signal')
     asked, frames = programs.asked_signal(spec, signal), targets.of(cell.task.target.kind).frames
     network = programs.build(spec, asked, result['n_out'], cell.task.recipe, frames)
@@ -251,12 +253,19 @@ def _known(path: Path, spec: ModelSpec, file: str | None) -> ModelSpec:
     if known is None or known.version != spec.version:
         now = 'is not in this jbench' if known is None else f'was mended since (version {known.version})'
         raise RequestError(f'{path}: trained by {spec.name}, version {spec.version}, which {now}; {again}')
+    if spec.places:
+        known = dataclasses.replace(known, places=spec.places, own_places=spec.own_places)
     return options.with_options(known, dict(spec.options))
+
+
+def _workdir(path: Path) -> Path:
+    """The work folder that a result lies in, or its own folder."""
+    return path.parents[5] if len(path.parents) > 5 else path.parent
 
 
 def prepared_folder(path: Path, result: dict[str, Any], cell: Cell) -> Path:
     """The prepared set that a result was made from. Raises RequestError where it is not in the work folder."""
-    workdir = path.parents[5] if len(path.parents) > 5 else path.parent
+    workdir = _workdir(path)
     folders = sorted((workdir / 'prepared' / cell.dataset.name).glob('*/manifest.json'))
     for folder in (p.parent for p in folders):
         if build_set.is_ready(folder) and prepared_set.digest(folder) == result['prepared_hash']:

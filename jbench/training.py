@@ -17,6 +17,8 @@ from jbench.data.load import prepared_set
 from jbench.data.load.loader import n_batches
 from jbench.data.load.prepared_set import PreparedSet
 from jbench.data.sources.mixture import JOINED
+from jbench.plan import places
+from jbench.plan import weights as pretrained_weights
 from jbench.progress import Interrupted
 from jbench.results import learnt, pool, record, result_file, weights
 from jbench.spec.cell import Cell, choosing
@@ -151,8 +153,11 @@ def written(
     result = record.describe(cell, data, seed, prepared_set.digest(folder), outcome)
     result['timings']['prepare'] = prepare_seconds
     result |= {**more, 'warnings': [*more.get('warnings', ()), *result['warnings']]}
+    if published := pretrained_weights.origin(cell.model, context.data_dir):
+        result['checkpoint'] = published
     if processes.first():
         kept = _weights(cell, data, seed, outcome, context, others)
+        places.keep(cell.model, context.workdir)
         result = result_file.write(home, result, outcome.get('predictions'), kept)
         to_store(home, [seed], context, refused)
     return result

@@ -12,6 +12,8 @@ from safetensors.numpy import load_file, save_file
 
 import jbench
 from jbench import run
+from jbench.data.download.file_list import KEPT
+from jbench.spec.checkpoints import CHECKPOINTS, place_of
 
 MODEL = 'signal_jepa_post_local'  # 14 thousand parameters
 BASE = ('--task=motor_imagery', '--simulated=yes', '--debug', '--seeds=33', '--format=json')
@@ -40,7 +42,8 @@ def test_a_file_is_where_a_run_begins(work, capsys, tmp_path):
     file = tmp_path / 'mine.safetensors'
     file.write_bytes(scratch.with_suffix('.safetensors').read_bytes())
 
-    assert ask(work, capsys, f'--model={MODEL}', f'--weights={file}', '--set', 'recipe.lr=1e-30')[0] == 0
+    status, said = ask(work, capsys, f'--model={MODEL}', f'--weights={file}', '--set', 'recipe.lr=1e-30')
+    assert status == 0 and said.count(f'{MODEL} from {file}: 7 tensors read; new, as drawn: 4 (') == 1
     digest = jbench.files.sha256_file(file)
     path, facts = result(work, f'{MODEL}:weights={digest[:8]}')
     assert facts['config']['model']['weights'] == digest and facts['overlap'] == 'overlap'
@@ -51,6 +54,17 @@ def test_a_file_is_where_a_run_begins(work, capsys, tmp_path):
     assert all(np.allclose(before[n], after[n], atol=1e-12) for n in {*before} - heads)
     assert not all(np.allclose(before[n], after[n]) for n in heads), 'a head is drawn anew'
     assert np.isfinite(jbench.load_model(path).predict()).all()
+
+    # as a published file, with the list that --download keeps: the result says which revision it is
+    place, url, commit = place_of(MODEL, tmp_path / 'data'), CHECKPOINTS[MODEL].url, 'c' * 40
+    place.parent.mkdir(parents=True)
+    place.write_bytes(file.read_bytes())
+    line = [place.name, f'https://hub/x/resolve/{commit}/{place.name}', place.stat().st_size, 'sha256', digest]
+    (place.parent / KEPT).write_text(json.dumps([url, [line]]))
+    assert ask(work, capsys, f'--model={MODEL}', f'--data_dir={tmp_path / "data"}')[0] == 0
+    published, theirs = result(work, MODEL)
+    assert (theirs['checkpoint']['revision'], theirs['checkpoint']['sha256']) == (commit, digest)
+    assert 'checkpoint' not in facts and not list(jbench.results.verify(published))
 
     # the same cell from its result needs the same file
     status, said = ask_cell(work, capsys, path)

@@ -107,7 +107,7 @@ def info(name: str, form: str, data_dir: Path | None = None) -> str:
 
 def _model_facts(model: ModelSpec) -> Facts:
     """What the table says of a model, and the options that it takes with their defaults."""
-    facts = {k: v for k, v in to_json(model).items() if k != 'own_weights'} | {
+    facts = {k: v for k, v in to_json(model).items() if k not in ('own_weights', 'places', 'own_places')} | {
         k: to_json(dict(getattr(model, k))) for k in ('published', 'overrides')
     }
     found = {'is': 'model', **facts, 'name': model.full_name, 'options': options.defaults(model)}
@@ -116,7 +116,7 @@ def _model_facts(model: ModelSpec) -> Facts:
         seen = history(model.name)
         found['pretraining'] = [f'{c.name} ({listed(c.datasets)}): {c.source}' for c in seen.corpora] if seen else []
         if seen and not seen.whole:
-            found['pretraining'].append('others, which no source names')
+            found['pretraining'].append('others, not named here')
         if 'ch_names' in model.asks:
             found['channels'] = 'by name: --dry_run of a prepared task lists them, and what each is used as'
     return found

@@ -53,7 +53,12 @@ def fetch(
         return 0, set()
     with Progress() as progress:
         outcome = files.fetch_all(
-            wanted, data_dir, progress.update, progress.say, wanted_encoders, [s.models[0] for s in shared]
+            wanted,
+            data_dir,
+            progress.update,
+            progress.say,
+            wanted_encoders,
+            [*dict.fromkeys(s.models[0] for s in shared)],
         )
     failed = {
         name: [c for c in chosen if name in (needs[c], *(d.name for d in mixture.parts(c[1])))]

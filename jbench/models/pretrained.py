@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import io
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ import numpy as np
 
 from jbench import files
 from jbench.models.model import Model
-from jbench.models.torch_weights import Exceptions, Variables
+from jbench.models.torch_weights import Exceptions, Variables, described, plain_tensors
 from jbench.spec.checkpoints import PICKLED
 from jbench.spec.errors import MissingExtraError, RequestError
 
@@ -57,7 +57,14 @@ def _parsed(blob: bytes, fault: str) -> dict[str, np.ndarray]:
     return found
 
 
-def begin(model: Model, found: Mapping[str, np.ndarray], drawn: Variables, where: str) -> Variables:
+def begin(
+    model: Model,
+    found: Mapping[str, np.ndarray],
+    drawn: Variables,
+    where: str,
+    *,
+    say: Callable[[str], None] = lambda text: None,
+) -> Variables:
     """Variables of a network that start from pretrained tensors; what is new in it keeps what was drawn.
 
     Args:
@@ -65,6 +72,7 @@ def begin(model: Model, found: Mapping[str, np.ndarray], drawn: Variables, where
         found: tensors by name.
         drawn: variables of it.
         where: what messages call the file.
+        say: is told in one line how many tensors were read, which are new, and which of the file were not read.
 
     Raises: RequestError with every tensor that is missing, unexpected, or of another shape, and not declared to be.
     """
@@ -73,9 +81,12 @@ def begin(model: Model, found: Mapping[str, np.ndarray], drawn: Variables, where
     ours = Exceptions(head=model.checkpoints[0].head if model.checkpoints else own_head(model, where))
     for exceptions in (*model.checkpoints, ours):
         try:
-            return model.from_torch(found, exceptions, drawn)
+            variables = model.from_torch(found, exceptions, drawn)
         except RequestError as error:
             refused.append(str(error))
+            continue
+        say(f'{where}: {described(model.tensors or plain_tensors(drawn), found, exceptions)}')
+        return variables
     nearest = min(refused, key=lambda text: text.count('\n'))  # the first of equals
     raise RequestError(f'{where}: {nearest}')
 

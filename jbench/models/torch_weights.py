@@ -27,8 +27,8 @@ class Tensor(NamedTuple):
 
 
 class Exceptions(NamedTuple):
-    """Where a state_dict may differ from a network. Patterns are of `fnmatch`, names those after renaming; a pattern
-    that fits nothing is an error."""
+    """Where a state_dict may differ from a network. Patterns are of `fnmatch`, names those after renaming. A pattern
+    that fits nothing is an error, but for those of `ignored`: a file may lack a head."""
 
     renamed: tuple[tuple[str, str], ...] = ()  # ('model.*', 'encoder.*') keeps what * stands for; the first that fits
     absent: tuple[str, ...] = ()  # tensors of the network: where the file lacks them they keep their start
@@ -39,6 +39,7 @@ class Exceptions(NamedTuple):
 
 
 EXACT = Exceptions()
+MOST = 10  # groups of tensors that are named in a line
 
 
 def batch_norm_tensors(name: str, path: tuple[str, ...], features: int) -> list[Tensor]:
@@ -112,14 +113,9 @@ def restore(
         start: variables of which tensors that are not read are taken; needed where there are some.
 
     Raises: RequestError that names every missing, unexpected, misshaped, non-float or non-finite tensor that is no
-    exception, and every exception that fits nothing.
+    exception, and every exception that must fit something and does not.
     """
-    given, faults = _renamed(found, exceptions.renamed)
-    kept, unread, more = _excepted([tensor.name for tensor in tensors], given, exceptions)
-    read = [tensor for tensor in tensors if tensor.name not in kept]
-    faults += more + _faults(read, {name: a for name, a in given.items() if name not in unread})
-    if faults:
-        raise RequestError('these weights do not fit the network:\n  ' + '\n  '.join(faults))
+    given, kept = _fitted(tensors, found, exceptions)
     if kept and start is None:
         left = ', '.join(sorted(kept))
         raise RequestError(f'no weights are read for {left}: give `start`, variables that these are taken from')
@@ -136,6 +132,39 @@ def restore(
         value = _value(tensor, start) if tensor.name in kept else given[tensor.name]
         place[...] = np.asarray(value).reshape(place.shape)
     return out
+
+
+def described(tensors: Sequence[Tensor], found: Mapping[str, np.ndarray], exceptions: Exceptions = EXACT) -> str:
+    """What `restore` does with a state_dict, in words: how many tensors it reads, which stay as they were drawn, and
+    which of the file it does not look at. Raises: as `restore`."""
+    given, kept = _fitted(tensors, found, exceptions)
+    read = {tensor.name for tensor in tensors} - kept
+    left = {*given} - read
+    return f'{len(read)} tensors read; new, as drawn: {_counted(kept)}; of the file not read: {_counted(left)}'
+
+
+def _fitted(
+    tensors: Sequence[Tensor], found: Mapping[str, np.ndarray], exceptions: Exceptions
+) -> tuple[dict[str, np.ndarray], set[str]]:
+    """A state_dict under our names, and the tensors that are not read from it. Raises: as `restore`."""
+    given, faults = _renamed(found, exceptions.renamed)
+    kept, unread, more = _excepted([tensor.name for tensor in tensors], given, exceptions)
+    read = [tensor for tensor in tensors if tensor.name not in kept]
+    faults += more + _faults(read, {name: a for name, a in given.items() if name not in unread})
+    if faults:
+        raise RequestError('these weights do not fit the network:\n  ' + '\n  '.join(faults))
+    return given, kept
+
+
+def _counted(names: set[str]) -> str:
+    """Names as '26 (blocks.*.norm.*, mask)': numbers and last parts that differ are one star."""
+    groups: dict[str, set[str]] = {}
+    for name in names:
+        parts = ['*' if part.isdigit() else part for part in name.split('.')]
+        groups.setdefault('.'.join(parts[:-1]), set()).add(parts[-1])
+    told = sorted('.'.join(filter(None, (g, *(lasts if len(lasts) == 1 else '*')))) for g, lasts in groups.items())
+    more = ', ...' if len(told) > MOST else ''
+    return f'{len([*names])} ({", ".join(told[:MOST])}{more})' if told else 'none'
 
 
 def _value(tensor: Tensor, variables: Any) -> Any:
@@ -177,10 +206,11 @@ def _excepted(
     for what, among, whose in (
         ('absent', lacking, 'of the network that the file lacks'),
         ('head', wanted, 'of the network'),
-        ('ignored', more, 'of the file that the network lacks'),
+        ('ignored', more, ''),
     ):
         fitting = {p: {n for n in among if fnmatchcase(n, p)} for p in getattr(exceptions, what)}
-        faults += [f'{what}: {pattern} fits no tensor {whose}' for pattern, names in fitting.items() if not names]
+        unfit = [pattern for pattern, names in fitting.items() if whose and not names]
+        faults += [f'{what}: {pattern} fits no tensor {whose}' for pattern in unfit]
         found.append(set[str]().union(*fitting.values()))
     absent, head, ignored = found
     theirs = {n for n in more if any(fnmatchcase(n, pattern) for pattern in exceptions.head)}  # a head of other layers

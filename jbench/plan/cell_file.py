@@ -15,7 +15,7 @@ from typing import Any
 from jbench import files
 from jbench.data.sources import mixture
 from jbench.models import options, user_model
-from jbench.plan import cells, select, together, user_files, weights
+from jbench.plan import cells, places, select, together, user_files, weights
 from jbench.plan.evaluations import EVALUATIONS, evaluation
 from jbench.plan.request import Plan
 from jbench.spec.cell import WORDS, Cell
@@ -51,7 +51,7 @@ def plan(
         own = weights.find(cell.model, mine, data_dir, needed=trained)
         if digest or cell.model.name in CHECKPOINTS:
             model = weights.with_weights(cell.model, digest, data_dir, own.get(digest))
-            cell = dataclasses.replace(cell, model=model)
+            cell = dataclasses.replace(cell, model=places.found(model, data_dir, workdir, needed=trained))
         found.append(cell)
         files_ |= own
     joined = together.from_files(found)
@@ -129,7 +129,7 @@ def _model(given: ModelSpec, what: str) -> ModelSpec:
     if given.name in CHECKPOINTS or (given.weights and ours.kind == 'network'):
         if not given.weights:
             raise RequestError(f'{what}: {given.name} has no weights; expected their SHA-256, or {SCRATCH!r}')
-        kept = ('weights', 'own_weights', 'pretraining')
+        kept = ('weights', 'own_weights', 'pretraining', 'places', 'own_places')
         ours = dataclasses.replace(ours, **{field: getattr(given, field) for field in kept})
     _same(given, ours, ('version', 'weights', 'kind'), what)
     return options.with_options(ours, dict(given.options), what)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -10,13 +11,16 @@ from typing import NamedTuple
 from jbench import files
 from jbench.data.download.file_list import KEPT, File
 from jbench.models import seen
+from jbench.plan import places
 from jbench.plan.select import Pick
-from jbench.spec.checkpoints import CHECKPOINTS, PACKAGED, PICKLED, place_of
+from jbench.spec.checkpoints import BANKS, CHECKPOINTS, PACKAGED, PICKLED, Checkpoint, place_of
 from jbench.spec.dataset import Download
 from jbench.spec.errors import RequestError
 from jbench.spec.model import SCRATCH, ModelSpec
 from jbench.spec.pretraining import history
 from jbench.stores import recordings
+
+COMMIT = re.compile(r'(?<=/resolve/)[0-9a-f]{40}(?=/)')  # in the address of a file at a hub
 
 
 class Published(NamedTuple):
@@ -27,13 +31,14 @@ class Published(NamedTuple):
     words: str  # where it comes from, and under which terms
     bytes: int | None  # None: nobody asked the hub yet
     here: bool
+    what: str = 'weights of'
 
     @property
     def line(self) -> str:
         """All of it in words."""
         size = 'size unknown until the hub is asked' if self.bytes is None else f'{self.bytes} bytes'
         place = 'here' if self.here else '--download fetches it'
-        return f'weights of {", ".join(self.models)}: {self.words}; {size}, {place}'
+        return f'{self.what} {", ".join(self.models)}: {self.words}; {size}, {place}'
 
 
 class Weighted(NamedTuple):
@@ -64,17 +69,26 @@ def resolve(models: list[Pick], asked: str | None, data_dir: Path | None, *, nee
         raise RequestError(f'--weights={asked}: unused, because no model of this request takes weights from it')
     if asked == '':
         raise RequestError(f'--weights=: expected a file, a folder, or {SCRATCH}')
-    found, where, absent = [], {}, []
+    found, where, absent, absent_places = list[Pick](), dict[str, Path](), list[str](), list[str]()
     for model, named in models:
         wanted = (model.weights or asked) if model.weights or model.name in takers else ''
         if wanted == SCRATCH or not (wanted or model.name in CHECKPOINTS):
-            found.append(Pick(with_weights(model, SCRATCH) if wanted == SCRATCH else model, named))
+            start = with_weights(model, SCRATCH) if wanted == SCRATCH else model
+            found.append(Pick(places.with_places(start, data_dir, needed=needed), named))
             continue
         path = _file(model, wanted, len(takers), data_dir, must=named)
         if path is not None:
             digest = _digest(path)
+            start = with_weights(model, digest, data_dir, path)
+            try:
+                start = places.with_places(start, data_dir, needed=needed)
+            except RequestError as error:
+                if named:
+                    raise
+                absent_places.append(str(error))
+                continue
             where[digest] = path
-            found.append(Pick(with_weights(model, digest, data_dir, path), named))
+            found.append(Pick(start, named))
         elif not needed:
             found.append(Pick(model, named))
         elif named:
@@ -82,7 +96,8 @@ def resolve(models: list[Pick], asked: str | None, data_dir: Path | None, *, nee
         else:
             absent.append(model.name)
     why = f'{", ".join(absent)}: their pretrained weights are not here; --download fetches them, --weights={SCRATCH} '
-    return Weighted(found, where, [f'{why}trains from random ones'] if absent else [], _told(free, takers, asked))
+    lacking_ones = [f'{why}trains from random ones'] if absent else []
+    return Weighted(found, where, [*lacking_ones, *absent_places], _told(free, takers, asked))
 
 
 def with_weights(model: ModelSpec, digest: str, data_dir: Path | None = None, path: Path | None = None) -> ModelSpec:
@@ -148,23 +163,45 @@ def to_fetch(models: list[Pick], asked: str | None) -> list[str]:
 
 
 def published(names: Sequence[str], data_dir: Path | None) -> list[Published]:
-    """The published weights of models, each file once; its size is that of the file here, or what the list of the hub
-    says that --download keeps beside it."""
-    sharing: dict[tuple[str, str], list[str]] = {}
-    for name in dict.fromkeys(names):
-        checkpoint = CHECKPOINTS[name]
-        sharing.setdefault((checkpoint.url, checkpoint.file), []).append(name)
+    """The published weights of models and the banks of places that belong to them, each file once; its size is that of
+    the file here, or what the list of the hub says that --download keeps beside it."""
+    sharing: dict[Checkpoint, list[str]] = {}
+    of: dict[Checkpoint, str] = {}
+    for model in dict.fromkeys(names):
+        for name in filter(None, (model, CHECKPOINTS[model].bank)):
+            checkpoint = _checkpoint(name)
+            key = next((c for c in sharing if (c.url, c.file) == (checkpoint.url, checkpoint.file)), checkpoint)
+            sharing.setdefault(key, []).append(model)
+            of.setdefault(key, name)
     out = []
-    for models in sharing.values():
-        checkpoint = CHECKPOINTS[models[0]]
-        packaged = checkpoint.url == PACKAGED
-        path = place_of(models[0], data_dir or Path()) if data_dir or packaged else None
+    for checkpoint, models in sharing.items():
+        name = of[checkpoint]
+        path = place_of(name, data_dir or Path()) if data_dir or checkpoint.url == PACKAGED else None
         here = path is not None and path.is_file()
         size = path.stat().st_size if path is not None and here else None
         if size is None:
-            size = next((file.size for file in _listed(models[0], data_dir)), None)
-        out.append(Published(tuple(models), checkpoint.file, checkpoint.words, size, here))
+            size = next((file.size for file in _listed(name, data_dir)), None)
+        what = 'places of electrodes for' if name in BANKS else 'weights of'
+        out.append(Published(tuple(models), checkpoint.file, checkpoint.words, size, here, what))
     return out
+
+
+def origin(model: ModelSpec, data_dir: Path | None) -> dict[str, str] | None:
+    """Which published file a model starts from: its place at the hub, the commit there ('' where nobody asked the hub,
+    and the place names a branch alone), its name, digest and licence. None of other weights, and of those of jbench."""
+    if not of_cell(model) or not model.weights or CHECKPOINTS[model.name].url == PACKAGED:
+        return None
+    checkpoint = CHECKPOINTS[model.name]
+    place, _, revision = checkpoint.url.partition('@')
+    urls = [file.url for file in _listed(model.name, data_dir) if file.digest == model.weights]
+    found = [commit for url in urls for commit in COMMIT.findall(url)]
+    return {
+        'place': place,
+        'revision': (found or [revision])[0],
+        'file': checkpoint.file,
+        'sha256': model.weights,
+        'licence': checkpoint.licence,
+    }
 
 
 def of_cell(model: ModelSpec) -> list[str]:
@@ -228,11 +265,16 @@ def _published(name: str, digest: str, data_dir: Path | None) -> bool:
     return any(file.digest == digest for file in _listed(name, data_dir))
 
 
+def _checkpoint(name: str) -> Checkpoint:
+    """That of a model, or a bank of places."""
+    return CHECKPOINTS.get(name) or BANKS[name]
+
+
 def _listed(name: str, data_dir: Path | None) -> list[File]:
-    """What the list of the hub says of the weights of a model, where --download has kept one."""
+    """What the list of the hub says of the weights of a model, or of a bank, where --download has kept one."""
     if data_dir is None:
         return []
-    checkpoint = CHECKPOINTS[name]
+    checkpoint = _checkpoint(name)
     place, listed = Download(url=checkpoint.url, files=checkpoint.file), place_of(name, data_dir).parent / KEPT
     if not listed.is_file():
         return []

@@ -88,9 +88,11 @@ def _of_outcome(cell: Cell, outcome: dict[str, Any]) -> list[str]:
 
 
 def portable(cell: Cell) -> Cell:
-    """A cell as its result keeps it: of the file of a user's model only the name, not the folder."""
-    folder, _, file = cell.model.target.rpartition('/')
-    return dataclasses.replace(cell, model=dataclasses.replace(cell.model, target=file)) if folder else cell
+    """A cell as its result keeps it: of the file of a user's model only the name, not the folder; of that of places of
+    electrodes the digest."""
+    file, digest = cell.model.target.rpartition('/')[2], cell.model.places_digest
+    kept = dataclasses.replace(cell.model, target=file, places=digest and f'@{digest}')
+    return cell if kept == cell.model else dataclasses.replace(cell, model=kept)
 
 
 def _protocol(cell: Cell, data: PreparedSet) -> dict[str, Any]:

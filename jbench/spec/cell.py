@@ -51,6 +51,7 @@ class Cell:
         task = {k: v for k, v in without_defaults(self.task).items() if k not in (*WORDS, 'overrides', 'exclude')}
         out = [[e.subject, e.after_split] for e in self.task.exclude if e.dataset == self.dataset.name]
         model = [self.model.with_options, self.model.version, self.model.weights]
+        model += [self.model.places_digest] if self.model.places else []
         data = [self.dataset.name, self.dataset.revision]
         asked = {'task': task, 'exclude': out, 'dataset': data, 'model': model, 'debug': self.debug}
         return spec_hash(asked | ({'companions': [key for _, key in self.companions]} if self.companions else {}))

@@ -56,6 +56,8 @@ class ModelSpec:
     own_weights: bool = False  # these are a file of the user's, not the published one
     head: bool = True  # has a last layer that is told from the rest (Model.head); without: no weights, probe, together
     pretraining: tuple[str, ...] = ()  # names of the datasets that these were learnt on
+    places: str = ''  # PATH@SHA256 of the file of places of electrodes that it goes by; '': those of MNE, if any
+    own_places: bool = False  # this is a file of the user's, not the one that belongs to the published weights
     accelerator: bool = False  # far too slow on a CPU: a group holds it only with --device=gpu or tpu
     citation: str = ''
     needs: tuple[str, ...] = ()  # packages beyond the core ones, and the extra that brings them
@@ -71,4 +73,10 @@ class ModelSpec:
     def full_name(self) -> str:
         """The same with weights that are not the published ones: 'labram:weights=none', 'labram:weights=1a2b3c4d'."""
         other = self.own_weights or self.weights == SCRATCH
-        return f'{self.with_options}:weights={self.weights[:8]}' if other else self.with_options
+        where = f':positions={self.places_digest[:8]}' if self.own_places else ''
+        return f'{self.with_options}{where}:weights={self.weights[:8]}' if other else f'{self.with_options}{where}'
+
+    @property
+    def places_digest(self) -> str:
+        """SHA-256 of the file of places of electrodes; '' without one."""
+        return self.places.rpartition('@')[2]

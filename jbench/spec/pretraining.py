@@ -49,7 +49,8 @@ SIENA = ('Detti2020Eeg',)
 SCHALK = ('Schalk2004Bci2000', 'Schalk2004Bci', 'PhysionetMI')  # NeuralBench's list lacks the end of the name
 LEE = ('Lee2019EegMi', 'Lee2019EegErp', 'Lee2019EegSsvep')  # the same people, in the same sessions
 HBN = ('Shirazi2024Hbn', 'Shirazi2024HbnL100', 'Shirazi2024HbnL100Mini')
-ALIKE = (TUH, SCHALK, LEE, HBN)  # datasets that have people in common
+SAME = (SCHALK, LEE, HBN)  # datasets of the same people, whoever is in one
+ALIKE = (TUH, *SAME)  # datasets that have people in common; which ones are in several of TUH is said nowhere here
 UNNAMED = 'what earlier weights have seen'  # in the place of a dataset: weights began from others, which said nothing
 CARD = 'docs/jbench_tiny.md'
 LABRAM = 'Jiang et al. (2024), appendix D, as other papers and NeuralBench quote it'
@@ -208,10 +209,16 @@ def verdict(
     for corpus in sorted(met, key=lambda c: not c.sure):
         status = 'overlap' if corpus.sure else 'unknown'
         return Verdict(status, f'{corpus.name} was in its pretraining ({corpus.source})')
+    near = [c for c in seen.corpora if names & alike(c.datasets) - {d.lower() for d in c.datasets}]
+    for corpus in sorted(near, key=lambda c: not c.sure):
+        same = corpus.sure and names & alike(corpus.datasets, SAME)
+        people = 'the people of' if same else 'perhaps people of'
+        why = f'{corpus.name}, with {people} this dataset, was in its pretraining ({corpus.source})'
+        return Verdict('overlap' if same else 'unknown', why)
     if names & {d.lower() for d in seen.left_out}:
         return Verdict('clean', 'its authors kept it out of its pretraining')
     if not seen.whole:
-        return Verdict('unknown', 'not all that its weights have seen is named anywhere')
+        return Verdict('unknown', 'not all that its weights have seen is named here')
     return Verdict('clean', 'it is in none of the corpora that its authors name')
 
 
@@ -220,8 +227,8 @@ def of_companion(name: str) -> str:
     return f'overlap: {name} learnt from people of this test'
 
 
-def alike(declared: Collection[str]) -> set[str]:
+def alike(declared: Collection[str], among: Collection[Collection[str]] = ALIKE) -> set[str]:
     """Names in small letters, with those of datasets that have people in common with them."""
     told = {d.lower() for d in declared}
-    groups = ({d.lower() for d in group} for group in ALIKE)
+    groups = ({d.lower() for d in group} for group in among)
     return told.union(*(group for group in groups if group & told))

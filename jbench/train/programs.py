@@ -193,6 +193,7 @@ def build(model: ModelSpec, signal: Signal, n_out: int, recipe: Recipe = DEFAULT
     if model.family == 'user':
         _try(model, signal, n_out, frames)
     options = dict((*(model.published if recipe.published else ()), *model.options))
+    options |= {'positions': model.places} if model.places else {}
     hides = recipe.loss == 'reconstruction'
     made = factory(model)(signal, hiding.width(signal) if hides else n_out, axis_name=parallel.AXIS, **options)
     computed = precision.computed(made, recipe)

@@ -251,11 +251,12 @@ def begin_from(cell: Cell, network: Model, context: Context) -> Callable[[Any], 
     path = context.weights[digest]
     found = pretrained.arrays(path, digest, context.workdir / 'weights')
 
-    def begin(drawn: Any) -> Any:
+    def begin(drawn: Any, say: Callable[[str], None] = lambda text: None) -> Any:
         variables = {name: drawn[name] for name in ('params', 'batch_stats')}
-        return drawn | pretrained.begin(network, found, variables, str(path))
+        return drawn | pretrained.begin(network, found, variables, f'{cell.model.name} from {path}', say=say)
 
-    begin(jax.tree.map(lambda a: np.zeros(a.shape, a.dtype), jax.eval_shape(network.init, jax.random.key(0))))
+    empty = jax.tree.map(lambda a: np.zeros(a.shape, a.dtype), jax.eval_shape(network.init, jax.random.key(0)))
+    begin(empty, context.progress.say_once)
     return begin
 
 

@@ -16,6 +16,7 @@ from serve import Asked, Fault, Server
 
 TOKEN = 'hunter2-secret'  # the one that is right
 SIZE = 2  # entries of a page
+HEADS = {'main': 'a' * 40, 'v1': 'b' * 40}  # of branches at Hugging Face
 
 
 def answer(value: Any, **headers: str) -> Fault:
@@ -132,13 +133,18 @@ def osf(server: Server, asked: Asked) -> Fault | None:
 
 
 def hf(server: Server, asked: Asked) -> Fault | None:
-    """The next page is in the header Link; a file is a redirect to another address. It has branch main and `v1`."""
-    for start in ('api/datasets/o/n/resolve/main/', 'api/o/n/resolve/main/', 'api/o/n/resolve/v1/'):
+    """The next page is in the header Link; a file is a redirect to another address. It has branch main and `v1`, whose
+    commits are HEADS."""
+    for place, name in (('datasets/o/n', 'main'), ('models/o/n', 'main'), ('models/o/n', 'v1')):
+        if asked.path == f'api/api/{place}/revision/{name}':
+            return answer({'id': 'o/n', 'sha': HEADS[name], 'siblings': []})
+    commits = HEADS.values()
+    for start in (f'api/{at}o/n/resolve/{commit}/' for at in ('datasets/', '') for commit in commits):
         if asked.path.startswith(start):
             name = asked.path.removeprefix(start)
             return Fault(status=302, headers=(('Location', at(server, name) + '?Signature=hunter2'),))
     if asked.path not in (
-        f'api/api/{place}' for place in ('datasets/o/n/tree/main', 'models/o/n/tree/main', 'models/o/n/tree/v1')
+        f'api/api/{place}/o/n/tree/{commit}' for place in ('datasets', 'models') for commit in commits
     ):
         return None
     entries: list[dict[str, Any]] = [{'type': 'directory', 'oid': 'x', 'size': 0, 'path': 'sub'}]

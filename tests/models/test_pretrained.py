@@ -53,6 +53,9 @@ def test_what_both_have_is_read_and_the_head_stays_as_it_was_drawn(tmp_path):
     save_file({weight: np.full(names()[weight], 7, np.float32)}, tmp_path / 'w.safetensors')
     found = start(read(tmp_path / 'w.safetensors', tmp_path))
     assert (found[weight] == 7).all()
+    said: list[str] = []
+    pretrained.begin(network(), found, network().init(jax.random.key(0)), 'file', say=said.append)
+    assert said == ['file: 1 tensors read; new, as drawn: 1 (params.bias); of the file not read: 1 (params.bias)']
     drawn = network().to_torch(network().init(jax.random.key(0)))
     assert all((found[name] == drawn[name]).all() for name in names() if name != weight)
 

@@ -14,7 +14,7 @@ from safetensors.numpy import save_file
 
 from jbench.models.layers.blocks import Linear
 from jbench.models.model import Model, load, network
-from jbench.models.torch_weights import Exceptions, Tensor, export, linear_tensors, restore
+from jbench.models.torch_weights import Exceptions, Tensor, described, export, linear_tensors, restore
 from jbench.spec.errors import RequestError
 from jbench.spec.model import Signal
 
@@ -105,10 +105,15 @@ def test_ignored_tensors_are_those_that_the_network_lacks(found):
     more = found | {'mask': np.ones(3, np.float32), 'decoder.weight': np.full(2, np.nan)}
     back = net().from_torch(more, Exceptions(ignored=('mask', 'decoder.*')))
     jax.tree.map(np.testing.assert_array_equal, back, net().from_torch(found))
-    assert refusal(more, Exceptions(ignored=('decoder.*', 'head.*'))) == [
-        'ignored: head.* fits no tensor of the file that the network lacks',
-        'unexpected: mask [3]',
-    ]
+    assert refusal(more, Exceptions(ignored=('decoder.*', 'a head that it may lack.*'))) == ['unexpected: mask [3]']
+
+
+def test_what_was_read_is_told_in_a_line(found):
+    more = found | {'mask': np.ones(3, np.float32), 'old.weight': np.ones(2), 'old.bias': np.ones(2)}
+    exceptions = Exceptions(ignored=('mask', 'old.*', 'absent.*'), head=('head.*',))
+    told = '2 tensors read; new, as drawn: 2 (head.*); of the file not read: 5 (head.*, mask, old.*)'
+    assert described(net().tensors, more, exceptions) == told
+    assert described(net().tensors, found).endswith('4 tensors read; new, as drawn: none; of the file not read: none')
 
 
 def test_a_new_head_keeps_its_start_whatever_the_file_has(found, start):

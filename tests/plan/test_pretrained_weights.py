@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +73,17 @@ def test_weights_are_published_where_the_list_of_the_hub_says_so(tmp_path):
     assert plan.weights == {DIGEST: place_of('biot', tmp_path)}
     for again in (planned('biot', written(tmp_path / 'copy.safetensors'), where) for where in (tmp_path, None)):
         assert again.cells[0].key == cell.key, 'the same bytes are the same weights, wherever they lie'
+
+
+def test_where_a_digest_is_known_it_alone_says_which_weights_are_published(tmp_path):
+    """Whatever the list of a hub says."""
+    published('labram', tmp_path)
+    (cell,) = planned('labram', data_dir=tmp_path).cells
+    assert cell.model.own_weights and weights.origin(cell.model, tmp_path) is None
+    for name, checkpoint in CHECKPOINTS.items():
+        assert re.fullmatch(r'package|hf:models/[\w.-]+/[\w.-]+(@[0-9a-f]{40})?', checkpoint.url), name
+        assert re.fullmatch('([0-9a-f]{64})?', checkpoint.sha256), name
+        assert '@' in checkpoint.url or not checkpoint.sha256 or checkpoint.url == 'package', name
 
 
 def test_each_file_of_weights_is_another_cell(tmp_path):
@@ -204,7 +216,7 @@ def test_published_weights_have_a_size_once_the_hub_or_the_disk_tells_it(tmp_pat
         and other.models == ('labram',)
         and (unknown.bytes, unknown.here) == (None, False)
     )
-    assert 'signal-jepa_without-chans, licence: ' in unknown.line
+    assert re.search(r'signal-jepa_without-chans@[0-9a-f]{40}, licence: ', unknown.line)
     assert unknown.line.endswith('; size unknown until the hub is asked, --download fetches it')
     path = published('labram', tmp_path)
     assert weights.published(['labram'], tmp_path)[0].line.endswith(f'; {len(BLOB)} bytes, here')

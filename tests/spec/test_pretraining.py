@@ -22,13 +22,17 @@ def status(model: str, *dataset: str, family: str = 'foundation', **more: object
         ('bendr', 'Lopez2017Tuab', 'overlap'),  # a part of TUEG
         ('bendr', 'Kalunga2016Online', 'clean'),
         ('labram', 'Schalk2004Bci2000', 'overlap'),  # the name that NeuralBench's list misses
-        ('labram', 'Lopez2017Tuab', 'clean'),  # left out by its authors
+        ('labram', 'Lopez2017Tuab', 'unknown'),  # left out by its authors, but not the people of TUAR, TUEP, TUSZ, TUSL
+        ('biot', 'Hamid2020Tuar', 'unknown'),  # TUAB and TUEV, of the same hospital, were in it
+        ('reve_base', 'Shirazi2024HbnL100Mini', 'overlap'),  # a part of what was
+        ('jbench_tiny', 'Lopez2017Tuab', 'clean'),
         ('labram', 'Kalunga2016Online', 'clean'),
         ('labram', 'Korczowski2019BrainBi2015A', 'overlap'),
         ('labram', 'Korczowski2019BrainBi2015B', 'clean'),
         ('labram', 'Liu2024Eeg2video', 'unknown'),  # of the same laboratory as recordings that nobody names
         ('luna_base', 'Harati2015Tuev', 'overlap'),
-        ('luna_large', 'Hamid2020Tuar', 'clean'),
+        ('luna_large', 'Hamid2020Tuar', 'unknown'),
+        ('luna_base', 'Zyma2019Electroencephalograms', 'clean'),
         ('reve_base', 'Kalunga2016Online', 'overlap'),
         ('reve_large', 'Lopez2017Tuab', 'unknown'),  # in the prose alone
         ('reve_small', 'Zyma2019Electroencephalograms', 'unknown'),  # 92 datasets, of which 36 are named
@@ -63,6 +67,17 @@ def test_aliases_and_subjects_count(monkeypatch):
     assert status('labram', 'B', 'a') == 'overlap'
     assert status('labram', 'A', subjects=('2', '3')) == 'overlap'
     assert status('labram', 'A', subjects=('3',)) == 'clean'
+
+
+def test_what_nobody_looked_up_is_said_so():
+    found = verdict('reve_small', 'foundation', ('Zyma2019Electroencephalograms',))
+    assert found.why == 'not all that its weights have seen is named here'
+    assert 'with perhaps people of this dataset, was in its pretraining' in verdict('biot', '', ('Hamid2020Tuar',)).why
+    part = History((Corpus('some', ('Lee2019EegMi',), 'a test', subjects=('1',)),), left_out=('Lee2019EegErp',))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(HISTORIES, 'labram', part)
+        assert status('labram', 'Lee2019EegErp') == 'overlap', 'kept out, and its people were not'
+        assert status('labram', 'Lee2019EegMi', subjects=('2',)) == 'clean', 'other people of the same set'
 
 
 @each('model', ENCODERS, ids=lambda m: m.name)

@@ -25,7 +25,7 @@ from jbench.data.download.http import Progress, Refused, check_space, public, re
 from jbench.data.source import fetch_of
 from jbench.files import TEMP_SUFFIX, explained, locked, publish
 from jbench.spec import encoders
-from jbench.spec.checkpoints import CHECKPOINTS, place_of
+from jbench.spec.checkpoints import BANKS, CHECKPOINTS, place_of
 from jbench.spec.dataset import Dataset, Download
 from jbench.spec.errors import RequestError
 
@@ -146,18 +146,24 @@ def fetch_encoder(name: str, data_dir: Path, report: Report, say: Callable[[str]
 
 
 def fetch_weights(model: str, data_dir: Path, report: Report, say: Callable[[str], None]) -> bool:
-    """Fetch the published weights of a model, if they are missing; as `fetch`. Returns whether they are here."""
-    checkpoint, folder = CHECKPOINTS[model], place_of(model, data_dir).parent
-    say(f'weights of {model}: {checkpoint.words}')
-    place = Download(url=checkpoint.url, files=checkpoint.file)
-    if checkpoint.access != 'open' and not hosts.token(place.url) and not (folder / checkpoint.file).is_file():
-        return False
-    _fetch(f'weights of {model}', place, folder / KEPT, folder, report, say)
+    """Fetch the published weights of a model, and the places of electrodes that belong to them, if they are missing; as
+    `fetch`. Returns whether they are here."""
+    bank = CHECKPOINTS[model].bank
+    for what, name in ((f'places of electrodes for {model}', bank), (f'weights of {model}', model)):
+        if name:
+            checkpoint, folder = CHECKPOINTS.get(name) or BANKS[name], place_of(name, data_dir).parent
+            say(f'{what}: {checkpoint.words}')
+            place = Download(url=checkpoint.url, files=checkpoint.file)
+            if checkpoint.access != 'open' and not hosts.token(place.url) and not (folder / checkpoint.file).is_file():
+                return False
+            _fetch(what, place, folder / KEPT, folder, report, say, checkpoint.sha256)
     return True
 
 
-def _fetch(name: str, place: Download, kept: Path, folder: Path, report: Report, say: Callable[[str], None]) -> None:
-    """Fetch into `folder` what is missing of a place, by the list `kept` if it is there."""
+def _fetch(
+    name: str, place: Download, kept: Path, folder: Path, report: Report, say: Callable[[str], None], sha256: str = ''
+) -> None:
+    """Fetch into `folder` what is missing of a place, by the list `kept` if it is there; `sha256`: of its only file."""
     what = f'download {name}'
     lock = partial(locked, folder / LOCK, lambda: report(what, 0, 1, 'waits for another process'))
     hosts.check_address(place)
@@ -168,6 +174,7 @@ def _fetch(name: str, place: Download, kept: Path, folder: Path, report: Report,
         with lock(), hosts.signed(place) as session:
             try:
                 files = wanted_files.kept(place, kept) or wanted_files.asked(session, place, kept, say)
+                wanted_files.check_known(name, files, sha256)
                 missing = _missing(folder, missing or files, partial(report, what))
                 came = _fetch_missing(session, folder, missing, partial(report, what), say)
             except Refused as error:

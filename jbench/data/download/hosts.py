@@ -33,6 +33,7 @@ HOSTS = {  # where each is asked, with '/' at the end
 }
 TOKENS = {'hf': 'HF_TOKEN', 'osf': 'OSF_TOKEN', 'synapse': 'SYNAPSE_AUTH_TOKEN'}  # variables of the environment
 HOST_LIST = 'SHA256SUMS.txt'  # PhysioNet publishes one in the folder of each project
+COMMIT = re.compile('[0-9a-f]{40}')
 PAGE = 1000  # files that are asked for at once
 
 Ask = Callable[..., Answer]  # (url, body to post)
@@ -197,9 +198,12 @@ def _osf(ask: Ask, rest: str) -> list[File]:
 
 def _hf(ask: Ask, rest: str) -> list[File]:
     """`datasets/owner/name` or `models/owner/name`, with `@revision` or of branch main: sums are SHA-256 of files in
-    LFS, Git's of others."""
+    LFS, Git's of others. A branch moves, so that its files are those of its newest commit, which their URLs name."""
     rest, _, revision = rest.partition('@')
-    revision = revision or 'main'
+    if not COMMIT.fullmatch(revision):
+        revision = json.loads(ask(f'{HOSTS["hf"]}api/{rest}/revision/{quote(revision or "main")}').body)['sha']
+        if not COMMIT.fullmatch(revision):
+            raise ValueError(f'no commit: {revision}')
     files, url = [], f'{HOSTS["hf"]}api/{rest}/tree/{revision}?recursive=true'
     while url:
         answer = ask(url)

@@ -62,6 +62,16 @@ def _wanted(place: Download, files: list[File], where: str) -> list[File]:
     return wanted
 
 
+def check_known(name: str, files: list[File], sha256: str) -> None:
+    """Raises RequestError where the list of a host has another SHA-256 for a file than is known ('': none is)."""
+    for file in files if sha256 else ():
+        if file.kind == 'sha256' and file.digest != sha256:
+            raise RequestError(
+                f'{name}: the host lists another file (SHA-256 {file.digest}) than jbench knows ({sha256}); nothing '
+                'was fetched. Tell the authors of jbench, or take the file as your own: --weights=FILE'
+            )
+
+
 def places_of(dataset: Dataset) -> tuple[Download, ...]:
     """Where a dataset that can be fetched is: one place, or several. Raises RequestError for one that has no list."""
     assert dataset.download is not None, 'can_fetch'

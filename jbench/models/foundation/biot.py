@@ -60,7 +60,9 @@ WIDTH, HEADS, LAYERS, INNER = 256, 8, 4, 1024
 MAX_FRAMES = 1000
 QUANTILE = 0.95
 # a file of braindecode: the code of frames is computed, the head and the mixture of channels are new
-CHECKPOINT = Exceptions(ignored=('encoder.positional_encoding.pe', 'final_layer.*'), head=('head.*', 'adapter.*'))
+# files of braindecode: the code of frames, the number of each token (before 1.5), another head
+_THEIRS = ('encoder.positional_encoding.pe', 'encoder.index', 'final_layer.*')
+CHECKPOINT = Exceptions(ignored=_THEIRS, head=('head.*', 'adapter.*'))
 
 
 def channels(ch_names: Sequence[str]) -> dict[str, str]:

@@ -52,7 +52,7 @@ PATCH = 200  # samples
 FRONT = Front(samples=PATCH, widths=(25, 25, 25), groups=5, taps=49, stride=25, pad=24, feature_major=True)
 KERNEL = (19, 7)  # channels x patches
 WIDTH, HIDDEN, LAYERS, HEADS = 200, 800, 12, 4  # heads of either attention
-CHECKPOINT = Exceptions(head=('head.*',))  # a file of braindecode without a head
+CHECKPOINT = Exceptions(ignored=('final_layer.*',), head=('head.*',))  # a file of braindecode, with a head or without
 
 
 def channels(ch_names: Sequence[str]) -> dict[str, str]:

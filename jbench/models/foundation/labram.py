@@ -61,7 +61,7 @@ SECONDS = 16  # rows of the table
 EPS = 1e-6
 GAIN = 0.1  # of a branch, at first
 DRAW = nn.initializers.normal(0.02)
-CHECKPOINT = Exceptions(head=('head.*',))  # a file of braindecode without a head
+CHECKPOINT = Exceptions(ignored=('final_layer.*',), head=('head.*',))  # a file of braindecode, with a head or without
 
 
 def n_patches(n_times: int) -> int:

@@ -16,18 +16,16 @@ The code of a token is cos and sin of 2 pi / 1.8 (f, g, h, k) . (x + .4, y + .4,
 from 0 to 3 (3, 4), p the number of its patch. Attention has 8 (8, 19) heads of 64; RMS divides by the root of the mean
 square, in float32 at least, eps 1e-6, with a gain. No dropout, and no bias in the layers.
 
-Parameters: 69189120 (12667392, 408388750) + (d + 1) n, for any C and T.
+Parameters: 69189120 (12667392, 408388750) + (d + 1) n, for any C and T. braindecode's source gives the base, and d of
+the large; the other numbers of the large (22 layers, 19 heads, 5 frequencies) and of the small (4 layers) are those
+that fit the counts of the paper, 408 and 12 million. A checkpoint of another size is refused when it is loaded.
 
-Sizes: braindecode's source gives the base, and d of the large; the other numbers of the large (22 layers, 19 heads, 5
-frequencies) and of the small (4 layers) are those that fit the counts of the paper, 408 and 12 million. A checkpoint of
-another size is refused when it is loaded.
-
-Channels (`channels`): those whose place is known, in any number and order; the others are left out, one by one. By
-default these are the places of MNE's 10-05 montage or net, in metres in the axes of the head, that jbench gives to
-every network. The checkpoints were learnt with places of the authors' own, a file `positions.json` {name: [x, y, z]} of
-the public repository brain-bzh/reve-positions: give it as `positions=PATH` where they are loaded. There a name is
-looked up as it is, else by its anode (Fpz of Fpz-Cz) or number (P7 of EEG 036). How far the two differ has not been
-compared.
+Channels (`channels`): those whose place is known, in any number and order; the others are left out, one by one. The
+checkpoints were learnt with places of the authors' own, a file `positions.json` {name: [x, y, z]} of the public
+repository brain-bzh/reve-positions, which comes with them and is what published weights go by. There a name is looked
+up as it is, else by its anode (Fpz of Fpz-Cz) or number (P7 of EEG 036). `positions=PATH` takes another such file.
+`positions=mne`, and any other start, goes by the places of MNE's 10-05 montage or net, in metres in the axes of the
+head, that jbench gives to every network. How far the two differ has not been compared.
 
 Windows: samples behind the last patch are not read.
 
@@ -40,8 +38,10 @@ in float64 when the network is built. Attention: `attention.attend_wide`, with i
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -68,6 +68,7 @@ HEAD = 64  # features of a head
 MARGIN, PER_PATCH = 0.4, 0.1  # of the code
 EPS = 1e-6  # of the norms in the layers
 LIMIT = 8e9  # bytes that a gradient may keep unasked
+MNE = ('', 'mne')  # no file of places
 
 
 class Size(NamedTuple):
@@ -85,8 +86,8 @@ class Size(NamedTuple):
 
 
 SMALL, BASE, LARGE = Size(512, 4, 8, 4), Size(512, 22, 8, 4), Size(1250, 22, 19, 5)
-# a file of braindecode, whose own last layers are not read
-CHECKPOINT = Exceptions(ignored=('final_layer.*',), head=('head.*',))
+# files of the authors, whose query of their own pooling is not read, and of braindecode with its last layers
+CHECKPOINT = Exceptions(ignored=('cls_query_token', 'final_layer.*'), head=('head.*',))
 
 
 def n_patches(n_times: int) -> int:
@@ -99,11 +100,11 @@ def channels(ch_names: Sequence[str], positions: str = '') -> dict[str, str]:
 
     Args:
         ch_names: of the recordings.
-        positions: path of the authors' file of places; '': MNE's.
+        positions: path of the authors' file of places, or PATH@SHA256; '' or 'mne': MNE's.
 
     Raises: RequestError where no place is known, or the file is not one of places.
     """
-    if positions:
+    if positions not in MNE:
         places = _in_bank(ch_names, positions)
     else:
         from jbench.data import electrodes  # MNE takes its time
@@ -114,10 +115,14 @@ def channels(ch_names: Sequence[str], positions: str = '') -> dict[str, str]:
 
 def _in_bank(ch_names: Sequence[str], path: str) -> tuple[Position, ...]:
     """Places of channels by the authors' file; None of one that it lacks."""
+    path, _, digest = path.rpartition('@') if re.fullmatch('.*@[0-9a-f]{64}', path) else (path, '', '')
     try:
-        bank: Any = json.loads(Path(path).read_text())
+        content = Path(path).read_bytes()
+        bank: Any = json.loads(content)
     except (OSError, ValueError) as error:
         raise RequestError(f'positions={path}: {error}. Expected the file positions.json of reve-positions') from error
+    if digest and hashlib.sha256(content).hexdigest() != digest:
+        raise RequestError(f'positions={path}: this file changed while the run went on; run it again')
 
     from jbench.data.electrodes import NEAREST
 
@@ -244,6 +249,7 @@ def _tensors(size: Size, n_out: int) -> list[Tensor]:
 def build(name: str, size: Size, signal: Signal, n_out: int, *, positions: str, remat: bool | None) -> Model:
     """REVE of any size, for the factories below, which say what is what."""
     require(name, signal, n_out, min_times=PATCH)
+    positions = '' if positions in MNE else positions
     given = signal.ch_names if positions else signal.positions
     if len(given) != signal.n_chans:
         what = 'names' if positions else 'places'
@@ -277,7 +283,7 @@ def reve_base(
         signal: n_times >= 200 and positions, or ch_names with `positions`, are used; the weights were learnt at 200 Hz.
         n_out: number of logits.
         axis_name: mapped axis over which rows are shared; nothing here depends on it.
-        positions: path of the authors' file of places; '': those of the signal.
+        positions: path of the authors' file of places, or PATH@SHA256; '' and 'mne': those of the signal.
         remat: whether a layer's values are computed again for its gradient instead of kept: less memory, more time.
             None: in training, where those of a batch would fill more than 8 GB.
 

@@ -37,10 +37,10 @@ from jbench.models.model import Batch, Model, network, require
 from jbench.models.torch_weights import Exceptions, Tensor
 from jbench.spec.model import Signal
 
-# files of braindecode: the convolutions alone are read; with the table of channels ('names') or without it
-_IGNORED = {'names': ('transformer.*', 'pos_encoder.*'), 'positions': ('transformer.*',)}
-POST_CHECKPOINT = {table: Exceptions(ignored=i, head=('head.*', 'final_layer.*')) for table, i in _IGNORED.items()}
-PRE_CHECKPOINT = {table: Exceptions(ignored=i, head=('head.*', 'spatial_conv.*')) for table, i in _IGNORED.items()}
+# files of braindecode: the convolutions alone are read; with the table of channels or without it
+_IGNORED = ('transformer.*', 'pos_encoder.*', 'final_layer.*')
+POST_CHECKPOINT = Exceptions(ignored=_IGNORED, head=('head.*', 'final_layer.*'))
+PRE_CHECKPOINT = Exceptions(ignored=_IGNORED, head=('head.*', 'spatial_conv.*'))
 
 
 def channels(ch_names: Sequence[str]) -> dict[str, str]:
@@ -93,12 +93,10 @@ def signal_jepa_post_local(signal: Signal, n_out: int, *, axis_name: str | None 
     Raises: RequestError where windows are too short.
     """
     require('signal_jepa_post_local', signal, n_out, min_times=MIN_TIMES)
-    tensors, layouts = _tensors(False, signal, n_out), tuple(POST_CHECKPOINT.values())
-    return network(_Local(False, n_out), signal, tensors, checkpoints=layouts)
+    return network(_Local(False, n_out), signal, _tensors(False, signal, n_out), checkpoints=(POST_CHECKPOINT,))
 
 
 def signal_jepa_pre_local(signal: Signal, n_out: int, *, axis_name: str | None = None) -> Model:
     """Signal-JEPA with filters before the convolutions; arguments and errors as of `signal_jepa_post_local`."""
     require('signal_jepa_pre_local', signal, n_out, min_times=MIN_TIMES)
-    tensors, layouts = _tensors(True, signal, n_out), tuple(PRE_CHECKPOINT.values())
-    return network(_Local(True, n_out), signal, tensors, checkpoints=layouts)
+    return network(_Local(True, n_out), signal, _tensors(True, signal, n_out), checkpoints=(PRE_CHECKPOINT,))

@@ -19,13 +19,15 @@ import host_apis
 import pytest
 from serve import Fault, Server, serving
 
+from jbench import files
 from jbench.data.download import archives, file_list, hosts, http, wanted_files
 from jbench.data.download import fetch as download_fetch
 from jbench.data.sources import moabb
 from jbench.data.stimuli import embed
-from jbench.plan import select
+from jbench.models import MODELS
+from jbench.plan import select, weights
 from jbench.spec import encoders
-from jbench.spec.checkpoints import CHECKPOINTS, Checkpoint
+from jbench.spec.checkpoints import BANKS, CHECKPOINTS, Checkpoint
 from jbench.spec.dataset import Download
 from jbench.spec.errors import RequestError
 
@@ -286,6 +288,14 @@ def test_weights_come_from_their_hub_and_stay(served, tmp_path, monkeypatch):
         assert get() == (['tiny'], [], [])
         assert said[0] == 'weights of tiny: model.safetensors of huggingface.co/o/n@v1, licence: MIT'
         assert set(there(tmp_path / 'weights' / 'tiny')) == {'model.safetensors'}
+        (listed,) = (f for f in kept(tmp_path / 'weights' / 'tiny') if f.name == 'model.safetensors')
+        assert listed.url.endswith(f'/resolve/{host_apis.HEADS["v1"]}/model.safetensors'), 'a branch is its commit'
+        digest = files.sha256_file(tmp_path / 'weights' / 'tiny' / 'model.safetensors')
+        started = dataclasses.replace(MODELS['biot'], name='tiny', weights=digest)
+        facts = {'place': 'hf:models/o/n', 'revision': host_apis.HEADS['v1'], 'sha256': digest, 'licence': 'MIT'}
+        assert weights.origin(started, tmp_path) == {**facts, 'file': 'model.safetensors'}
+        assert weights.origin(dataclasses.replace(started, own_weights=True), tmp_path) is None
+        assert weights.origin(started, None)['revision'] == 'v1', 'what was asked for'
         n_asked = len(server.asked)
         assert get() == (['tiny'], [], []) and len(server.asked) == n_asked
         monkeypatch.setitem(CHECKPOINTS, 'tiny', tiny._replace(folder='gated', access='terms'))
@@ -293,7 +303,37 @@ def test_weights_come_from_their_hub_and_stay(served, tmp_path, monkeypatch):
         assert 'accept its terms there, then set HF_TOKEN' in said[-1]
         monkeypatch.setenv('HF_TOKEN', host_apis.TOKEN)
         assert get() == (['tiny'], [], [])
+        pinned = tiny._replace(url=f'hf:models/o/n@{host_apis.HEADS["main"]}', folder='pinned')
+        n_asked = len(server.asked)
+        monkeypatch.setitem(CHECKPOINTS, 'tiny', pinned._replace(sha256='0' * 64))
+        assert get() == ([], [], ['tiny'])
+        assert 'the host lists another file' in said[-1] and digest in said[-1] and '--weights=FILE' in said[-1]
+        assert not (tmp_path / 'weights' / 'pinned' / 'model.safetensors').exists()
+        assert not any('/revision/' in name for name, _ in server.asked[n_asked:]), 'a commit is asked for at once'
+        monkeypatch.setitem(CHECKPOINTS, 'tiny', pinned._replace(sha256=digest))
+        assert get() == (['tiny'], [], [])
     assert not any('hunter2' in s for s in said)
+
+
+def test_places_of_electrodes_come_with_the_weights_that_go_by_them(served, tmp_path, monkeypatch):
+    """They are open where the weights are not."""
+    host = host_of('hf:models/o/n', served, monkeypatch)
+    (served / 'positions.json').write_text('{}')
+    (served / 'model.safetensors').write_bytes(b'weights')
+    tiny = Checkpoint('hf:models/o/n', 'model.safetensors', 'MIT', access='terms', bank='tiny_places')
+    monkeypatch.setitem(CHECKPOINTS, 'tiny', tiny)
+    monkeypatch.setitem(BANKS, 'tiny_places', Checkpoint('hf:models/o/n', 'positions.json', 'MIT'))
+    said: list[str] = []
+    with host.start() as server:
+        monkeypatch.setitem(hosts.HOSTS, 'hf', f'{server.url}api/')
+        outcome = download_fetch.fetch_all([], tmp_path, lambda *facts: None, said.append, [], ['tiny'])
+        assert outcome.by_hand == ['tiny'] and set(there(tmp_path / 'weights' / 'tiny_places')) == {'positions.json'}
+        assert said[0] == 'places of electrodes for tiny: positions.json of huggingface.co/o/n, licence: MIT'
+        (listed,) = (f for f in kept(tmp_path / 'weights' / 'tiny_places') if f.name == 'positions.json')
+        assert host_apis.HEADS['main'] in listed.url and listed.kind == 'git'
+        monkeypatch.setenv('HF_TOKEN', host_apis.TOKEN)
+        assert download_fetch.fetch_weights('tiny', tmp_path, lambda *facts: None, said.append)
+    assert (tmp_path / 'weights' / 'tiny' / 'model.safetensors').read_bytes() == b'weights'
 
 
 def test_only_what_is_wanted_of_a_list_is_fetched(served, tmp_path, monkeypatch):

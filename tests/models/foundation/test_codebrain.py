@@ -18,7 +18,7 @@ from jbench.models.model import Model
 from jbench.spec.errors import RequestError
 from jbench.spec.model import Signal
 
-pytestmark = pytest.mark.slow  # until --model offers it
+pytestmark = pytest.mark.slow
 
 TRAINED = (4, 400, 2)
 SHORT = ((1, 200, 1), (4, 400, 2), (19, 850, 3), (62, 400, 2), (6, 6000, 2), (19, 11800, 1))

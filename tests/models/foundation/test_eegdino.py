@@ -19,7 +19,7 @@ from jbench.models.model import Model
 from jbench.spec.errors import RequestError
 from jbench.spec.model import Signal
 
-pytestmark = pytest.mark.slow  # until --model offers it
+pytestmark = pytest.mark.slow
 
 TRAINED = (4, 400, 2)
 SHORT = ((1, 150, 1), (4, 400, 2), (19, 450, 3), (3, 6000, 2))

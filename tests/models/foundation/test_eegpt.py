@@ -20,7 +20,7 @@ from jbench.models.model import Model, load
 from jbench.spec.errors import RequestError
 from jbench.spec.model import Signal
 
-pytestmark = pytest.mark.slow  # until --model offers it
+pytestmark = pytest.mark.slow
 
 TRAINED = (4, 150, 2)
 SHORT = ((2, 64, 1), (3, 200, 2), (64, 101, 3), (5, 1000, 2))

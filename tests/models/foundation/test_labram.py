@@ -18,7 +18,7 @@ from jbench.models.model import Model, load
 from jbench.spec.errors import RequestError
 from jbench.spec.model import Signal
 
-pytestmark = pytest.mark.slow  # until --model offers it
+pytestmark = pytest.mark.slow
 
 TRAINED = (4, 400, 2)
 SHORT = ((5, 600, 2), pytest.param((2, 3300, 2), marks=pytest.mark.slow))

@@ -19,7 +19,7 @@ from jbench.models.model import Model, load
 from jbench.spec.errors import RequestError
 from jbench.spec.model import Signal
 
-pytestmark = pytest.mark.slow  # until --model offers it
+pytestmark = pytest.mark.slow
 
 SHORT = LARGE._replace(depth=2)
 TRAINED = (4, 130, 2)

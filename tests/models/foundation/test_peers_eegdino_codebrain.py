@@ -32,7 +32,7 @@ pytestmark = pytest.mark.slow
 
 SHAPE = (4, 450, 3)
 SIGNAL = Signal(n_chans=4, n_times=450, sfreq=200.0, ch_names=NAMES[:4])
-POST, PRE = signal_jepa_local.POST_CHECKPOINT['positions'], signal_jepa_local.PRE_CHECKPOINT['positions']
+POST, PRE = signal_jepa_local.POST_CHECKPOINT, signal_jepa_local.PRE_CHECKPOINT
 BUILT: dict[str, tuple[Any, Exceptions, dict[str, Any]]] = {
     'eegdino_small': (eegdino.eegdino_small, eegdino.CHECKPOINT, {}),
     'codebrain': (codebrain.codebrain, codebrain.CHECKPOINT, {'montage': 'given'}),

@@ -25,7 +25,7 @@ from jbench.spec.model import Signal
 
 if find_spec('braindecode') is None:  # importing it here could fail: see make_foundation_fixtures.py
     pytest.skip('braindecode is not installed: the extra peers', allow_module_level=True)
-pytestmark = pytest.mark.slow  # until --model offers them
+pytestmark = pytest.mark.slow
 
 SHAPE = (5, 450, 3)
 OPTIONS = luna._Options(None, dropout=0.1, drop_path=0.1, mlp_norm=False, remat=False)

@@ -23,7 +23,7 @@ from jbench.models.model import Model, load
 from jbench.spec.errors import RequestError
 from jbench.spec.model import Signal
 
-pytestmark = pytest.mark.slow  # until --model offers them
+pytestmark = pytest.mark.slow
 if find_spec('braindecode') is None:  # importing it here could fail: see make_foundation_fixtures.py
     pytest.skip('braindecode is not installed: the extra peers', allow_module_level=True)
 SHAPE = (5, 200, 3)

@@ -18,7 +18,7 @@ from jbench.models.model import Model, load
 from jbench.spec.errors import RequestError
 from jbench.spec.model import Signal
 
-pytestmark = pytest.mark.slow  # until --model offers it
+pytestmark = pytest.mark.slow
 
 SHORT = BASE._replace(depth=2)
 TRAINED = (4, 400, 2)

@@ -15,7 +15,7 @@ from jbench.models.model import Model
 from jbench.spec.errors import RequestError
 from jbench.spec.model import Signal
 
-pytestmark = pytest.mark.slow  # until --model offers it
+pytestmark = pytest.mark.slow
 
 SMALL, TRAINED = (3, 160, 2), (3, 290, 2)
 WIDER = ((19, 280, 3), (64, 512, 4), (1, 152, 1), (5, 2000, 2))

@@ -14,7 +14,7 @@ from jbench.models.model import Model
 from jbench.spec.errors import RequestError
 from jbench.spec.model import Signal
 
-pytestmark = pytest.mark.slow  # until --model offers it
+pytestmark = pytest.mark.slow
 
 BUILT = {'signal_jepa_post_local': signal_jepa_post_local, 'signal_jepa_pre_local': signal_jepa_pre_local}
 TRAINED = (3, 290, 2)

@@ -19,7 +19,7 @@ from jbench.models.model import Model, load
 from jbench.spec.errors import RequestError
 from jbench.spec.model import Signal
 
-pytestmark = pytest.mark.slow  # until --model offers it
+pytestmark = pytest.mark.slow
 
 TRAINED = (4, 70, 2)
 SHORT = ((1, 16, 1), (5, 100, 2), (12, 175, 3), (3, 1500, 2))

@@ -1,0 +1,88 @@
+"""Which places of electrodes a model goes by: the file that belongs to its published weights, or the user's own."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+from jbench import files
+from jbench.spec.checkpoints import BANKS, CHECKPOINTS, place_of
+from jbench.spec.errors import RequestError
+from jbench.spec.model import SCRATCH, ModelSpec
+
+OPTION, MNE = 'positions', 'mne'  # of models with a bank; the value that asks for none
+
+
+def with_places(model: ModelSpec, data_dir: Path | None, *, needed: bool = True) -> ModelSpec:
+    """A model with the file of places that it goes by, named by its digest: that of `positions=PATH`, else, with
+    published weights, the one that belongs to them. Others are left as they are.
+
+    Args:
+        model: with its weights.
+        data_dir: where published files are looked for.
+        needed: False: nothing trains, so that a file which is not here is no error.
+
+    Raises: RequestError where the file is not here.
+    """
+    bank = CHECKPOINTS[model.name].bank if model.name in CHECKPOINTS else ''
+    asked = dict(model.options).get(OPTION, '') if bank else ''
+    published = model.weights not in ('', SCRATCH) and not model.own_weights
+    rest = tuple((name, value) for name, value in model.options if name != OPTION)
+    if asked == MNE and not published:  # as it is unasked
+        return dataclasses.replace(model, options=rest)
+    if not bank or asked == MNE or not (asked or published):
+        return model
+    path = Path(asked) if asked else data_dir and place_of(bank, data_dir)
+    if path is None or not path.is_file():
+        if not needed:
+            return model
+        raise RequestError(f'{model.name}:{OPTION}={asked}: no such file' if asked else lacking(model.name, data_dir))
+    return dataclasses.replace(model, options=rest, places=_named(path), own_places=bool(asked))
+
+
+def found(model: ModelSpec, data_dir: Path | None, workdir: Path, *, needed: bool = True) -> ModelSpec:
+    """A model whose places are named by a digest, from a cell or a result, with the path of that file here.
+
+    Raises: RequestError where no such file is here.
+    """
+    if not model.places:
+        return model
+    path, digest = Path(model.places.rpartition('@')[0]), model.places_digest
+    bank = CHECKPOINTS[model.name].bank if model.name in CHECKPOINTS else ''
+    tries = [path, kept_at(workdir, digest), *([place_of(bank, data_dir)] if bank and data_dir else [])]
+    for one in tries:
+        if one.is_file() and files.sha256_file(one) == digest:
+            return dataclasses.replace(model, places=f'{one}@{digest}')
+    if not needed:
+        return model
+    how = 'ask by --task and --model=NAME:positions=FILE' if model.own_places else '--download fetches them'
+    raise RequestError(f'{model.name} goes by places of electrodes with SHA-256 {digest}, not here; {how}')
+
+
+def keep(model: ModelSpec, workdir: Path) -> None:
+    """Keep a copy of the file in the work folder, from which results answer again."""
+    if model.places and not (kept := kept_at(workdir, model.places_digest)).is_file():
+        files.write_atomic(kept, Path(model.places.rpartition('@')[0]).read_bytes())
+
+
+def kept_at(workdir: Path, digest: str) -> Path:
+    """Where `keep` puts it."""
+    return workdir / 'weights' / f'{digest}.json'
+
+
+def lacking(name: str, data_dir: Path | None) -> str:
+    """What to do about places of published weights that are not here, in words."""
+    bank = CHECKPOINTS[name].bank
+    where = '' if data_dir is None else f' into {place_of(bank, data_dir).parent}'
+    return (
+        f'{name}: the places of electrodes that its weights were learnt with are not here: --download fetches '
+        f'them{where} ({BANKS[bank].words}); {name}:{OPTION}=FILE takes others, {name}:{OPTION}={MNE} those of MNE'
+    )
+
+
+def _named(path: Path) -> str:
+    """PATH@SHA256. Raises: RequestError where it cannot be read."""
+    try:
+        return f'{path}@{files.sha256_file(path)}'
+    except OSError as error:
+        raise RequestError(f'{path}: cannot read these places of electrodes: {error.strerror or error}') from error
