@@ -222,7 +222,9 @@ def prepare(cell: Cell, context: Context, *, embedded: bool = True, others: Sequ
     """
     began = time.monotonic()
     where, report = (context.data_dir, context.workdir), context.report
-    folder = prepared_set.ready(cell.task, cell.dataset, *where, report, context.progress.say, others)
+    folder = prepared_set.ready(
+        cell.task, cell.dataset, *where, report, context.progress.say, others, own_band=cell.own_band
+    )
     if embedded or vectors_of(cell.dataset):
         embed.provide(cell.task, cell.dataset, folder, *where, report)
     sets.take(context.workdir, folder, report)

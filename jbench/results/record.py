@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 
 from jbench import processes
 from jbench.data.load import splits
-from jbench.data.load.prepared_set import PreparedSet, listed_classes
+from jbench.data.load.class_names import listed_classes
+from jbench.data.load.prepared_set import PreparedSet
 from jbench.results import learnt, origin
 from jbench.results.versions import versions
 from jbench.spec.cell import Cell

@@ -9,7 +9,7 @@ from jbench.spec.dataset import Dataset
 from jbench.spec.identity import spec_hash, to_json, without_defaults
 from jbench.spec.model import ModelSpec
 from jbench.spec.overrides import Override
-from jbench.spec.task import Task
+from jbench.spec.task import SignalSpec, Task
 
 WORDS = ('category', 'paradigm', 'title', 'datasets', 'simulated', 'doi', 'revision', 'supersedes')  # about a task
 
@@ -38,11 +38,16 @@ class Cell:
         return f'{self.task.full_name}/{self.dataset.name} {self.model.full_name}' + (f' fold {fold}' if fold else '')
 
     @property
+    def own_band(self) -> bool:
+        """Whether the band is neither the default nor the model's, so that every recording must hold it."""
+        return self.task.signal.band not in (SignalSpec.band, dict(self.model.overrides).get('signal.band'))
+
+    @property
     def source(self) -> str:
-        """Cells with an equal one share a prepared set."""
+        """Cells with an equal one share a prepared set, and what is asked of its recordings."""
         task = to_json(self.task)
         kept = [task[k] for k in ('signal', 'window', 'target', 'exclude', 'exclude_bad')]
-        return spec_hash([self.dataset.name, kept])
+        return spec_hash([self.dataset.name, kept, self.own_band])
 
     @property
     def key(self) -> str:

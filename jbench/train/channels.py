@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
 from pathlib import Path
 
-from jbench.data.prepare import build_set, signal
-from jbench.data.recording import Recording, RecordingRef, set_names
-from jbench.data.source import source_of
+from jbench.data.prepare import build_set, header
 from jbench.data.windows import n_samples
 from jbench.spec.cell import Cell
 from jbench.spec.errors import RequestError
@@ -26,7 +23,7 @@ def check(cell: Cell, data_dir: Path | None, workdir: Path) -> None:
     folder, refs = build_set.locate(cell.task, cell.dataset, data_dir, workdir)
     if not refs or folder is None or build_set.is_ready(folder):
         return
-    names = _names(cell, refs[0])
+    names = header.channels(cell.task, cell.dataset, refs[0])
     if not names:
         return
     spec = cell.task.signal
@@ -36,19 +33,3 @@ def check(cell: Cell, data_dir: Path | None, workdir: Path) -> None:
         build(cell.model, asked_signal(cell.model, like), 1, cell.task.recipe)
     except RequestError as error:
         raise RequestError(f'{cell.dataset.name}: {error}') from error
-
-
-def _names(cell: Cell, ref: RecordingRef) -> tuple[str, ...]:
-    """Channels of a recording that the task picks, as a prepared set calls them; () where it cannot be read."""
-    import mne
-
-    try:
-        with warnings.catch_warnings(), mne.utils.use_log_level('ERROR'):
-            warnings.simplefilter('ignore')
-            read = source_of(cell.dataset).read(ref)
-            if not isinstance(read, Recording):
-                return ()
-            signal.pick(read.raw, cell.task.signal)
-    except Exception:  # of any reader: the preparation meets it again, and names every file that has one
-        return ()
-    return set_names(read.raw.ch_names, ref.subject, cell.dataset)

@@ -11,7 +11,8 @@ import numpy as np
 
 from jbench import targets
 from jbench.data.load import prepared_set
-from jbench.data.load.prepared_set import PreparedSet, class_names
+from jbench.data.load.class_names import class_names
+from jbench.data.load.prepared_set import PreparedSet
 from jbench.data.recording import UNIT
 from jbench.spec.cell import Cell
 from jbench.spec.dataset import Dataset
