@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 from jbench.attempts import Attempts, note_of
 from jbench.context import Context
 from jbench.data import discover
-from jbench.data.load import prepared_set
+from jbench.data.load import prepared_set, protocols
 from jbench.data.prepare import delete_raw
 from jbench.data.source import vectors_of
 from jbench.data.stimuli import embed
@@ -183,7 +183,7 @@ def _found_by(name: str, cell: Cell, folder: Path, seed: int, context: Context) 
 
     look, field = FINDERS[name]
     with sets.here(context.workdir, folder, context.report):
-        data = prepared_set.open_set(folder, cell.task)
+        data = prepared_set.open_set(folder, protocols.of_seed(cell.task, seed))
         found = look(cell, few_windows(data) if cell.debug else data, seed, context)
     home = context.workdir / 'finders' / result_file.result_dir('', cell).relative_to('results')
     what = f'{name}: {cell.title}' + ' (simulated)' * cell.dataset.simulated

@@ -18,7 +18,7 @@ from typing import Any, overload
 import numpy as np
 
 from jbench import targets
-from jbench.data.load import prepared_set
+from jbench.data.load import prepared_set, protocols
 from jbench.data.load.loader import Chunk, Loader, n_batches
 from jbench.data.load.splits import SPLITS
 from jbench.data.prepare import build_set
@@ -112,9 +112,14 @@ class TrainedModel:
             return of_windows(encoder, self._checked(x, 'features'))
         if split not in (None, *SPLITS):
             raise unknown('part', str(split), SPLITS)
-        data = prepared_set.open_set(prepared_folder(self.path, self.result, self.cell), self.cell.task)
+        data = self._data()
         few = few_windows(data) if self.cell.debug else data
         return of_set(encoder, few, self.cell, (split,) if split else ())
+
+    def _data(self) -> prepared_set.PreparedSet:
+        """The prepared set that the result was made from, as its seed learnt it."""
+        task = protocols.of_seed(self.cell.task, self.result['seed'])
+        return prepared_set.open_set(prepared_folder(self.path, self.result, self.cell), task)
 
     def _checked(self, x: np.ndarray, what: str) -> np.ndarray:
         """Windows f32 of the shape of the network's own. Raises: RequestError for others."""
@@ -165,7 +170,7 @@ class TrainedModel:
 
     def _test_windows(self) -> Loader:
         """The test windows of the prepared set that the result was made from."""
-        data = prepared_set.open_set(prepared_folder(self.path, self.result, self.cell), self.cell.task)
+        data = self._data()
         masked = 'channel_mask' in self.spec.asks
         loader = Loader(
             few_windows(data) if self.cell.debug else data,

@@ -9,6 +9,7 @@ from jbench.spec.dataset import Dataset
 from jbench.spec.identity import spec_hash, to_json, without_defaults
 from jbench.spec.model import ModelSpec
 from jbench.spec.overrides import Override
+from jbench.spec.recipe import seeds_draw
 from jbench.spec.task import SignalSpec, Task
 
 WORDS = ('category', 'paradigm', 'title', 'datasets', 'simulated', 'doi', 'revision', 'supersedes')  # about a task
@@ -58,6 +59,7 @@ class Cell:
         model = [self.model.with_options, self.model.version, self.model.weights]
         data = [self.dataset.name, self.dataset.revision]
         asked = {'task': task, 'exclude': out, 'dataset': data, 'model': model, 'debug': self.debug}
+        asked |= {'drawn': 'by seed'} if seeds_draw(self.task.recipe) else {}
         return spec_hash(asked | ({'companions': [key for _, key in self.companions]} if self.companions else {}))
 
 

@@ -16,7 +16,7 @@ import jax
 import numpy as np
 
 from jbench.context import Context
-from jbench.data.load import prepared_set
+from jbench.data.load import prepared_set, protocols
 from jbench.data.load.class_names import class_names
 from jbench.data.load.loader import Loader
 from jbench.data.load.prepared_set import PreparedSet
@@ -85,7 +85,7 @@ def of_cell(cell: Cell, seed: int, context: Context, layer: str = LAYER, pooled:
     told = (progress.update, progress.say)
     folder = prepared_set.ready(cell.task, cell.dataset, *where, *told, own_band=cell.own_band)
     embed.provide(cell.task, cell.dataset, folder, *where, progress.update)
-    data = prepared_set.open_set(folder, cell.task)
+    data = prepared_set.open_set(folder, protocols.of_seed(cell.task, seed))
     signal, recipe = asked_signal(cell.model, data.signal), cell.task.recipe
     network = build(cell.model, signal, data.n_out, recipe, recipe.frames)
     drawn = jax.jit(partial(parallel.init_state, network))(np.uint32(seed))
