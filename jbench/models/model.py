@@ -50,6 +50,8 @@ class Model(NamedTuple):
     checkpoints: tuple[Exceptions, ...] = ()  # how files of pretrained weights may differ from it; none: it takes none
     # of a network that knows electrodes by name: channel -> what it is used as; the others are left out
     channels: Mapping[str, str] | None = None
+    # matrices that no output depends on: name of a tensor -> which of the three that are packed in it
+    idle: Mapping[str, tuple[int, ...]] = {}
 
     def to_torch(self, variables: Variables) -> dict[str, np.ndarray]:
         """Variables (or gradients, in their place) as a state_dict."""
