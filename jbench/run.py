@@ -215,8 +215,13 @@ def _run(args: argparse.Namespace) -> int:
         say(reason)
     if args.dry_run:
         from jbench.cli import dry_run
+        from jbench.data.prepare import header
 
-        how = {'again': args.if_exists == 'overwrite', 'keep_weights': args.keep_weights and 'train' in args.stages}
+        how: dict[str, Any] = {
+            'again': args.if_exists == 'overwrite',
+            'keep_weights': args.keep_weights and 'train' in args.stages,
+        }
+        how['look'] = header.remembered()
         plans = [dry_run.plan_cell(c, args.seeds, args.data_dir, args.workdir, **how) for c in plan.cells]
         files = weights.published([n for c in plan.cells for n in weights.of_cell(c.model)], args.data_dir)
         print(dry_run.show(plans, args.stages, args.workdir, args.format, verbose=args.verbose, checkpoints=files))

@@ -12,7 +12,7 @@ from jbench.spec.model import Signal
 from jbench.train.programs import asked_signal, build
 
 
-def check(cell: Cell, data_dir: Path | None, workdir: Path) -> None:
+def check(cell: Cell, data_dir: Path | None, workdir: Path, look: header.Look = header.head) -> None:
     """Build a network that asks for channels for those of the first recording, of which the head alone is read. What
     is wrong with the recording itself is left to the preparation, which tells it of all.
 
@@ -23,12 +23,12 @@ def check(cell: Cell, data_dir: Path | None, workdir: Path) -> None:
     folder, refs = build_set.locate(cell.task, cell.dataset, data_dir, workdir)
     if not refs or folder is None or build_set.is_ready(folder):
         return
-    names = header.channels(cell.task, cell.dataset, refs[0])
-    if not names:
+    seen = look(cell.task.signal, cell.dataset, refs[0])
+    if seen is None:
         return
     spec = cell.task.signal
     n_times = n_samples(cell.task.window.duration, spec.sfreq)
-    like = Signal(n_chans=len(names), n_times=n_times, sfreq=spec.sfreq, ch_names=names)
+    like = Signal(n_chans=len(seen.ch_names), n_times=n_times, sfreq=spec.sfreq, ch_names=seen.ch_names)
     try:
         build(cell.model, asked_signal(cell.model, like), 1, cell.task.recipe)
     except RequestError as error:

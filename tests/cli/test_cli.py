@@ -443,9 +443,33 @@ def test_a_plan_of_many_cells_is_a_line_for_each_task(ask):
     assert 'plan: 12 cells, ' in out and 'every cell: --dry_run --verbose' in out
     lines = [line.split() for line in out.splitlines()]
     assert ['cvep@2', 'SimulatedCvep', 'simulated', '20', 'not', 'prepared', '2', '4', '0'] in lines
-    assert sum(line[:1] == ['p3@2'] for line in lines) == 1 and len(lines) == 11
+    assert sum(line[:1] == ['p3@2'] for line in lines) == 1 and len(lines) == 19
+    (one,) = (line for line in lines if line and line[0].startswith('SimulatedCvep/'))
+    assert one[1:5] == ['to', 'be', 'made,', 'about'] and one[6:] == ['MB', 'cvep@2', 'eegnet,', 'dummy']
     assert ask(*asked, '--verbose').out.count('weights_bytes') == 12
     assert len(json.loads(ask(*asked, '--format=json').out)['cells']) == 12
+
+
+def test_a_plan_says_how_large_a_set_will_be_and_who_reads_it(ask, tmp_path):
+    asked = ('--task=p3', '--model=eegnet,dummy', '--seeds=33', '--debug', '--dry_run', '--format=json')
+    (there,), (new,) = (
+        json.loads(ask(*asked, *where).out)['prepared_sets'] for where in ((), (f'--workdir={tmp_path}/new',))
+    )
+    assert there['bytes_expected'] is new['bytes'] is None and there['models'] == new['models'] == ['eegnet', 'dummy']
+    assert 0.5 < new['bytes_expected'] / there['bytes'] < 2
+    text = ask('--task=p3', '--seeds=33', '--dry_run', f'--workdir={tmp_path}/new').out
+    assert f'not prepared; about {new["bytes_expected"] / 1e6:.1f} MB then' in text
+
+
+def test_a_plan_says_what_will_be_refused(ask, tmp_path):
+    """By the channels of the first recording, or by the windows; what is refused is not counted as to run."""
+    where = ('--weights=none', '--seeds=33', '--dry_run', f'--workdir={tmp_path}/new')
+    text = ask('--task=p3', '--model=cbramod,codebrain', *where).out
+    assert 'plan: 2 cells, 1 seeds to run' in text and '; refused: 1 cells' in text
+    assert 'refused        SimulatedP3: codebrain: no channel for O1, O2' in text
+    asked = ('--task=p3', '--model=cbramod', '--set=recipe.adaptation=last_k', '--set=recipe.last_k=99')
+    (cell,) = json.loads(ask(*asked, *where, '--format=json').out)['cells']
+    assert cell['refused'] == '--set recipe.last_k: 99 layers, and this encoder has 12'
 
 
 def test_a_report_without_a_task_shows_all_that_is_there(ask, tmp_path):

@@ -27,13 +27,13 @@ def refuse(task: Task, rates: Iterable[float]) -> None:
         )
 
 
-def refuse_by_head(task: Task, dataset: Dataset, refs: Sequence[RecordingRef]) -> None:
+def refuse_by_head(task: Task, dataset: Dataset, refs: Sequence[RecordingRef], look: header.Look = header.head) -> None:
     """The same by the head of the first recording, before any is read; one that cannot be read is left to the
     preparation."""
     if task.signal.band in (None, SignalSpec.band) or not refs:
         return
-    raw = header.head(task, dataset, refs[0])
-    refuse(task, [] if raw is None else [float(raw.info['sfreq'])])
+    seen = look(task.signal, dataset, refs[0])
+    refuse(task, [] if seen is None else [seen.sfreq])
 
 
 def refuse_by_set(task: Task, folder: Path) -> None:
