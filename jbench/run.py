@@ -155,8 +155,7 @@ def _main(argv: list[str]) -> int:
     if args.list or args.info:
         from jbench.cli import catalogue
 
-        where = (args.format, args.data_dir)
-        print(catalogue.info(args.info, *where) if args.info else catalogue.listing(*where))
+        print(catalogue.show(args))
         return 0
     if not (args.task or args.cell or args.status):
         return tables.report_all(args.workdir, args.format)

@@ -176,13 +176,13 @@ def plan_cell(
         'config': to_json(cell),
     }
     ready = folder is not None and (build_set.is_ready(folder) or sets.stored(workdir, folder))
-    facts['refused'] = _refusal(cell, refs, data_dir, workdir, look)
-    network = None
+    network: Model | None = None
     try:
         network = _network(cell, folder if ready else None)
+        seen = network or _placed(cell, refs, data_dir, workdir, look)
+        facts['channels'] = seen and seen.channels
     except RequestError as error:
-        facts['refused'] = facts['refused'] or str(error)
-    facts['channels'] = network.channels if network else None
+        facts['refused'] = str(error)
     one = _weights_bytes(cell, network) if keep_weights else 0
     facts['weights_bytes'] = one and one * len(seeds)
     if folder is None or not ready:
@@ -203,21 +203,18 @@ def plan_cell(
     return facts
 
 
-def _refusal(
+def _placed(
     cell: Cell, refs: Sequence[RecordingRef], data_dir: Path | None, workdir: Path, look: Look | None
-) -> str | None:
-    """Why a cell is refused by the head of its first recording; None where it is not."""
+) -> Model | None:
+    """The network of a cell as the head of its first recording lets one build it. Raises: RequestError where the cell
+    will be refused by that."""
     from jbench.data.prepare import band, header
     from jbench.train import channels
 
     look = look or header.head
-    try:
-        channels.check(cell, data_dir, workdir, look)
-        if cell.own_band:
-            band.refuse_by_head(cell.task, cell.dataset, refs, look)
-    except RequestError as error:
-        return str(error)
-    return None
+    if cell.own_band:
+        band.refuse_by_head(cell.task, cell.dataset, refs, look)
+    return channels.placed(cell, data_dir, workdir, look)
 
 
 def _weights_bytes(cell: Cell, network: Model | None) -> int | None:

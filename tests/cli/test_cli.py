@@ -472,6 +472,32 @@ def test_a_plan_says_what_will_be_refused(ask, tmp_path):
     assert cell['refused'] == '--set recipe.last_k: 99 layers, and this encoder has 12'
 
 
+@pytest.mark.parametrize(
+    ('model', 'words'),
+    [
+        ('labram', 'Fp1 as FP1, Fp2 as FP2, F3, Fz as FZ'),
+        ('eegdino_small', 'P4; left out: FCz, CPz, Oz'),
+        ('reve_small', 'Cz at -1 28 140 mm'),
+        ('cbramod', 'all, as they come: Fp1, Fp2'),
+        ('codebrain', 'refused: SimulatedP3: codebrain: no channel for O1'),
+    ],
+)
+def test_info_of_a_model_says_which_channels_of_a_task_it_uses(model, words, ask, tmp_path):
+    asked = (f'--info={model}', '--task=p3', '--simulated=yes', f'--workdir={tmp_path}')
+    answer = ask(*asked)
+    assert answer.status == 0, answer.err
+    told = ' '.join(answer.out.partition('channels of p3@2/SimulatedP3 (simulated)')[2].split())
+    assert told.startswith(words) or words in told
+    facts = json.loads(ask(*asked, '--format=json').out)['channels of p3@2/SimulatedP3 (simulated)']
+    assert len(facts['there']) == 16 and (facts['used'] is None) == (model in ('cbramod', 'codebrain'))
+    assert not list(tmp_path.iterdir()), 'nothing is prepared'
+
+
+def test_channels_of_a_task_are_told_of_models(ask):
+    answer = ask('--info=p3', '--task=p3')
+    assert answer.status == 2 and '--info=p3 --task=p3: --task is for models; leave it out' in answer.err
+
+
 def test_a_report_without_a_task_shows_all_that_is_there(ask, tmp_path):
     answer = ask('--stage=report')
     assert answer.status == 0 and 'SimulatedP3 (simulated)' in answer.out and 'debug: a try' in answer.out
@@ -597,7 +623,10 @@ INFO = {
     'Hubner2016Eeg': ('10.1109/MCI.2018.2807039', 'revision', 'supersedes'),
     'kalunga2016': ('CC0-1.0', '<data_dir>/Kalunga2016Online/: subject<NN>', 'no recordings here'),
     'SimulatedSsvep': ('recipe.max_epochs: 30', 'embedded, simulated'),
-    'EEGNet': ('1456', 'Lawhern'),
+    'EEGNet': ('1456', 'Lawhern', 'any, in the order in which they come'),
+    'labram': ('by name; --info=labram --task=TASK',),
+    'reve_base': ('by place, electrodes without one are left out',),
+    'luna_base': ('by place', 'each channel of a window less its mean, over its standard deviation (n - 1)'),
     'dummy': ('estimator',),
     'eeg-core-1.0': ('missing',),
     'bci': ('cvep, mental_imagery',),

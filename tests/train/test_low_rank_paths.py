@@ -2,53 +2,32 @@
 
 from __future__ import annotations
 
-import importlib
-from functools import partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+import narrow
 import numpy as np
 import pytest
-from shapes import fitting
 
-from jbench.models import MODELS, factory
-from jbench.models.foundation import bendr, eegdino, luna, reve, steegformer
+from jbench.models import MODELS
 from jbench.spec.errors import RequestError
 from jbench.spec.recipe import Recipe
 from jbench.train import adaptation
 
-SIZES = {'steegformer_small': steegformer.Size(32, 2, 2)}
-NARROW: dict[str, dict[str, Any]] = {  # model -> what of its module is smaller
-    'bendr': {'BENDR': partial(bendr.BENDR, sizes=bendr.Sizes(32, 96, 48, 1))},
-    'biot': {'LAYERS': 1},
-    'labram': {'LAYERS': 1},
-    'cbramod': {'LAYERS': 1},
-    'luna_base': {'BASE': luna.Size(2, 32, 1)},
-    'reve_small': {'SMALL': reve.Size(64, 1, 1, 3)},
-    'signal_jepa': {'LAYERS': 1},
-    'steegformer_small': {'SIZES': SIZES},
-    'eegpt': {'WIDTH': 32, 'LAYERS': 1, 'HEADS': 2},
-    'eegdino_small': {'SIZES': {'small': eegdino.SIZES['small']._replace(layers=1, hidden=32)}},
-    'codebrain': {'BLOCKS': 2},
-}
 RECIPE = Recipe(adaptation='lora', lora_rank=1)
 
 
 def adapted(name: str, monkeypatch, n_times: int = 400, recipe: Recipe = RECIPE, **options: Any):
-    module = importlib.import_module(MODELS[name].target.partition(':')[0])
-    for attribute, value in NARROW[name].items():
-        monkeypatch.setattr(module, attribute, value)
-    signal = fitting(MODELS[name], n_times)
-    return adaptation.adapted(factory(MODELS[name])(signal, 2, **options), signal, 2, recipe, None), signal
+    model, signal = narrow.built(name, monkeypatch, n_times, **options)
+    return adaptation.adapted(model, signal, 2, recipe, None), signal
 
 
 def strengths(model, signal) -> dict[str, np.ndarray]:
     """How much the answers change with each matrix of the pairs, of a packed one of each of its own."""
     rng = np.random.default_rng(0)
     x = jnp.asarray(rng.normal(size=(2, signal.n_chans, signal.n_times)), jnp.float32)
-    like = jax.eval_shape(model.init, jax.random.key(0))  # drawn here: no program of initial values is compiled
-    variables = jax.tree.map(lambda a: jnp.asarray(rng.normal(0.5 * (a.ndim < 2), 0.1, a.shape), a.dtype), like)
+    variables = narrow.drawn(model)
 
     def answer(pairs):
         given = {**variables, 'params': {**variables['params'], 'lora': pairs}}
@@ -60,7 +39,7 @@ def strengths(model, signal) -> dict[str, np.ndarray]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize('name', NARROW)
+@pytest.mark.parametrize('name', narrow.NARROW)
 def test_every_pair_changes_the_answer(name: str, monkeypatch) -> None:
     found = strengths(*adapted(name, monkeypatch))
     assert found and all((v > 0).all() for v in found.values()), {k: v for k, v in found.items() if not (v > 0).all()}
@@ -68,7 +47,7 @@ def test_every_pair_changes_the_answer(name: str, monkeypatch) -> None:
 
 def test_every_family_is_tried() -> None:
     plain = ('jbench_tiny', 'signal_jepa_pre_local', 'signal_jepa_post_local')  # without a transformer
-    sizes = {n.partition('_')[0] for n in NARROW}
+    sizes = {n.partition('_')[0] for n in narrow.NARROW}
     assert {
         m.name.partition('_')[0] for m in MODELS.values() if m.family == 'foundation' and m.name not in plain
     } == sizes
@@ -89,7 +68,7 @@ def test_a_token_that_attends_to_itself_has_no_query_and_key(monkeypatch) -> Non
 
 @pytest.mark.slow
 def test_no_layer_behind_the_one_that_is_read_is_adapted(monkeypatch) -> None:
-    monkeypatch.setitem(NARROW, 'labram', {'LAYERS': 3})
+    monkeypatch.setitem(narrow.NARROW, 'labram', {'LAYERS': 3})
     recipe = Recipe(adaptation='lora', lora_rank=1, layer='layer_1', aggregation='mean')
     model, signal = adapted('labram', monkeypatch, recipe=recipe)
     found = strengths(model, signal)
