@@ -74,9 +74,9 @@ OF_LUNA = 'Döner et al. (2025), NeurIPS 38, arXiv:2510.22257'
 OF_REVE = 'El Ouahidi et al. (2025), NeurIPS 38'
 
 ON_THE_FLY = {
-    'bendr': 'each window from -1 to 1 by its least and greatest value over all channels, and a channel of its range',
+    'bendr': 'channels once mixed: a window from -1 to 1 by its least and greatest value, and a channel of its range',
     'biot': 'each channel of a window over the 95 % quantile of its magnitudes, before channels are mixed',
-    'eegpt': 'at each moment less the mean of the channels (average reference)',
+    'eegpt': 'at each moment less the mean of the channels (average reference), before channels are mixed',
     'luna': 'each channel of a window less its mean, over its standard deviation (n - 1)',
     'steegformer': 'each channel of a window less its mean, over its standard deviation (n)',
 }  # by the first word of a name

@@ -26,6 +26,8 @@ def test_what_is_said_is_done(name: str, monkeypatch) -> None:
     rng, variables = np.random.default_rng(0), narrow.drawn(model)
     unit = 1e-8 if name == 'bendr' else 1e-2  # of a channel of the range of volts nothing is left
     x = unit * rng.normal(size=(2, signal.n_chans, signal.n_times))
+    if name == 'bendr':  # which scales what it mixed, and what is added there has no unit
+        variables['params']['adapter']['bias'] *= 0
     common = unit * rng.normal(size=(2, 1, signal.n_times))
 
     @jax.jit
