@@ -8,6 +8,7 @@ outputs = model.predict()  # of the test windows, as they are stored
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import os
 from collections.abc import Callable, Iterator
@@ -69,6 +70,20 @@ class TrainedModel:
             return self._outputs(loader.chunks(), len(loader))
         x = self._checked(x, 'predict')
         return self._outputs(self._chunks(x), len(x))
+
+    def masked(self, share: float) -> dict[str, Any]:
+        """Predictions (id, outputs, y, subject, ...) on the test windows while a share of the channels of each fails:
+        those that fail with `recipe.mask_channels`. Nothing is learnt.
+
+        Args:
+            share: 0 to below 1.
+        Raises: RequestError for a task whose test windows are streamed; else as `predict`.
+        """
+        data = dataclasses.replace(self._data(), mask_channels=share)
+        if data.places is not None:
+            raise RequestError(f'{self.path}: the windows of its test are streamed, and no channels fail there')
+        loader = self._test_windows(data)
+        return data.predictions(loader.rows, self._outputs(loader.chunks(), len(loader)))
 
     @overload
     def features(
@@ -168,9 +183,9 @@ class TrainedModel:
                 {name: np.ones((k, size, *shapes[name].shape[3:]), bool) for name in shapes if name == 'channel_mask'},
             )
 
-    def _test_windows(self) -> Loader:
-        """The test windows of the prepared set that the result was made from."""
-        data = self._data()
+    def _test_windows(self, data: prepared_set.PreparedSet | None = None) -> Loader:
+        """The test windows of the prepared set that the result was made from (`data`: with other fields)."""
+        data = data or self._data()
         masked = 'channel_mask' in self.spec.asks
         loader = Loader(
             few_windows(data) if self.cell.debug else data,

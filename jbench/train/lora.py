@@ -124,8 +124,8 @@ def _live(tensor: Tensor, n: int, idle: Mapping[str, tuple[int, ...]]) -> tuple[
 
 def _behind(tensor: Tensor, layer: str) -> bool:
     """Whether a tensor belongs to a layer behind the one that is read."""
-    read, own = LAYER.fullmatch(layer), next((m for part in tensor.path if (m := LAYER.fullmatch(part))), None)
-    return bool(read and own) and int(own[0].partition('_')[2]) > int(read[0].partition('_')[2])
+    own = [int(part.partition('_')[2]) for part in tensor.path if LAYER.fullmatch(part)]
+    return bool(LAYER.fullmatch(layer) and own) and own[0] > int(layer.partition('_')[2])
 
 
 def _pair(key: jax.Array, tensor: Tensor, n: int, rank: int, live: tuple[int, ...]) -> dict[str, jax.Array]:
