@@ -1,12 +1,22 @@
-"""`jbench report robustness`: scores of trained networks by the share of channels that fail in the test."""
+"""`jbench report robustness`: scores of trained networks by the share of channels that fail in the test.
+
+One fit is tested at several shares. The same channels fail as with `recipe.mask_channels`, so that a point is what a run
+with that field scores.
+"""
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from jbench.cli import arguments
 from jbench.spec.errors import RequestError
+
+if TYPE_CHECKING:
+    from jbench.report.figures.style import Table
+    from jbench.trained import TrainedModel
 
 SHARES = '0,0.1,0.2,0.3,0.5'
 
@@ -24,7 +34,7 @@ def main(argv: list[str]) -> int:
     rows = []
     for path in args.results:
         try:
-            rows += robustness.curve(load_model(path, model=args.model), shares)
+            rows += _curve(load_model(path, model=args.model), shares)
         except FileNotFoundError as error:
             raise RequestError(f'{path}: no such result; expected the path of a seed33.json') from error
     table = robustness.means(rows)
@@ -49,6 +59,27 @@ def main(argv: list[str]) -> int:
     print(text.table((*heads, 'from', 'to (95 % over subjects)'), named))
     print('figure: ' + ', '.join(map(str, paths)))
     return 0
+
+
+def _curve(model: TrainedModel, shares: Sequence[float]) -> Table:
+    """A row for each share of channels that fail: `share, score` and the ends `low, high` of the interval over test
+    subjects, as result files have them, and what they are of.
+
+    Raises: RequestError as `TrainedModel.masked`.
+    """
+    from jbench.results.predictions import arrange
+    from jbench.targets import score
+
+    task, result = model.cell.task, model.result
+    rows = []
+    for share in shares:
+        found = arrange(model.masked(share))
+        first = score.score(task.target.kind, task.metric, found, result['dummy'], task.level)['headline']
+        low, high = first['interval'] or (None, None)
+        about = {k: result[k] for k in ('task', 'task_version', 'dataset', 'simulated', 'model', 'key', 'seed')}
+        scores = {'share': share, 'metric': task.metric, 'score': first['value'], 'low': low, 'high': high}
+        rows.append({**about, **scores, 'n_subjects': first['n_subjects'], 'chance': result['chance']})
+    return rows
 
 
 def _shares(given: str) -> list[float]:
