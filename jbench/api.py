@@ -214,7 +214,7 @@ class Splits:
     @property
     def classes(self) -> tuple[str, ...]:
         """What outputs 0..K-1 stand for; () for values and embeddings."""
-        from jbench.data.load.prepared_set import listed_classes
+        from jbench.data.load.class_names import listed_classes
 
         return tuple(listed_classes(self.dataset, self.data))
 

@@ -155,8 +155,7 @@ def _main(argv: list[str]) -> int:
     if args.list or args.info:
         from jbench.cli import catalogue
 
-        where = (args.format, args.data_dir)
-        print(catalogue.info(args.info, *where) if args.info else catalogue.listing(*where))
+        print(catalogue.show(args))
         return 0
     if not (args.task or args.cell or args.status):
         return tables.report_all(args.workdir, args.format)
@@ -215,8 +214,13 @@ def _run(args: argparse.Namespace) -> int:
         say(reason)
     if args.dry_run:
         from jbench.cli import dry_run
+        from jbench.data.prepare import header
 
-        how = {'again': args.if_exists == 'overwrite', 'keep_weights': args.keep_weights and 'train' in args.stages}
+        how: dict[str, Any] = {
+            'again': args.if_exists == 'overwrite',
+            'keep_weights': args.keep_weights and 'train' in args.stages,
+        }
+        how['look'] = header.remembered()
         plans = [dry_run.plan_cell(c, args.seeds, args.data_dir, args.workdir, **how) for c in plan.cells]
         files = weights.published([n for c in plan.cells for n in weights.of_cell(c.model)], args.data_dir)
         print(dry_run.show(plans, args.stages, args.workdir, args.format, verbose=args.verbose, checkpoints=files))

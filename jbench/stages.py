@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 from jbench.attempts import Attempts
 from jbench.context import Context
 from jbench.data import discover
-from jbench.data.load import prepared_set
+from jbench.data.load import prepared_set, protocols
 from jbench.data.prepare import delete_raw
 from jbench.data.source import vectors_of
 from jbench.data.stimuli import embed
@@ -183,7 +183,7 @@ def _found_by(name: str, cell: Cell, folder: Path, seed: int, context: Context) 
 
     look, field = FINDERS[name]
     with sets.here(context.workdir, folder, context.report):
-        data = prepared_set.open_set(folder, cell.task)
+        data = prepared_set.open_set(folder, protocols.of_seed(cell.task, seed))
         found = look(cell, few_windows(data) if cell.debug else data, seed, context)
     home = context.workdir / 'finders' / result_file.result_dir('', cell).relative_to('results')
     what = f'{name}: {cell.title}' + ' (simulated)' * cell.dataset.simulated
@@ -222,7 +222,9 @@ def prepare(cell: Cell, context: Context, *, embedded: bool = True, others: Sequ
     """
     began = time.monotonic()
     where, report = (context.data_dir, context.workdir), context.report
-    folder = prepared_set.ready(cell.task, cell.dataset, *where, report, context.progress.say, others)
+    folder = prepared_set.ready(
+        cell.task, cell.dataset, *where, report, context.progress.say, others, own_band=cell.own_band
+    )
     if embedded or vectors_of(cell.dataset):
         embed.provide(cell.task, cell.dataset, folder, *where, report)
     sets.take(context.workdir, folder, report)

@@ -19,7 +19,7 @@ from typing import Any, overload
 import numpy as np
 
 from jbench import targets
-from jbench.data.load import prepared_set
+from jbench.data.load import prepared_set, protocols
 from jbench.data.load.loader import Chunk, Loader, n_batches
 from jbench.data.load.splits import SPLITS
 from jbench.data.prepare import build_set
@@ -72,6 +72,20 @@ class TrainedModel:
         x = self._checked(x, 'predict')
         return self._outputs(self._chunks(x), len(x))
 
+    def masked(self, share: float) -> dict[str, Any]:
+        """Predictions (id, outputs, y, subject, ...) on the test windows while a share of the channels of each fails:
+        those that fail with `recipe.mask_channels`. Nothing is learnt.
+
+        Args:
+            share: 0 to below 1.
+        Raises: RequestError for a task whose test windows are streamed; else as `predict`.
+        """
+        data = dataclasses.replace(self._data(), mask_channels=share)
+        if data.places is not None:
+            raise RequestError(f'{self.path}: the windows of its test are streamed, and no channels fail there')
+        loader = self._test_windows(data)
+        return data.predictions(loader.rows, self._outputs(loader.chunks(), len(loader)))
+
     @overload
     def features(
         self, x: None = None, *, layer: str = LAYER, pooled: bool = False, split: str | None = None
@@ -114,9 +128,14 @@ class TrainedModel:
             return of_windows(encoder, self._checked(x, 'features'))
         if split not in (None, *SPLITS):
             raise unknown('part', str(split), SPLITS)
-        data = prepared_set.open_set(prepared_folder(self.path, self.result, self.cell), self.cell.task)
+        data = self._data()
         few = few_windows(data) if self.cell.debug else data
         return of_set(encoder, few, self.cell, (split,) if split else ())
+
+    def _data(self) -> prepared_set.PreparedSet:
+        """The prepared set that the result was made from, as its seed learnt it."""
+        task = protocols.of_seed(self.cell.task, self.result['seed'])
+        return prepared_set.open_set(prepared_folder(self.path, self.result, self.cell), task)
 
     def _checked(self, x: np.ndarray, what: str) -> np.ndarray:
         """Windows f32 of the shape of the network's own. Raises: RequestError for others."""
@@ -165,9 +184,9 @@ class TrainedModel:
                 {name: np.ones((k, size, *shapes[name].shape[3:]), bool) for name in shapes if name == 'channel_mask'},
             )
 
-    def _test_windows(self) -> Loader:
-        """The test windows of the prepared set that the result was made from."""
-        data = prepared_set.open_set(prepared_folder(self.path, self.result, self.cell), self.cell.task)
+    def _test_windows(self, data: prepared_set.PreparedSet | None = None) -> Loader:
+        """The test windows of the prepared set that the result was made from (`data`: with other fields)."""
+        data = data or self._data()
         masked = 'channel_mask' in self.spec.asks
         loader = Loader(
             few_windows(data) if self.cell.debug else data,

@@ -13,7 +13,7 @@ import numpy as np
 
 from jbench import processes
 from jbench.context import Context
-from jbench.data.load import prepared_set
+from jbench.data.load import prepared_set, protocols
 from jbench.data.load.loader import n_batches
 from jbench.data.load.prepared_set import PreparedSet
 from jbench.data.sources.mixture import JOINED
@@ -25,7 +25,7 @@ from jbench.spec.cell import Cell, choosing
 from jbench.spec.errors import RequestError
 from jbench.spec.model import SCRATCH
 from jbench.spec.pretraining import UNNAMED
-from jbench.spec.recipe import PROBES
+from jbench.spec.recipe import PROBES, seeds_draw
 from jbench.spec.task import ByGroup
 from jbench.stores import checkpoints, mirror, notes, results, sets
 from jbench.train import checkpoint, fit
@@ -104,11 +104,14 @@ def _seeds(
     refused: Refused,
 ) -> Results:
     """Train seeds, and write their results to `home`."""
+    if seeds_draw(cell.task.recipe) and len(seeds) > 1:  # each has training windows of its own
+        each = (_seeds(cell, home, prepared, [seed], compiler, context, refused) for seed in seeds)
+        return {seed: result for one in each for seed, result in one.items()}
     folder = prepared[0]
     final, chosen = None, dict[int, dict[str, Any]]()
     if cell.task.recipe.final == 'all':
         final, chosen = _chosen(cell, prepared, seeds, compiler, context)
-    data = prepared_set.open_set(folder, cell.task)
+    data = prepared_set.open_set(folder, protocols.of_seed(cell.task, seeds[0]))
     if cell.debug:
         data = few_windows(data)
     outcomes: Iterator[tuple[int, dict[str, Any]]]

@@ -9,11 +9,12 @@ from typing import Any
 
 from jbench import processes
 from jbench.context import Context
-from jbench.data.load import prepared_set
+from jbench.data.load import prepared_set, protocols
 from jbench.data.sources.mixture import JOINED
 from jbench.results import result_file
 from jbench.spec.cell import Cell
 from jbench.spec.pretraining import alike, of_companion
+from jbench.spec.recipe import seeds_draw
 from jbench.stores import checkpoints, results, sets
 from jbench.train.seeds import few_windows
 from jbench.train.seeds_together import train_together
@@ -76,7 +77,12 @@ def _train(
     refused: Refused,
 ) -> None:
     """Train seeds, and add to what was `found` the results of the cells that lacked one."""
-    read = [prepared_set.open_set(folder, c.task) for c, (folder, _) in zip(cells, prepared, strict=True)]
+    if any(seeds_draw(c.task.recipe) for c in cells) and len(seeds) > 1:  # each has training windows of its own
+        for seed in seeds:
+            _train(cells, homes, prepared, [seed], found, context, refused)
+        return
+    tasks = [protocols.of_seed(c.task, seeds[0]) for c in cells]
+    read = [prepared_set.open_set(folder, t) for t, (folder, _) in zip(tasks, prepared, strict=True)]
     data = [few_windows(d) if c.debug else d for c, d in zip(cells, read, strict=True)]
     fresh = context.if_exists in AFRESH
     with checkpoints.shared(context.workdir, cells[0].key, fresh=fresh):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import shutil
 from pathlib import Path
 from typing import NamedTuple
@@ -68,6 +69,36 @@ def stored(tmp_path_factory):
         assert run.main([*argv, '--model=chance', '--debug']) == 0
         paths = {p.parts[-3].partition('@')[0]: p for p in workdir.glob('results/*/*/*/*/seed33.json')}
         yield Stored(workdir, paths, workdir / 'mine.py')
+
+
+@pytest.mark.slow
+def test_one_fit_is_tested_while_channels_fail(stored, tmp_path, capsys, monkeypatch):
+    """A point of the curve is what a run with that share scores, whose training is the same."""
+    known = select.datasets()
+    few = dataclasses.replace(known['SimulatedP3'], n_subjects=5, n_recordings=5)
+    monkeypatch.setattr(select, 'datasets', lambda: {**known, 'SimulatedP3': few})
+    path = stored.paths['eegnet']
+    argv = [*FLAGS, f'--workdir={tmp_path}', '--model=eegnet', '--set=recipe.mask_channels=0.5']
+    (tmp_path / 'prepared').symlink_to(stored.workdir / 'prepared')
+    assert run.main(argv) == 0
+    (whole,) = tmp_path.glob('results/*/*/*/*/seed33.json')
+    capsys.readouterr()
+    assert run.main(['report', 'robustness', str(path), '--share=0.5,0', '--format=json', f'--out={tmp_path}']) == 0
+    found = json.loads(capsys.readouterr().out)
+    for row, one in zip(found['rows'], (path, whole), strict=True):
+        first = result_file.read(one)['headline']
+        assert (row['score'], [row['low'], row['high']]) == (first['value'], first['interval'] or [None, None])
+    assert found['rows'][0]['score'] != found['rows'][1]['score'] and [r['share'] for r in found['rows']] == [0, 0.5]
+    assert sorted(Path(p).name for p in found['files']) == ['robustness.csv', 'robustness.png', 'robustness.svg']
+    assert len((tmp_path / 'robustness.csv').read_text().splitlines()) == 3
+    assert run.main(['report', 'robustness', str(path), '--share=0', f'--out={tmp_path}']) == 0
+    assert 'p3@2/SimulatedP3 (simulated)' in capsys.readouterr().out
+
+
+@pytest.mark.parametrize('share', ['1', '-0.1', 'x', ''])
+def test_shares_that_are_none_are_refused(share, capsys):
+    assert run.main(['report', 'robustness', 'absent.json', f'--share={share}']) == 2
+    assert f'--share={share}: expected shares of the channels from 0 to below 1' in capsys.readouterr().err
 
 
 @pytest.fixture

@@ -57,6 +57,20 @@ def test_all_folds_make_one_result_in_which_every_subject_is_tested_once(few: No
 
 
 @pytest.mark.slow
+def test_seeds_learn_from_few_windows_of_their_own_unless_their_draw_is_numbered(few: None, tmp_path: Path) -> None:
+    found, before = {}, list[Path]()
+    for draw in ('0', '33'):
+        few_of = ['--set=recipe.few_shot=2', f'--set=recipe.few_shot_draw={draw}', '--set=recipe.max_epochs=1']
+        assert run.main(['--task=p3', '--seeds=33,34', '--model=eegnet', *few_of, f'--workdir={tmp_path}']) == 0
+        found[draw] = [result_file.read(path) for path in results(tmp_path) if path not in before]
+        before = results(tmp_path)
+    every = [r for two in found.values() for r in two]
+    assert len({(r['split_hash'], r['n_records']['train']) for r in every}) == 1, 'tables keep seeds together'
+    (one, other), (same, numbered) = ([r['predictions_sha256'] for r in two] for two in found.values())
+    assert one == same and other != numbered
+
+
+@pytest.mark.slow
 def test_an_interrupted_cross_validation_goes_on_behind_its_last_fold(few: None, tmp_path: Path, capsys) -> None:
     command = [*BASE, '--model=erp_lr', '--set=split.folds=3', f'--workdir={tmp_path}']
     assert run.main(command) == 0

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jbench import files
-from jbench.data.load import prepared_set
+from jbench.data.load import prepared_set, protocols
 from jbench.data.load.prepared_set import PreparedSet
 from jbench.data.load.sampling import class_weights
 from jbench.report.autopsy import case as autopsy_case
@@ -121,7 +121,7 @@ def _kind(cell: Cell) -> str:
 
 def _prepared(path: Path, result: dict[str, Any], cell: Cell, *, needed: bool) -> PreparedSet | None:
     try:
-        return prepared_set.open_set(prepared_folder(path, result, cell), cell.task)
+        return prepared_set.open_set(prepared_folder(path, result, cell), protocols.of_seed(cell.task, result['seed']))
     except RequestError:
         if needed:
             raise

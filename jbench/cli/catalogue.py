@@ -5,6 +5,7 @@ Everything here comes from specs, names of files and finished results; a list im
 
 from __future__ import annotations
 
+import argparse
 import re
 from collections.abc import Mapping, Sequence
 from operator import attrgetter
@@ -28,6 +29,18 @@ from jbench.spec.task import Task
 from jbench.tasks.suites import SUITES
 
 Facts = dict[str, Any]
+
+
+def show(args: argparse.Namespace) -> str:
+    """What `--list` and `--info` print, the channels of a model with `--task`. Raises RequestError."""
+    where = (args.format, args.data_dir)
+    if not args.info:
+        return listing(*where)
+    if not args.task:
+        return info(args.info, *where)
+    from jbench.cli import placed  # jax takes its time
+
+    return info(args.info, *where, placed.facts(args))
 
 
 def listing(form: str, data_dir: Path | None = None) -> str:
@@ -71,8 +84,9 @@ def listing(form: str, data_dir: Path | None = None) -> str:
     return '\n\n'.join(tables)
 
 
-def info(name: str, form: str, data_dir: Path | None = None) -> str:
-    """Everything about one task (also name@version), dataset (or alias), model, suite or category.
+def info(name: str, form: str, data_dir: Path | None = None, more: Mapping[str, Any] = {}) -> str:
+    """Everything about one task (also name@version), dataset (or alias), model, suite or category; `more`: facts that
+    are told beside, as the channels of a task.
 
     Raises: RequestError with suggestions for a name that is none of them.
     """
@@ -102,6 +116,7 @@ def info(name: str, form: str, data_dir: Path | None = None) -> str:
         known = [*select.tasks(), *select.datasets(), *MODELS, *SUITES, *_categories()]
         known += [*alignment.benchmarks(), *alignment.candidates()]
         raise unknown('task, dataset or model', name, known)
+    facts |= more
     return as_json(facts) if form == 'json' else folded(facts)
 
 
@@ -117,9 +132,17 @@ def _model_facts(model: ModelSpec) -> Facts:
         found['pretraining'] = [f'{c.name} ({listed(c.datasets)}): {c.source}' for c in seen.corpora] if seen else []
         if seen and not seen.whole:
             found['pretraining'].append('others, not named here')
-        if 'ch_names' in model.asks:
-            found['channels'] = 'by name: --dry_run of a prepared task lists them, and what each is used as'
+    if model.kind == 'network':
+        found['channels'] = _channel_rule(model)
     return found
+
+
+def _channel_rule(model: ModelSpec) -> str:
+    """What a network asks of channels, in words."""
+    more = f'; --info={model.name} --task=TASK: what each is used as'
+    if 'positions' in model.asks:
+        return f'by place, electrodes without one are left out{more}'
+    return f'by name{more}' if 'ch_names' in model.asks else 'any, in the order in which they come'
 
 
 def _holds_tasks(name: str) -> bool:

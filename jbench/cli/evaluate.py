@@ -22,6 +22,7 @@ from jbench import targets
 from jbench.cli import arguments, tensors
 from jbench.cli.console import Output
 from jbench.data.load import prepared_set
+from jbench.data.load.class_names import listed_classes
 from jbench.data.load.prepared_set import PreparedSet
 from jbench.data.stimuli import embed
 from jbench.metrics import keystrokes
@@ -108,7 +109,7 @@ def evaluate(
     with Progress() as progress:
         cell, data, digest = _data(task, spec, changes or {}, args, progress)
         began = time.monotonic()
-        names = prepared_set.listed_classes(cell.dataset, data)
+        names = listed_classes(cell.dataset, data)
         if data.places is None:
             outputs = _outputs(answer, data, names, called, batch_size, progress)
         else:
@@ -139,7 +140,8 @@ def _data(
     if notice := cells.simulated([choice]):
         progress.say(notice)
     where = (args.data_dir, args.workdir)
-    folder = prepared_set.ready(cell.task, cell.dataset, *where, progress.update, progress.say)
+    told = (progress.update, progress.say)
+    folder = prepared_set.ready(cell.task, cell.dataset, *where, *told, own_band=cell.own_band)
     embed.provide(cell.task, cell.dataset, folder, *where, progress.update)
     return cell, prepared_set.open_set(folder, cell.task), prepared_set.digest(folder)
 

@@ -262,6 +262,13 @@ def _identity(argv: list[str]) -> int:
     return identity.main(argv)
 
 
+def _robustness(argv: list[str]) -> int:
+    """Scores of trained networks while channels fail."""
+    from jbench.cli import robustness
+
+    return robustness.main(argv)
+
+
 COMMANDS: dict[str, Callable[[list[str]], int]] = {
     'published': _published,
     'autopsy': _autopsy,
@@ -270,6 +277,7 @@ COMMANDS: dict[str, Callable[[list[str]], int]] = {
     'export': _export,
     'sync': _sync,
     'identity': _identity,
+    'robustness': _robustness,
 }
 
 

@@ -54,6 +54,8 @@ class Model(NamedTuple):
     channels: Mapping[str, str] | None = None
     # what another task draws anew: names of tensors, or what stands before a dot in them; it reads `penultimate`
     head: tuple[str, ...] = LAST
+    # matrices that no output depends on: name of a tensor -> which of the three that are packed in it
+    idle: Mapping[str, tuple[int, ...]] = {}
 
     def named(self) -> Sequence[Tensor]:
         """`tensors`, or each array by its own path where there are none."""

@@ -8,9 +8,12 @@ import sys
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from jbench import processes
-from jbench.data.load import splits
-from jbench.data.load.prepared_set import PreparedSet, listed_classes
+from jbench.data.load import protocols, splits
+from jbench.data.load.class_names import listed_classes
+from jbench.data.load.prepared_set import PreparedSet
 from jbench.results import learnt, origin
 from jbench.results.versions import versions
 from jbench.spec.cell import Cell
@@ -27,6 +30,7 @@ from jbench.tasks.suites import SUITES
 def describe(cell: Cell, data: PreparedSet, seed: int, digest: str, outcome: dict[str, Any]) -> dict[str, Any]:
     """Everything that a result says, apart from its scores."""
     protocol = _protocol(cell, data)
+    dealt = np.where(data.split == protocols.LEFT_OUT, 'train', data.split)  # the same whatever few windows are drawn
     counts = {name: int((data.split == name).sum()) for name in ('train', 'valid', 'test')}
     scale = 1 / 1024 if sys.platform != 'darwin' else 1 / 1024**2
     return {
@@ -47,7 +51,7 @@ def describe(cell: Cell, data: PreparedSet, seed: int, digest: str, outcome: dic
             'evaluated': 0 if 'failed' in outcome else counts['test'],
         },
         'subjects': {name: list(dict.fromkeys(data.subjects[data.split == name].tolist())) for name in counts},
-        'split_hash': splits.split_hash({name: data.ids[data.split == name] for name in counts}),
+        'split_hash': splits.split_hash({name: data.ids[dealt == name] for name in counts}),
         'prepared_hash': digest,
         'key': cell.key,
         'config': portable(cell),

@@ -9,7 +9,8 @@ from jbench.spec.dataset import Dataset
 from jbench.spec.identity import spec_hash, to_json, without_defaults
 from jbench.spec.model import ModelSpec
 from jbench.spec.overrides import Override
-from jbench.spec.task import Task
+from jbench.spec.recipe import seeds_draw
+from jbench.spec.task import SignalSpec, Task
 
 WORDS = ('category', 'paradigm', 'title', 'datasets', 'simulated', 'doi', 'revision', 'supersedes')  # about a task
 
@@ -38,11 +39,16 @@ class Cell:
         return f'{self.task.full_name}/{self.dataset.name} {self.model.full_name}' + (f' fold {fold}' if fold else '')
 
     @property
+    def own_band(self) -> bool:
+        """Whether the band is neither the default nor the model's, so that every recording must hold it."""
+        return self.task.signal.band not in (SignalSpec.band, dict(self.model.overrides).get('signal.band'))
+
+    @property
     def source(self) -> str:
-        """Cells with an equal one share a prepared set."""
+        """Cells with an equal one share a prepared set, and what is asked of its recordings."""
         task = to_json(self.task)
         kept = [task[k] for k in ('signal', 'window', 'target', 'exclude', 'exclude_bad')]
-        return spec_hash([self.dataset.name, kept])
+        return spec_hash([self.dataset.name, kept, self.own_band])
 
     @property
     def key(self) -> str:
@@ -54,6 +60,7 @@ class Cell:
         model += [self.model.places_digest] if self.model.places else []
         data = [self.dataset.name, self.dataset.revision]
         asked = {'task': task, 'exclude': out, 'dataset': data, 'model': model, 'debug': self.debug}
+        asked |= {'drawn': 'by seed'} if seeds_draw(self.task.recipe) else {}
         return spec_hash(asked | ({'companions': [key for _, key in self.companions]} if self.companions else {}))
 
 

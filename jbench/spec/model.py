@@ -52,6 +52,7 @@ class ModelSpec:
     times_multiple: int = 1  # windows must be so many samples long, or a multiple of it
     asks: tuple[typing.Literal['ch_names', 'positions', 'channel_mask'], ...] = ()  # of Signal
     overrides: tuple[Override, ...] = ()  # fields of a task that it wants otherwise: ('signal.sfreq', 200.0)
+    on_the_fly: str = ''  # what the network itself does to the windows that it is given, in words
     weights: str = ''  # SHA-256 of the pretrained weights that it starts from; 'none': it could, and does not
     own_weights: bool = False  # these are a file of the user's, not the published one
     head: bool = True  # has a last layer that is told from the rest (Model.head); without: no weights, probe, together

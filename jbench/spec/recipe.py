@@ -69,6 +69,7 @@ class Recipe:
     head_epochs: int = 5  # of two_stage, before the schedule of all begins
     rotation: int = 0  # channels turn by up to so many places around a wrist, drawn for each training batch
     few_shot: int = 0  # training windows of each class and subject; 0: all
+    few_shot_draw: int = 0  # number of their draw; 0: each seed has one of its own
     mask_channels: float = 0.0  # share of the channels of each test window that fail (are zero)
     # which network is tested: that of the epoch that validation chose; or one that then learns from training and
     # validation windows together, for as many epochs (for submissions: no validation score is left)
@@ -89,6 +90,11 @@ class Recipe:
         """Whether an encoder keeps its own head."""
         plain = (self.head, self.layer, self.aggregation) == (DEFAULT.head, DEFAULT.layer, DEFAULT.aggregation)
         return plain and self.adaptation not in PROBES
+
+
+def seeds_draw(recipe: Recipe) -> bool:
+    """Whether each seed learns from training windows of its own."""
+    return bool(recipe.few_shot) and not recipe.few_shot_draw
 
 
 LORA = ('lora_rank', 'lora_alpha', 'lora_targets', 'lora_dropout')  # fields of that adaptation

@@ -64,6 +64,7 @@ RANGES = (  # (path, least, greatest) of numbers that mean something
     ('recipe.head_epochs', 1, 1e9),
     ('recipe.rotation', 0, 1e6),
     ('recipe.few_shot', 0, 1e9),
+    ('recipe.few_shot_draw', 0, 1e9),
     ('recipe.mask_channels', 0, 1 - TINY),
     ('recipe.task_temperature', TINY, math.inf),
 )
@@ -218,6 +219,8 @@ def _fitting(task: Task) -> None:
     if recipe.few_shot and kind not in CLASSES:
         there = ', '.join(CLASSES)
         raise RequestError(f'--set recipe.few_shot: targets of kind {kind!r} have no classes, only {there} have')
+    if recipe.few_shot_draw and not recipe.few_shot:
+        raise RequestError('--set recipe.few_shot_draw: unused without recipe.few_shot, as --set recipe.few_shot=10')
     if recipe.class_weights and recipe.loss not in WEIGHTED:
         weighted = ' and '.join(WEIGHTED)
         raise RequestError(f'--set recipe.class_weights: {recipe.loss!r} weighs no classes; only {weighted} do')

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from pathlib import Path
 
-from jbench.data.prepare import build_set, signal
-from jbench.data.recording import Recording, RecordingRef, set_names
-from jbench.data.source import source_of
+from jbench.data.prepare import build_set, header
 from jbench.data.windows import n_samples
+from jbench.models.model import Model
 from jbench.spec.cell import Cell
 from jbench.spec.errors import RequestError
 from jbench.spec.model import Signal
@@ -16,39 +14,30 @@ from jbench.train.programs import asked_signal, build
 
 
 def check(cell: Cell, data_dir: Path | None, workdir: Path) -> None:
-    """Build a network that asks for channels for those of the first recording, of which the head alone is read. What
-    is wrong with the recording itself is left to the preparation, which tells it of all.
+    """Raises: RequestError where the network of a cell refuses the channels of the first recording (`placed`)."""
+    placed(cell, data_dir, workdir)
+
+
+def placed(cell: Cell, data_dir: Path | None, workdir: Path, look: header.Look = header.head) -> Model | None:
+    """A network that asks for channels, built for one output and those of the first recording, of which the head alone
+    is read. What is wrong with the recording itself is left to the preparation, which tells it of all.
+
+    Returns: None for a model that asks for none, or where there is no such recording or its set is there.
 
     Raises: RequestError where the network refuses them.
     """
     if cell.model.kind != 'network' or not {'ch_names', 'positions'} & {*cell.model.asks}:
-        return
+        return None
     folder, refs = build_set.locate(cell.task, cell.dataset, data_dir, workdir)
     if not refs or folder is None or build_set.is_ready(folder):
-        return
-    names = _names(cell, refs[0])
-    if not names:
-        return
+        return None
+    seen = look(cell.task.signal, cell.dataset, refs[0])
+    if seen is None:
+        return None
     spec = cell.task.signal
     n_times = n_samples(cell.task.window.duration, spec.sfreq)
-    like = Signal(n_chans=len(names), n_times=n_times, sfreq=spec.sfreq, ch_names=names)
+    like = Signal(n_chans=len(seen.ch_names), n_times=n_times, sfreq=spec.sfreq, ch_names=seen.ch_names)
     try:
-        build(cell.model, asked_signal(cell.model, like), 1, cell.task.recipe)
+        return build(cell.model, asked_signal(cell.model, like), 1, cell.task.recipe)
     except RequestError as error:
         raise RequestError(f'{cell.dataset.name}: {error}') from error
-
-
-def _names(cell: Cell, ref: RecordingRef) -> tuple[str, ...]:
-    """Channels of a recording that the task picks, as a prepared set calls them; () where it cannot be read."""
-    import mne
-
-    try:
-        with warnings.catch_warnings(), mne.utils.use_log_level('ERROR'):
-            warnings.simplefilter('ignore')
-            read = source_of(cell.dataset).read(ref)
-            if not isinstance(read, Recording):
-                return ()
-            signal.pick(read.raw, cell.task.signal)
-    except Exception:  # of any reader: the preparation meets it again, and names every file that has one
-        return ()
-    return set_names(read.raw.ch_names, ref.subject, cell.dataset)

@@ -11,6 +11,7 @@ import numpy as np
 from jbench import targets
 from jbench.context import Context
 from jbench.data.load import prepared_set
+from jbench.data.load.class_names import class_names
 from jbench.models import factory
 from jbench.models.baselines.estimator import Labelled, Training
 from jbench.spec.cell import Cell
@@ -34,7 +35,7 @@ def fit_estimator(
         signal=data.signal,
         metric=cell.task.metric,
         published=cell.task.recipe.published,
-        classes=tuple(prepared_set.class_names(cell.dataset, data)),
+        classes=tuple(class_names(cell.dataset, data)),
     )
     what = cell.title
     context.progress.update(what, 0, 1)

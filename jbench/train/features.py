@@ -16,7 +16,8 @@ import jax
 import numpy as np
 
 from jbench.context import Context
-from jbench.data.load import prepared_set
+from jbench.data.load import prepared_set, protocols
+from jbench.data.load.class_names import class_names
 from jbench.data.load.loader import Loader
 from jbench.data.load.prepared_set import PreparedSet
 from jbench.data.prepare.workers import free_memory
@@ -81,9 +82,10 @@ def of_cell(cell: Cell, seed: int, context: Context, layer: str = LAYER, pooled:
         raise RequestError(f'{cell.model.name} is an estimator, which has no features; only networks do')
     channels.check(cell, context.data_dir, context.workdir)
     where, progress = (context.data_dir, context.workdir), context.progress
-    folder = prepared_set.ready(cell.task, cell.dataset, *where, progress.update, progress.say)
+    told = (progress.update, progress.say)
+    folder = prepared_set.ready(cell.task, cell.dataset, *where, *told, own_band=cell.own_band)
     embed.provide(cell.task, cell.dataset, folder, *where, progress.update)
-    data = prepared_set.open_set(folder, cell.task)
+    data = prepared_set.open_set(folder, protocols.of_seed(cell.task, seed))
     signal, recipe = asked_signal(cell.model, data.signal), cell.task.recipe
     network = build(cell.model, signal, data.n_out, recipe, recipe.frames)
     drawn = jax.jit(partial(parallel.init_state, network))(np.uint32(seed))
@@ -126,7 +128,7 @@ def of_set(encoder: Encoder, data: PreparedSet, cell: Cell, names: tuple[str, ..
                 yield batch, min(left, encoder.batch_size)
                 left -= encoder.batch_size
 
-    listed = prepared_set.class_names(cell.dataset, data) if data.classes else []
+    listed = class_names(cell.dataset, data) if data.classes else []
     return Features(
         _values(encoder, batches(), len(rows), lambda bad: f'window {data.ids[rows[bad]]}'),
         data.ids[rows],

@@ -6,7 +6,8 @@ Hu et al. (2022), LoRA: Low-rank adaptation of large language models. ICLR, arXi
 
 for query, key, value and projection of every attention, or the matrices that `Recipe.lora_targets` names; of a packed
 matrix each of the three has a pair of its own. The matrices are added before the network is applied, so that it knows
-nothing of them and none can be left out. Which ones they are is told by the names of the reference's tensors.
+nothing of them and none can be left out. Which ones they are is told by the names of the reference's tensors. Matrices
+that no output depends on have no pair: those of `Model.idle`, and of layers behind the one that the head reads.
 
 Dropout leaves out columns of A, the same for all windows and tokens of a batch; PEFT draws them for each token, which
 matrices that are added cannot. The mean is the same.
@@ -18,6 +19,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from functools import reduce
 from operator import getitem
@@ -28,11 +30,12 @@ import jax.numpy as jnp
 
 from jbench.models.foundation import probes
 from jbench.models.layers.blocks import PRECISION
-from jbench.models.model import Answer, Batch, Model
+from jbench.models.model import LAYER, Answer, Batch, Model
 from jbench.models.torch_weights import Tensor, Variables
 from jbench.spec.errors import RequestError, unknown
 from jbench.spec.recipe import Recipe
 
+EMPTY: Mapping[str, tuple[int, ...]] = {}
 # ends of names of matrices of attention; packed ones hold query, key and value
 PACKED = r'(.*\.)?(in_proj_weight|(to_)?qkv(_proj)?\.weight)'
 _NAMES = ('to_[qkv]', r'to_out(\.0)?', '[qkv]_proj', 'out_proj', r'(attn|attention)\.proj')
@@ -65,12 +68,18 @@ def targets(network: Model, patterns: tuple[str, ...] = ()) -> list[tuple[Tensor
 
 def adapted(network: Model, recipe: Recipe) -> Model:
     """A network with pairs of matrices of `lora_rank`, scaled by lora_alpha / lora_rank. Raises: as `targets`."""
-    rank, chosen = recipe.lora_rank, targets(network, recipe.lora_targets)
+    rank, idle = recipe.lora_rank, network.idle
+    chosen = [(t, n) for t, n in targets(network, recipe.lora_targets) if not _behind(t, recipe.layer)]
+    if not chosen:
+        raise RequestError(
+            f'--set recipe.layer={recipe.layer}: every matrix that recipe.adaptation=lora adapts lies behind it; '
+            'read a later layer, or leave out recipe.layer'
+        )
 
     def init(key: jax.Array) -> Variables:
         drawn = network.init(key)
         keys = jax.random.split(jax.random.fold_in(key, 1), len(chosen))
-        pairs = {t.name: _pair(k, t, n, rank) for k, (t, n) in zip(keys, chosen, strict=True)}
+        pairs = {t.name: _pair(k, t, n, rank, _live(t, n, idle)) for k, (t, n) in zip(keys, chosen, strict=True)}
         return {**drawn, 'params': {'base': drawn['params'], 'lora': pairs}}
 
     def apply(variables: Variables, batch: Batch, *, train: bool, key: jax.Array | None) -> Answer:
@@ -78,11 +87,11 @@ def adapted(network: Model, recipe: Recipe) -> Model:
         if train and key is not None and recipe.lora_dropout:
             key, drawn = jax.random.split(key)
             given = {**variables, 'params': {**variables['params'], 'lora': _dropped(variables, drawn, recipe)}}
-        return network.apply(merged(given, chosen, recipe.lora_alpha / rank), batch, train=train, key=key)
+        return network.apply(merged(given, chosen, recipe.lora_alpha / rank, idle), batch, train=train, key=key)
 
     tensors = [t._replace(path=(t.path[0], 'base', *t.path[1:]) if _is_param(t) else t.path) for t in network.named()]
     for t, n in chosen:
-        (n_out, n_in), packed = t.shape, (n,) * (n > 1)
+        (n_out, n_in), packed = t.shape, (len(_live(t, n, idle)),) * (n > 1)
         path = ('params', 'lora', t.name)
         tensors.append(Tensor(f'lora.{t.name}.a', (*packed, rank, n_in), (*path, 'a')))
         tensors.append(Tensor(f'lora.{t.name}.b', (*packed, n_out // n, rank), (*path, 'b')))
@@ -90,25 +99,42 @@ def adapted(network: Model, recipe: Recipe) -> Model:
     return network._replace(init=init, apply=apply, tensors=tensors, checkpoints=checkpoints)
 
 
-def merged(variables: Variables, chosen: list[tuple[Tensor, int]], scale: float) -> Variables:
+def merged(
+    variables: Variables, chosen: list[tuple[Tensor, int]], scale: float, idle: Mapping[str, tuple[int, ...]] = EMPTY
+) -> Variables:
     """Variables of the network alone, with the products of the pairs added."""
     params = _copied(variables['params']['base'])
-    for tensor, _ in chosen:
+    for tensor, n in chosen:
         pair, (*way, leaf) = variables['params']['lora'][tensor.name], tensor.path[1:]
         inner = reduce(getitem, way, params)
         whole = inner[leaf]
         old = whole if tensor.row is None else whole[tensor.row]
-        new = old + scale * jnp.matmul(pair['b'], pair['a'], precision=PRECISION).reshape(old.shape)
+        product, live = jnp.matmul(pair['b'], pair['a'], precision=PRECISION), _live(tensor, n, idle)
+        if len(live) < n:
+            product = jnp.zeros((n, *product.shape[1:])).at[jnp.array(live)].set(product)
+        new = old + scale * product.reshape(old.shape)
         inner[leaf] = new if tensor.row is None else whole.at[tensor.row].set(new)
     return {**variables, 'params': params}
 
 
-def _pair(key: jax.Array, tensor: Tensor, n: int, rank: int) -> dict[str, jax.Array]:
-    """A and B of a tensor [n_out, n_in], of a packed one [n, ...] each."""
+def _live(tensor: Tensor, n: int, idle: Mapping[str, tuple[int, ...]]) -> tuple[int, ...]:
+    """Which of the n matrices that a tensor packs the answer depends on."""
+    return tuple(i for i in range(n) if i not in idle.get(tensor.name, ()))
+
+
+def _behind(tensor: Tensor, layer: str) -> bool:
+    """Whether a tensor belongs to a layer behind the one that is read."""
+    own = [int(part.partition('_')[2]) for part in tensor.path if LAYER.fullmatch(part)]
+    return bool(LAYER.fullmatch(layer) and own) and own[0] > int(layer.partition('_')[2])
+
+
+def _pair(key: jax.Array, tensor: Tensor, n: int, rank: int, live: tuple[int, ...]) -> dict[str, jax.Array]:
+    """A and B of a tensor [n_out, n_in], of a packed one [n, ...] each, less those that are idle."""
     (n_out, n_in), packed = tensor.shape, (n,) * (n > 1)
     bound = 1 / math.sqrt(n_in)
     a = jax.random.uniform(key, (*packed, rank, n_in), jnp.float32, -bound, bound)
-    return {'a': a, 'b': jnp.zeros((*packed, n_out // n, rank))}
+    a = a[jnp.array(live)] if len(live) < n else a
+    return {'a': a, 'b': jnp.zeros((*a.shape[:-2], n_out // n, rank))}
 
 
 def _dropped(variables: Variables, key: jax.Array, recipe: Recipe) -> dict[str, Any]:

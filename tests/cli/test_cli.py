@@ -446,9 +446,59 @@ def test_a_plan_of_many_cells_is_a_line_for_each_task(ask):
     assert 'plan: 12 cells, ' in out and 'every cell: --dry_run --verbose' in out
     lines = [line.split() for line in out.splitlines()]
     assert ['cvep@2', 'SimulatedCvep', 'simulated', '20', 'not', 'prepared', '2', '4', '0'] in lines
-    assert sum(line[:1] == ['p3@2'] for line in lines) == 1 and len(lines) == 11
+    assert sum(line[:1] == ['p3@2'] for line in lines) == 1 and len(lines) == 19
+    (one,) = (line for line in lines if line and line[0].startswith('SimulatedCvep/'))
+    assert one[1:5] == ['to', 'be', 'made,', 'about'] and one[6:] == ['MB', 'cvep@2', 'eegnet,', 'dummy']
     assert ask(*asked, '--verbose').out.count('weights_bytes') == 12
     assert len(json.loads(ask(*asked, '--format=json').out)['cells']) == 12
+
+
+def test_a_plan_says_how_large_a_set_will_be_and_who_reads_it(ask, tmp_path):
+    asked = ('--task=p3', '--model=eegnet,dummy', '--seeds=33', '--debug', '--dry_run', '--format=json')
+    (there,), (new,) = (
+        json.loads(ask(*asked, *where).out)['prepared_sets'] for where in ((), (f'--workdir={tmp_path}/new',))
+    )
+    assert there['bytes_expected'] is new['bytes'] is None and there['models'] == new['models'] == ['eegnet', 'dummy']
+    assert 0.5 < new['bytes_expected'] / there['bytes'] < 2
+    text = ask('--task=p3', '--seeds=33', '--dry_run', f'--workdir={tmp_path}/new').out
+    assert f'not prepared; about {new["bytes_expected"] / 1e6:.1f} MB then' in text
+
+
+def test_a_plan_says_what_will_be_refused(ask, tmp_path):
+    """By the channels of the first recording, or by the windows; what is refused is not counted as to run."""
+    where = ('--weights=none', '--seeds=33', '--dry_run', f'--workdir={tmp_path}/new')
+    text = ask('--task=p3', '--model=cbramod,codebrain', *where).out
+    assert 'plan: 2 cells, 1 seeds to run' in text and '; refused: 1 cells' in text
+    assert 'refused        SimulatedP3: codebrain: no channel for O1, O2' in text
+    asked = ('--task=p3', '--model=cbramod', '--set=recipe.adaptation=last_k', '--set=recipe.last_k=99')
+    (cell,) = json.loads(ask(*asked, *where, '--format=json').out)['cells']
+    assert cell['refused'] == '--set recipe.last_k: 99 layers, and this encoder has 12'
+
+
+@pytest.mark.parametrize(
+    ('model', 'words'),
+    [
+        ('labram', 'Fp1 as FP1, Fp2 as FP2, F3, Fz as FZ'),
+        ('eegdino_small', 'P4; left out: FCz, CPz, Oz'),
+        ('reve_small', 'Cz at -1 28 140 mm'),
+        ('cbramod', 'all, as they come: Fp1, Fp2'),
+        ('codebrain', 'refused: SimulatedP3: codebrain: no channel for O1'),
+    ],
+)
+def test_info_of_a_model_says_which_channels_of_a_task_it_uses(model, words, ask, tmp_path):
+    asked = (f'--info={model}', '--task=p3', '--simulated=yes', f'--workdir={tmp_path}')
+    answer = ask(*asked)
+    assert answer.status == 0, answer.err
+    told = ' '.join(answer.out.partition('channels of p3@2/SimulatedP3 (simulated)')[2].split())
+    assert told.startswith(words) or words in told
+    facts = json.loads(ask(*asked, '--format=json').out)['channels of p3@2/SimulatedP3 (simulated)']
+    assert len(facts['there']) == 16 and (facts['used'] is None) == (model in ('cbramod', 'codebrain'))
+    assert not list(tmp_path.iterdir()), 'nothing is prepared'
+
+
+def test_channels_of_a_task_are_told_of_models(ask):
+    answer = ask('--info=p3', '--task=p3')
+    assert answer.status == 2 and '--info=p3 --task=p3: --task is for models; leave it out' in answer.err
 
 
 def test_a_report_without_a_task_shows_all_that_is_there(ask, tmp_path):
@@ -576,7 +626,10 @@ INFO = {
     'Hubner2016Eeg': ('10.1109/MCI.2018.2807039', 'revision', 'supersedes'),
     'kalunga2016': ('CC0-1.0', '<data_dir>/Kalunga2016Online/: subject<NN>', 'no recordings here'),
     'SimulatedSsvep': ('recipe.max_epochs: 30', 'embedded, simulated'),
-    'EEGNet': ('1456', 'Lawhern'),
+    'EEGNet': ('1456', 'Lawhern', 'any, in the order in which they come'),
+    'labram': ('by name; --info=labram --task=TASK',),
+    'reve_base': ('by place, electrodes without one are left out',),
+    'luna_base': ('by place', 'each channel of a window less its mean, over its standard deviation (n - 1)'),
     'dummy': ('estimator',),
     'eeg-core-1.0': ('missing',),
     'bci': ('cvep, mental_imagery',),

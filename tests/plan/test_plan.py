@@ -318,6 +318,7 @@ DIFFERENT = {  # for every path of a task that `--set` takes: (text, value)
     'recipe.head_epochs': ('3', 3),
     'recipe.rotation': ('1', 1),
     'recipe.few_shot': ('10', 10),
+    'recipe.few_shot_draw': ('2', 2),
     'recipe.mask_channels': ('.2', 0.2),
     'recipe.final': ('all', 'all'),
     'recipe.together': ('yes', 'yes'),
@@ -332,6 +333,10 @@ WHOLE = {  # what a task or a config file sets as a whole, and the command line 
     'window.jitter': Jitter(),
     'recipe.trainable': (('head', 1.0), ('*', 0.0)),
     'target.mapping': (('Target', 1), ('NonTarget', 0)),
+}
+BESIDE = {  # fields that need another one
+    'recipe.task_temperature': ('recipe.together', 'yes'),
+    'recipe.few_shot_draw': ('recipe.few_shot', '3'),
 }
 
 
@@ -350,14 +355,14 @@ def test_every_option_is_in_the_table():
 def test_text_becomes_the_type_of_the_field(path):
     text, value = DIFFERENT[path]
     read = tuple(('recipe.adaptation', name) for name in FIELDS.get(path.removeprefix('recipe.'), ())[:1])
-    if path == 'recipe.task_temperature':
-        with pytest.raises(RequestError, match=r'recipe\.task_temperature: unused without recipe\.together=yes'):
+    if path in BESIDE:
+        with pytest.raises(RequestError, match=rf'--set {path}: unused without {BESIDE[path][0]}'):
             apply(P3, SIMULATED, ((path, text),))
-        read = (('recipe.together', 'yes'),)
+        read = (BESIDE[path],)
     new = get(apply(P3, SIMULATED, (*read, (path, text))), path)
     assert new == value and type(new) is type(value)
     assert get(apply(P3, SIMULATED, (*read, (path, value))), path) == value
-    if read and path not in ('recipe.layer_decay', 'recipe.task_temperature'):  # which the default adaptation reads
+    if read and path not in ('recipe.layer_decay', *BESIDE):  # which the default adaptation reads
         with pytest.raises(RequestError, match=rf'--set {path}: .* is unused with recipe\.adaptation=full'):
             apply(P3, SIMULATED, ((path, text),))
 

@@ -17,10 +17,11 @@ from jbench.data.load.grouping import listed
 from jbench.data.load.shards import Scale, Shards, of_unit, scale_by_training_part
 from jbench.data.load.split_windows import divide, drawn_from, undivided
 from jbench.data.load.streams import Places, places
-from jbench.data.prepare import build_set
+from jbench.data.prepare import band, build_set
 from jbench.data.prepare.siblings import Other, same_signal
 from jbench.data.stimuli import embed
 from jbench.data.windows import n_samples
+from jbench.events import Table
 from jbench.spec.dataset import Dataset
 from jbench.spec.errors import RequestError
 from jbench.spec.identity import spec_hash
@@ -124,9 +125,12 @@ def ready(
     report: build_set.Progress,
     say: Callable[[str], None],
     others: Sequence[Task] = (),
+    *,
+    own_band: bool = True,
 ) -> Path:
     """The folder of the prepared set of a task as applied to a dataset, made if it is not there. Its stimuli are
     embedded by `embed.provide`. Of `others`, on this dataset, those that ask for the same signal get their parts too.
+    With `own_band` every recording must hold the band (Cell.own_band).
 
     Raises: RequestError for bad data, or none; what `report` raises.
     """
@@ -135,6 +139,8 @@ def ready(
         raise RequestError(f'{dataset.name}: no recordings, and no prepared set of this signal and window')
     if not refs:
         say(f'{dataset.name}: no recordings here, the set prepared earlier serves: {folder}')
+    if own_band and not build_set.is_ready(folder):
+        band.refuse_by_head(task, dataset, refs)
     if not sets.stored(workdir, folder):
         siblings = []
         if not build_set.is_ready(folder):
@@ -142,6 +148,8 @@ def ready(
             more = (t for t in others if same_signal(task, t))
             siblings = [Other(t, *build_set.locate(t, dataset, data_dir, workdir)) for t in more]
         build_set.prepare(task, dataset, folder, refs, report, siblings, data_dir and data_dir / dataset.name)
+    if own_band and build_set.is_ready(folder):
+        band.refuse_by_set(task, folder)
     return folder
 
 
@@ -172,9 +180,7 @@ def open_set(
     """
     if verified:
         _verify_once(folder, files.sha256_file(folder / 'manifest.json') if (folder / 'manifest.json').exists() else '')
-    manifest, index = files.read_json(folder / 'manifest.json'), files.read_npz(folder / 'index.npz')
-    events = {k[len('event.') :]: v for k, v in index.items() if k.startswith('event.')}
-    windows = {k[len('window.') :]: v for k, v in index.items() if k.startswith('window.')}
+    manifest, events, windows = _tables(folder)
     split, counted, notes = divide(events, windows, task, manifest['dataset']) if divided else undivided(windows)
     manifest = of_unit(manifest, task.split, events['recording'][windows['event']], split)
     encoded, y = targets_of_set.encoded(folder, manifest, windows, counted, task.target)
@@ -216,10 +222,15 @@ def open_set(
     )
 
 
+def _tables(folder: Path) -> tuple[dict[str, Any], Table, Table]:
+    manifest, index = files.read_json(folder / 'manifest.json'), files.read_npz(folder / 'index.npz')
+    parts = ({k[len(p) :]: v for k, v in index.items() if k.startswith(p)} for p in ('event.', 'window.'))
+    return manifest, *parts
+
+
 def fold_names(folder: Path, task: Task) -> list[str]:
     """Every fold of `task.split.folds`, as `split.fold` names it. Raises: as `folds.fold_names`."""
-    manifest, index = files.read_json(folder / 'manifest.json'), files.read_npz(folder / 'index.npz')
-    events = {k[len('event.') :]: v for k, v in index.items() if k.startswith('event.')}
+    manifest, events, _ = _tables(folder)
     assert isinstance(task.split, ByGroup)
     return folds.fold_names(drawn_from(events, task, manifest['dataset']), task.split)
 
@@ -256,17 +267,6 @@ def _taught(
         mean, sd = targets.scaling(vectors, np.bincount(train, minlength=len(vectors)))
         taught |= {'vectors': ((vectors - mean) / sd).astype(np.float32), 'raw_vectors': vectors}
     return taught
-
-
-def class_names(dataset: Dataset, data: PreparedSet) -> list[str]:
-    """What the classes are called: the names that the dataset gives to its event codes, else the values themselves."""
-    names = {str(code): name for name, code in dataset.event_id}
-    return [names.get(c, c) for c in data.classes]
-
-
-def listed_classes(dataset: Dataset, data: PreparedSet) -> list[str]:
-    """What outputs 0..K-1 stand for, as a result lists it; [] of stimuli, which may be many."""
-    return class_names(dataset, data) if targets.of(data.kind).listed else []
 
 
 def read(prepared: PreparedSet, rows: np.ndarray, clamp: float | None) -> np.ndarray:

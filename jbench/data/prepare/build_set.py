@@ -21,7 +21,7 @@ from typing import Any
 
 from jbench import files
 from jbench.data.discover import find_recordings
-from jbench.data.prepare import check_recording, raw_files
+from jbench.data.prepare import band, check_recording, raw_files
 from jbench.data.prepare.assemble import assemble
 from jbench.data.prepare.check_recording import Converted
 from jbench.data.prepare.convert import finished, make
@@ -202,6 +202,7 @@ def prepare(
             raise
         kept, notes = check_recording.judge(dataset, refs, made, exclude_bad=task.exclude_bad and is_own(dataset))
         cut = [(refs[i], made[i]) for i in kept if made[i]['n_windows']]
+        notes += band.told(task.signal, [part['native']['sfreq'] for _, part in cut])
         if not cut:
             types = sorted({str(t) for p in made for t in p['events']['type']})
             fit = ' that fit window.where' if task.window.where else ''

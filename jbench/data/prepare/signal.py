@@ -94,12 +94,7 @@ def _filter(raw: mne.io.BaseRaw, spec: SignalSpec) -> mne.io.BaseRaw:
     if lines:
         raw.notch_filter(lines, picks='all', n_jobs=1)
     if spec.band is not None:
-        low, high = spec.band
-        if spec.band != SignalSpec.band and high > sfreq / 2:  # the default is that of published protocols, at any rate
-            raise RequestError(
-                f'signal.band: {high:g} Hz is above {sfreq / 2:g} Hz, the highest of a recording at {sfreq:g} Hz '
-                '(Nyquist); end the band there or below'
-            )
+        low, high = spec.band  # whether it may end above what the recording holds: band.py
         raw.filter(low, high if high < sfreq / 2 else None, picks='all', n_jobs=1)
     if sfreq != spec.sfreq:
         raw.resample(spec.sfreq, n_jobs=1)

@@ -46,6 +46,7 @@ def _line(name: str, title: str, n_parameters: int, signal: tuple[Override, ...]
         targets=ONE_ANSWER,
         paradigms=SERIES,
         n_parameters=n_parameters,
+        on_the_fly=ON_THE_FLY.get(name.partition('_')[0], ''),
         overrides=(*signal, *more.pop('recipe', ())),
         pretraining=seen.datasets if seen else (),
         **more,
@@ -71,6 +72,14 @@ OF_DINO = 'Wang et al. (2025), MICCAI'
 OF_STEEGFORMER = 'Yang et al. (2026), ICLR, openreview.net/forum?id=5Xwm8e6vbh'
 OF_LUNA = 'Döner et al. (2025), NeurIPS 38, arXiv:2510.22257'
 OF_REVE = 'El Ouahidi et al. (2025), NeurIPS 38'
+
+ON_THE_FLY = {
+    'bendr': 'channels once mixed: a window from -1 to 1 by its least and greatest value, and a channel of its range',
+    'biot': 'each channel of a window over the 95 % quantile of its magnitudes, before channels are mixed',
+    'eegpt': 'at each moment less the mean of the channels (average reference), before channels are mixed',
+    'luna': 'each channel of a window less its mean, over its standard deviation (n - 1)',
+    'steegformer': 'each channel of a window less its mean, over its standard deviation (n)',
+}  # by the first word of a name
 
 MODELS = (
     _line(

@@ -247,7 +247,11 @@ def attached(encoder: Model, head: Model, *, frozen: bool = True) -> Model:
     own = set(own_head(encoder))
     tensors = [_moved(t, 'encoder', renamed=frozen) for t in encoder.named() if t not in own]
     made = Model(init, apply, [*tensors, *(_moved(t, 'head') for t in head.tensors)], channels=encoder.channels)
-    return made if frozen else made._replace(precompute=encoder.precompute, checkpoints=encoder.checkpoints)
+    return (
+        made
+        if frozen
+        else made._replace(precompute=encoder.precompute, checkpoints=encoder.checkpoints, idle=encoder.idle)
+    )
 
 
 def _moved(tensor: Tensor, part: str, *, renamed: bool = True) -> Tensor:

@@ -18,7 +18,8 @@ import numpy as np
 from jbench import files, targets
 from jbench.data.discover import find_recordings
 from jbench.data.load import prepared_set
-from jbench.data.load.prepared_set import PreparedSet, class_names
+from jbench.data.load.class_names import class_names
+from jbench.data.load.prepared_set import PreparedSet
 from jbench.data.recording import UNIT, Finding, RecordingRef, data_channels, samples
 from jbench.data.source import source_of
 from jbench.report.dataset import figures

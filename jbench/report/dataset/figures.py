@@ -11,7 +11,7 @@ import numpy as np
 
 from jbench import targets
 from jbench.data.load import prepared_set
-from jbench.data.load.prepared_set import PreparedSet, class_names
+from jbench.data.load.class_names import class_names
 from jbench.data.recording import UNIT
 from jbench.spec.cell import Cell
 from jbench.spec.dataset import Dataset
@@ -78,7 +78,7 @@ def of_recordings(cell: Cell, looks: Sequence[Look], n: int) -> dict[str, Pictur
     }
 
 
-def of_windows(cell: Cell, data: PreparedSet) -> dict[str, Picture]:
+def of_windows(cell: Cell, data: prepared_set.PreparedSet) -> dict[str, Picture]:
     """Pictures of training windows and of all targets, by the name of the file."""
     windows, spectra, which, evoked = classed(cell, data)
     differ = f'in the {BEST} channels where classes differ most; bands: standard error over windows ({which})'
@@ -96,7 +96,7 @@ def of_windows(cell: Cell, data: PreparedSet) -> dict[str, Picture]:
     return found
 
 
-def classed(cell: Cell, data: PreparedSet) -> tuple[Classed, Classed | None, str, bool]:
+def classed(cell: Cell, data: prepared_set.PreparedSet) -> tuple[Classed, Classed | None, str, bool]:
     """Some training windows, their spectra (None: too short for one), which they are, and whether means are shown."""
     train, sfreq, cut = data.rows('train'), data.signal.sfreq, cell.task.window
     most = max(1, min(WINDOWS, BYTES // (4 * data.signal.n_chans * data.signal.n_times)))
@@ -156,7 +156,7 @@ def png(draw: Callable[[Figure], None], title: str) -> bytes:
     return out.getvalue()
 
 
-def _groups(dataset: Dataset, data: PreparedSet, rows: np.ndarray) -> dict[str, np.ndarray]:
+def _groups(dataset: Dataset, data: prepared_set.PreparedSet, rows: np.ndarray) -> dict[str, np.ndarray]:
     """Which of the windows are of which class (the largest ones): positions in `rows`. A value gives thirds."""
     y = data.y[rows]
     found = targets.of(data.kind).groups(y, class_names(dataset, data))
@@ -250,7 +250,7 @@ def differing(figure: Figure | SubFigure, of: Classed) -> None:
     _legend(figure.axes[-1], len(means))
 
 
-def _targets(figure: Figure, dataset: Dataset, data: PreparedSet) -> None:
+def _targets(figure: Figure, dataset: Dataset, data: prepared_set.PreparedSet) -> None:
     """Shares of the classes, histograms of values, likeness of stimuli."""
     ax = figure.subplots()
     _colours(ax, len(PARTS))

@@ -43,6 +43,20 @@ def test_more_windows_hold_the_fewer_and_too_many_are_all(data):
     np.testing.assert_array_equal(three, opened(data, few_shot=3).rows('train'))
 
 
+def test_each_seed_draws_windows_of_its_own_unless_the_draw_is_numbered(data):
+    def drawn(seed, **more):
+        task = protocols.of_seed(small.cell(few_shot=3, **more).task, seed)
+        return prepared_set.open_set(data.folder, task).rows('train')
+
+    one, two, zero = (drawn(seed) for seed in (33, 34, 0))
+    assert len(one) == len(two) == len(zero) and len({tuple(r) for r in (one, two, zero)}) == 3
+    np.testing.assert_array_equal(one, opened(data, few_shot=3).rows('train'))  # what no seed is known of
+    np.testing.assert_array_equal(drawn(33, few_shot_draw=34), two)
+    assert protocols.of_seed(small.cell().task, 7) == small.cell().task
+    keys = [small.cell(**some).key for some in ({}, {'few_shot': 3}, {'few_shot': 3, 'few_shot_draw': 33})]
+    assert len({*keys}) == 3
+
+
 def test_channels_fail_in_the_test_alone(data):
     """In every way of reading windows; a third of four channels is one."""
     n = data.signal.n_chans
