@@ -119,19 +119,20 @@ def test_a_folder_that_cannot_be_written_is_refused_before_anything_is_computed(
     assert 'cannot write' in capsys.readouterr().err
 
 
-CLASSIC = [
-    m.name for m in MODELS.values() if m.kind == 'network' and m.family == 'classic' and m.targets != ('angles',)
-]
+CLASSIC = [m.name for m in MODELS.values() if m.kind == 'network' and m.family == 'classic']
 
 
-@pytest.mark.parametrize('name', often(CLASSIC, ('eegnet', 'emg2qwerty', 'fmri_mlp')))
+@pytest.mark.parametrize('name', often(CLASSIC, ('eegnet', 'emg2qwerty', 'fmri_mlp', 'neuropose')))
 def test_the_loss_that_was_trained_has_a_gradient_for_every_network(name):
     """As in training: batch statistics of the batch, dropout, losses that compare the rows of a batch."""
     _, variables, x, signal = of_table(name)
-    spec, n = MODELS[name], 3
-    keys = 'keystrokes' in spec.targets
-    kind = 'ctc' if keys else 'clip' if 'embedding' in spec.targets else 'cross_entropy'
+    spec = MODELS[name]
+    keys, moves = 'keystrokes' in spec.targets, spec.targets == ('angles',)
+    kind, n = 'ctc' if keys else 'clip' if 'embedding' in spec.targets else 'cross_entropy', 3
     y = {'ctc': np.array([[0, 1], [1, -1], [0, 0]], np.int32), 'clip': np.eye(3, dtype=np.float32)}
+    if moves:
+        kind, n = 'absolute_error', 20
+        y[kind] = np.ones((3, n * signal.n_times), np.float32)
     recipe = SimpleNamespace(loss=kind, class_weights=False, label_smoothing=0.1, loss_scale=1.0)
     trained = SimpleNamespace(model=factory(spec)(signal, n, axis_name=AXIS), variables=variables)
     trained.cell = SimpleNamespace(task=SimpleNamespace(recipe=recipe))
