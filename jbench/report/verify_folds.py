@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,9 +29,9 @@ def problems(path: Path, result: Mapping[str, Any]) -> list[str]:
     asked = result['config']['task']['split'].get('folds', '')
     if not asked:
         return [f'{path}: folds lie below it, and it is none of them together (split.folds is not asked for)']
-    n, names = len(paths), {p.parent.name.rpartition('_of_')[2] for p in paths}
-    if names != {str(n)} or asked not in (str(n), 'all'):
-        return [f'{path}: {n} folds lie below it ({", ".join(p.parent.name for p in paths)}), expected all of {asked}']
+    n, names = len(paths), [p.parent.name for p in paths]
+    if not _are_all(names, asked):
+        return [f'{path}: its folds are {", ".join(names)}, expected all of {asked}']
     try:
         for fold in paths:
             result_file.read(fold)
@@ -40,6 +41,17 @@ def problems(path: Path, result: Mapping[str, Any]) -> list[str]:
     ours = predictions.load_predictions(path)
     wrong = [k for k in ours if k not in both or not np.array_equal(ours[k], both[k])]
     return [f'{path}: {", ".join(wrong)}: its predictions are not those of its {n} folds together'] if wrong else []
+
+
+def _are_all(names: Sequence[str], asked: str) -> bool:
+    """Whether folders of folds, '1_of_2' or of a unit '7_1_of_2', are so many of each unit as asked for."""
+    known = [re.fullmatch(r'(?:(.+)_)?([0-9]+)_of_([0-9]+)', name) for name in names]
+    by_unit: dict[str | None, list[tuple[int, int]]] = {}
+    for found in known:
+        if found is None or asked not in (found[3], 'all'):
+            return False
+        by_unit.setdefault(found[1], []).append((int(found[2]), int(found[3])))
+    return all(sorted(mine) == [(k + 1, mine[0][1]) for k in range(mine[0][1])] for mine in by_unit.values())
 
 
 def one_of(whole: SplitSpec, given: SplitSpec) -> SplitSpec:

@@ -13,6 +13,7 @@ from typing import Any
 from jbench import files
 from jbench.spec.cell import Cell
 from jbench.spec.identity import from_json
+from jbench.spec.task import ByGroup
 
 FOLDS = 'folds'
 
@@ -63,5 +64,6 @@ def expected(path: Path, result: Mapping[str, Any]) -> str:
 def _whole(config: Mapping[str, Any], fold: str) -> list[str]:
     """Keys of the cells that a fold may be a part of: of so many folds, or of all."""
     cell = from_json(Cell, config, 'config')
+    assert isinstance(cell.task.split, ByGroup)  # which alone has folds
     splits = [dataclasses.replace(cell.task.split, fold='', folds=n) for n in (fold.rpartition('/')[2], 'all')]
     return [dataclasses.replace(cell, task=dataclasses.replace(cell.task, split=split)).key for split in splits]

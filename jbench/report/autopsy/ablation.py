@@ -91,7 +91,7 @@ def _units(answers: Arrays) -> tuple[np.ndarray, np.ndarray]:
     subject = np.unique(answers['subject'], return_inverse=True)[1]
     recording = np.unique(answers['id'] >> SHIFT, return_inverse=True)[1]
     known: dict[bytes, int] = {}  # np.unique of rows is slow where these are long
-    digests = (hashlib.sha256(row + 0).digest() for row in answers['y'].reshape(len(subject), -1))
+    digests = (hashlib.sha256((row + 0).tobytes()).digest() for row in answers['y'].reshape(len(subject), -1))
     target = np.array([known.setdefault(digest, len(known)) for digest in digests])
     if not _vary(target, subject):
         return np.zeros_like(subject), subject
