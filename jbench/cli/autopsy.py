@@ -248,12 +248,12 @@ def _facts(
         'headline': f'{head["name"]} {value}, of each {head["level"]}',
         'test': f'{n} windows of {len(set(answers["subject"].tolist()))} subjects{looked}',
         'changes': ', '.join(result['protocol']['custom']) or 'none',
-        **_marks(result),
+        **marks(result),
         'result': str(path),
     }
 
 
-def _marks(result: dict[str, Any]) -> dict[str, str]:
+def marks(result: dict[str, Any]) -> dict[str, str]:
     """Why a result does not count, beside being simulated; {} for one that does."""
     said = ['DEBUG: a try on few windows'] if result['protocol']['debug'] or result['status'] == 'debug' else []
     said += [f'PARTIAL: {part}' for part in result['protocol']['partial']]

@@ -53,7 +53,7 @@ def problems(path: str | Path, *, predictions: bool = True) -> list[str]:
         return found or [f'{path}: {reason}']
 
 
-def _protocol(result: Mapping[str, Any], fold: bool) -> Iterator[str]:
+def _protocol(result: Mapping[str, Any], fold: bool = False) -> Iterator[str]:
     """What of a result's task is neither of the registered task nor of who may change it; nothing of tasks of one's
     own, of which nobody knows what they ask. `fold`: whether it lies among the folds of another result."""
     config = result['config']

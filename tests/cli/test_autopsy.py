@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import shutil
 from pathlib import Path
@@ -20,6 +21,7 @@ from test_learning import shuffled
 from jbench import run, stages
 from jbench.cli import autopsy
 from jbench.models import MODELS, factory
+from jbench.plan import select
 from jbench.results import result_file
 from jbench.spec.errors import RequestError
 from jbench.train.losses import AXIS
@@ -119,6 +121,17 @@ def test_a_folder_that_cannot_be_written_is_refused_before_anything_is_computed(
     assert 'cannot write' in capsys.readouterr().err
 
 
+def test_what_does_not_count_is_told():
+    """Of tries and of sets with recordings missing, and nothing of others."""
+
+    def marks(debug: bool, partial: list[str]) -> dict[str, str]:
+        return autopsy.marks({'status': 'done', 'protocol': {'debug': debug, 'partial': partial}})
+
+    assert marks(False, []) == {} and marks(True, []) == {'not counted': 'DEBUG: a try on few windows'}
+    both = 'DEBUG: a try on few windows; PARTIAL: 28 of 30 recordings'
+    assert marks(True, ['28 of 30 recordings']) == {'not counted': both}
+
+
 CLASSIC = [m.name for m in MODELS.values() if m.kind == 'network' and m.family == 'classic']
 
 
@@ -175,6 +188,40 @@ def test_flicker_is_read_at_its_frequencies(data_dir, tmp_path):
         assert f'most at {hz} Hz' in text
     bands = {'12 to 14 Hz', '16 to 18 Hz', '20 to 22 Hz'}
     assert set(found['frequency']) <= bands
+
+
+FLICKER = """
+from dataclasses import replace
+from jbench.spec.task import Where
+from jbench.tasks.bci import TASKS as KNOWN
+
+ssvep = next(t for t in KNOWN if (t.name, t.version) == ('ssvep', 2))
+lamps = Where(field='code', values=('3', '5', '7'))
+window = replace(ssvep.window, start=0.0, duration=1.0, stride=0.5, where=(lamps,))
+signal = replace(ssvep.signal, sfreq=60.0, band=(6.0, 18.0))
+here = {'datasets': ('SimulatedSsvep',), 'simulated': '', 'supersedes': None, 'overrides': (), 'exclude': ()}
+TASKS = (replace(ssvep, name='flicker', version=1, window=window, signal=signal, **here),)
+"""
+
+
+@pytest.mark.slow
+def test_simulated_flicker_is_read_over_the_occipital_cortex(tmp_path, monkeypatch):
+    """Of thirteen channels the three nearest to the sources, though eight others see these too; three of the forty
+    lamps, in short windows at a low rate."""
+    (tmp_path / 'flicker.py').write_text(FLICKER)
+    known = select.datasets()
+    few = dataclasses.replace(known['SimulatedSsvep'], n_subjects=14, n_recordings=14)
+    monkeypatch.setattr(select, 'datasets', lambda: {**known, 'SimulatedSsvep': few})
+    command = [f'--task={tmp_path}/flicker.py', '--model=eegnet', '--seeds=33', '--set=recipe.batch_size=32']
+    assert run.main([*command, *FASTER, f'--workdir={tmp_path}']) == 0
+    found = named(result_of(tmp_path, 'eegnet'), tmp_path)
+    print(found)
+    occipital = {'O1', 'Oz', 'O2'}
+    assert found['channel'] and {*found['channel'], *found['attribution'][:3]} <= occipital
+    for hz in ('10', '12', '14'):
+        (text,) = (t for t in found['texts'] if t.startswith(f'What speaks for {hz} '))
+        assert f'most at {hz} Hz' in text
+    assert found['frequency'] and {*found['frequency']} <= {'10 to 12 Hz', '12 to 14 Hz', '14 to 16 Hz'}
 
 
 @pytest.mark.slow
