@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import result_files
 from autopsies import of_table
 from families import often
 from once import once
@@ -21,9 +22,10 @@ from test_learning import shuffled
 from jbench import run, stages
 from jbench.cli import autopsy
 from jbench.models import MODELS, factory
-from jbench.plan import select
+from jbench.plan import cells, select
 from jbench.results import result_file
 from jbench.spec.errors import RequestError
+from jbench.spec.identity import to_json
 from jbench.train.losses import AXIS
 
 FLAGS = ['--task=p3', '--seeds=33', '--simulated=yes', '--debug', '--model=eegnet,dummy', '--format=json']
@@ -121,6 +123,27 @@ def test_a_folder_that_cannot_be_written_is_refused_before_anything_is_computed(
     assert 'cannot write' in capsys.readouterr().err
 
 
+@pytest.mark.slow
+def test_angles_that_are_answered_at_fewer_steps_than_they_have(tmp_path):
+    """The dummy of `challenge2026/pose`, beside a network of another width."""
+    rng = np.random.default_rng(0)
+    y = rng.normal(0, 0.2, (12, 200)).astype(np.float32)
+    shared = {'id': np.arange(12), 'y': y, 'subject': np.repeat(['S01', 'S02'], 6)}
+    (choice,) = (cells.Choice(t, select.find_dataset(t.simulated), True) for t in select.tasks()['challenge2026/pose'])
+    paths = []
+    for name, width in (('dummy', 20), ('neuropose', 200)):
+        (cell,) = cells.make_cells([choice], select.select_models(name), ())
+        facts = result_files.make(name, task='challenge2026/pose', dataset=cell.dataset.name, simulated=True)
+        facts |= {'config': to_json(cell), 'classes': [], 'n_out': width, 'key': cell.key, 'dummy': 9.0}
+        outputs = np.zeros((12, width), np.float32)
+        result_file.write(result_file.result_dir(tmp_path, cell), facts, shared | {'outputs': outputs})
+        paths.append(result_file.result_dir(tmp_path, cell) / 'seed33.json')
+    page, found = autopsy.write(paths[0], None)
+    expected = np.degrees(np.abs(y).mean())
+    assert found[0].text.startswith(f'angular_mae is {expected:.3f}') and found[0].number == pytest.approx(expected)
+    assert any('than neuropose' in one.text for one in found) and 'Answer against target' in page.read_text()
+
+
 def test_what_does_not_count_is_told():
     """Of tries and of sets with recordings missing, and nothing of others."""
 
@@ -206,8 +229,7 @@ TASKS = (replace(ssvep, name='flicker', version=1, window=window, signal=signal,
 
 @pytest.mark.slow
 def test_simulated_flicker_is_read_over_the_occipital_cortex(tmp_path, monkeypatch):
-    """Of thirteen channels the three nearest to the sources, though eight others see these too; three of the forty
-    lamps, in short windows at a low rate."""
+    """Of thirteen channels, as far as Fz, the three over the sources; of forty lamps three, in short windows."""
     (tmp_path / 'flicker.py').write_text(FLICKER)
     known = select.datasets()
     few = dataclasses.replace(known['SimulatedSsvep'], n_subjects=14, n_recordings=14)
@@ -215,7 +237,6 @@ def test_simulated_flicker_is_read_over_the_occipital_cortex(tmp_path, monkeypat
     command = [f'--task={tmp_path}/flicker.py', '--model=eegnet', '--seeds=33', '--set=recipe.batch_size=32']
     assert run.main([*command, *FASTER, f'--workdir={tmp_path}']) == 0
     found = named(result_of(tmp_path, 'eegnet'), tmp_path)
-    print(found)
     occipital = {'O1', 'Oz', 'O2'}
     assert found['channel'] and {*found['channel'], *found['attribution'][:3]} <= occipital
     for hz in ('10', '12', '14'):

@@ -92,7 +92,7 @@ def _of_attribution(case: Case, parts: Parts) -> Pictures:
 def _shuffled(figure: Figure, case: Case, parts: Parts) -> None:
     figure.set_size_inches(7, 2.4)
     ax = figure.subplots()
-    ax.hist(parts.base.shuffled, 30, color=PLAIN)
+    ax.hist(np.round(parts.base.shuffled, 9), 30, color=PLAIN)  # of a constant all are equal, but for rounding
     if np.isfinite(parts.base.value):
         ax.axvline(parts.base.value, color=LINE)
     if case.chance is not None:
