@@ -27,7 +27,7 @@ from jbench.models import MODELS, options, user_model
 from jbench.models.model import Model
 from jbench.models.torch_weights import Variables
 from jbench.plan import places
-from jbench.results import result_file, weights
+from jbench.results import place, result_file, weights
 from jbench.spec.cell import Cell
 from jbench.spec.errors import RequestError, unknown
 from jbench.spec.identity import from_json
@@ -219,7 +219,7 @@ def load_model(path: str | os.PathLike[str], *, model: str | None = None) -> Tra
     result = result_file.read(path)
     kept = _kept(path, result)
     cell = from_json(Cell, result['config'], f'{path}: config')
-    spec = places.found(_known(path, cell.model, model), None, _workdir(path))
+    spec = places.found(_known(path, cell.model, model), None, place.work_folder(path) or path.parent)
     signal = from_json(Signal, result['signal'], f'{path}: signal')
     asked, frames = programs.asked_signal(spec, signal), targets.of(cell.task.target.kind).frames
     network = programs.build(spec, asked, result['n_out'], cell.task.recipe, frames)
@@ -240,6 +240,12 @@ def _kept(path: Path, result: dict[str, Any]) -> str:
         raise RequestError(f'{path}: {model["name"]} is an estimator, which keeps no weights; only networks do')
     if result['status'] == 'failed':
         raise RequestError(f'{path}: this seed failed, so it has no weights: {result["warnings"][-1]}')
+    if result['weights'] is None and result['config']['task']['split'].get('folds'):
+        below = [str(fold) for fold in place.folds(path)]
+        raise RequestError(
+            f'{path}: made of folds, each by a network of its own; name the result of one: '
+            + (', '.join(below) if below else f'of which none is in {path.parent / place.FOLDS}')
+        )
     if result['weights'] is None:
         raise RequestError(
             f'{path}: its weights were not kept (--keep_weights=no, or an older jbench); run the same command with '
@@ -257,7 +263,7 @@ def _known(path: Path, spec: ModelSpec, file: str | None) -> ModelSpec:
         if file is None:
             raise RequestError(
                 f'{path}: its model {spec.name} is a file, which a result alone does not make run; say which: '
-                f'jbench.load_model(..., model={spec.target!r})'
+                f'jbench.load_model(..., model={spec.target!r}), or --model={spec.target} of a command'
             )
         found = user_model.find(file)
         if found.name != spec.name:
@@ -277,14 +283,9 @@ def _known(path: Path, spec: ModelSpec, file: str | None) -> ModelSpec:
     return options.with_options(known, dict(spec.options))
 
 
-def _workdir(path: Path) -> Path:
-    """The work folder that a result lies in, or its own folder."""
-    return path.parents[5] if len(path.parents) > 5 else path.parent
-
-
 def prepared_folder(path: Path, result: dict[str, Any], cell: Cell) -> Path:
     """The prepared set that a result was made from. Raises RequestError where it is not in the work folder."""
-    workdir = _workdir(path)
+    workdir = place.work_folder(path) or path.parent
     folders = sorted((workdir / 'prepared' / cell.dataset.name).glob('*/manifest.json'))
     for folder in (p.parent for p in folders):
         if build_set.is_ready(folder) and prepared_set.digest(folder) == result['prepared_hash']:

@@ -20,7 +20,7 @@ from jbench.data.sources.mixture import JOINED
 from jbench.plan import places
 from jbench.plan import weights as pretrained_weights
 from jbench.progress import Interrupted
-from jbench.results import learnt, pool, record, result_file, weights
+from jbench.results import learnt, place, pool, record, result_file, weights
 from jbench.spec.cell import Cell, choosing
 from jbench.spec.errors import RequestError
 from jbench.spec.model import SCRATCH
@@ -231,7 +231,7 @@ def _over_folds(
     for name in prepared_set.fold_names(folder, cell.task):
         one = dataclasses.replace(split, folds='', fold=name)
         fold = dataclasses.replace(cell, task=dataclasses.replace(cell.task, split=one))
-        places.append(home / 'folds' / name.replace('/', '_of_').replace(':', '_'))
+        places.append(place.fold_folder(home, name))
         _, todo = to_do(fold, places[-1], folder, seeds, context)
         if todo:
             _seeds(fold, places[-1], prepared, todo, compiler, context, refused)
@@ -240,7 +240,7 @@ def _over_folds(
         data = prepared_set.open_set(folder, fold.task)
         parts.append(few_windows(data) if cell.debug else data)
     return {
-        seed: pool.write(cell, home, parts, [place / f'seed{seed}.json' for place in places])
+        seed: pool.write(cell, home, parts, [at / f'seed{seed}.json' for at in places])
         for seed in (seeds if processes.first() else ())
     }
 

@@ -201,7 +201,9 @@ def test_another_network_than_the_one_that_was_trained_is_refused(copied, tmp_pa
         assert load(copied, 'eegnet').spec is MODELS['eegnet']
     with pytest.raises(RequestError, match='unused, because'):
         jbench.load_model(copied.paths['eegnet'], model=f'{copied.file}:net')
-    with pytest.raises(RequestError, match=r"a result alone does not make run; .*model='mine.py:net'"):
+    with pytest.raises(
+        RequestError, match=r"a result alone does not make run; .*model='mine.py:net'\), or --model=mine.py:net"
+    ):
         jbench.load_model(copied.paths['net'])
     changed = tmp_path / 'other.py'
     changed.write_text(NET + '\n')

@@ -155,7 +155,7 @@ def test_what_a_fold_says_of_its_training_is_said_of_all(few: None, tmp_path: Pa
 
 
 def test_paths_of_several_lengths_are_padded() -> None:
-    from jbench.results.pool import _joined
+    from jbench.results.pool import joined
 
     parts = [{'outputs': np.ones((2, 3)), 'id': np.arange(2)}, {'outputs': np.zeros((1, 5)), 'id': np.array([7])}]
-    assert _joined(parts)['outputs'].tolist() == [[1, 1, 1, -1, -1]] * 2 + [[0] * 5]
+    assert joined(parts)['outputs'].tolist() == [[1, 1, 1, -1, -1]] * 2 + [[0] * 5]

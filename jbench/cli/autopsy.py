@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jbench import files
+from jbench import files, targets
 from jbench.data.load import prepared_set, protocols
 from jbench.data.load.prepared_set import PreparedSet
 from jbench.data.load.sampling import class_weights
@@ -23,7 +23,7 @@ from jbench.report.autopsy.findings import Statement, findings
 from jbench.report.autopsy.page import page
 from jbench.report.dataset.facts import require
 from jbench.report.text import as_json
-from jbench.results import result_file
+from jbench.results import place, result_file
 from jbench.spec.cell import Cell
 from jbench.spec.errors import RequestError
 from jbench.spec.identity import from_json
@@ -45,7 +45,8 @@ def write(
 
     Args:
         path: of `seed<k>.json` in a work folder.
-        out: folder for `<model>-<key>-seed<k>.html` and `.json`; None: `<work folder>/autopsy`.
+        out: folder for `<model>-<key>-seed<k>.html` and `.json`, of a fold `<model>-<key>-<k>_of_<n>-seed<k>`; None:
+            `<work folder>/autopsy`.
         model: the file of a network of one's own, as --model has it.
         say: told what is being computed.
 
@@ -57,12 +58,12 @@ def write(
     require('jbench report autopsy')
     path = Path(path).absolute()
     case = load(path, model)
-    home = _workdir(path) / 'autopsy' if out is None else out
+    home = (place.work_folder(path) or path.parent) / 'autopsy' if out is None else out
     _try_to_write(home)
     parts = examine(case, say)
     found = findings(case, parts)
-    key = path.parent.name
-    name = f'{path.parent.parent.name}-{key}-{path.stem}'
+    cell, fold = place.cell_folder(path), [path.parent.name] if place.is_fold(path) else []
+    name = '-'.join([cell.parent.name, cell.name, *fold, path.stem])
     told = {'result': str(path), 'facts': case.facts, 'findings': [one._asdict() for one in found]}
     files.write_atomic(home / f'{name}.json', as_json(told).encode())
     return files.write_atomic(home / f'{name}.html', page(case, parts).encode()), found
@@ -89,15 +90,16 @@ def load(path: Path, model: str | None = None) -> Case:
     signal = cell_signal(result, path)
     signal = dataclasses.replace(signal, channel_mask='channel_mask' in cell.model.asks)
     network = None if trained is None or data is None else _network(trained, data, answers)
+    kind = data.kind if data is not None else _kind(cell)
     return Case(
         facts=_facts(path, result, cell, answers, network),
-        kind=data.kind if data is not None else _kind(cell),
+        kind=kind,
         metric=cell.task.metric,
         level=cell.task.level,
         classes=tuple(result['classes']),
         answers=answers,
         chance=result['chance'],
-        others=_others(path, result, answers),
+        others=_others(path, result, answers, kind),
         places=() if data is None else _places(data, answers['id']),
         signal=signal,
         start=cell.task.window.start if cell.task.window.stride is None else 0.0,
@@ -114,8 +116,6 @@ def cell_signal(result: dict[str, Any], path: Path) -> Any:
 
 
 def _kind(cell: Cell) -> str:
-    from jbench import targets
-
     return targets.of(cell.task.target.kind).name
 
 
@@ -126,11 +126,6 @@ def _prepared(path: Path, result: dict[str, Any], cell: Cell, *, needed: bool) -
         if needed:
             raise
         return None
-
-
-def _workdir(path: Path) -> Path:
-    """The work folder of a result (the folder itself where it lies alone)."""
-    return path.parents[5] if len(path.parents) > 5 and path.parents[4].name == 'results' else path.parent
 
 
 def _network(trained: TrainedModel, data: PreparedSet, answers: dict[str, np.ndarray]) -> Network:
@@ -210,12 +205,14 @@ def _places(data: PreparedSet, ids: np.ndarray) -> tuple[tuple[str, float], ...]
     return tuple(found)
 
 
-def _others(path: Path, result: dict[str, Any], answers: dict[str, np.ndarray]) -> tuple[Other, ...]:
-    """Results in the same work folder that answer the same windows; of the seeds of one, the same or the first."""
-    if path.parents[4].name != 'results':
+def _others(path: Path, result: dict[str, Any], answers: dict[str, np.ndarray], kind: str) -> tuple[Other, ...]:
+    """Results in the same work folder that answer the same windows; of the seeds of one, the same or the first. Beside
+    those of a fold also the same folds of others."""
+    if place.work_folder(path) is None:
         return ()
     best: dict[Path, Path] = {}
-    for there in sorted(path.parents[2].glob('*/*/seed*.json')):
+    dataset, below = place.cell_folder(path).parents[1], path.parent.relative_to(place.cell_folder(path))
+    for there in sorted({*dataset.glob('*/*/seed*.json'), *dataset.glob(f'*/*/{below}/seed*.json')}):
         if there.parent != path.parent and (there.parent not in best or there.name == path.name):
             best[there.parent] = there
     found = []
@@ -227,7 +224,8 @@ def _others(path: Path, result: dict[str, Any], answers: dict[str, np.ndarray]) 
             theirs = result_file.load_predictions(there)
         except (FileNotFoundError, RequestError):
             continue  # not this result's fault; `verify` tells it
-        if np.array_equal(theirs['id'], answers['id']) and theirs['outputs'].shape == answers['outputs'].shape:
+        same = theirs['outputs'].shape == answers['outputs'].shape or targets.of(kind).measured
+        if np.array_equal(theirs['id'], answers['id']) and same:
             custom = other['protocol']['custom']
             name = other['model'] + (
                 f' ({", ".join(custom) or "no changes"})' if custom != result['protocol']['custom'] else ''
@@ -250,5 +248,13 @@ def _facts(
         'headline': f'{head["name"]} {value}, of each {head["level"]}',
         'test': f'{n} windows of {len(set(answers["subject"].tolist()))} subjects{looked}',
         'changes': ', '.join(result['protocol']['custom']) or 'none',
+        **marks(result),
         'result': str(path),
     }
+
+
+def marks(result: dict[str, Any]) -> dict[str, str]:
+    """Why a result does not count, beside being simulated; {} for one that does."""
+    said = ['DEBUG: a try on few windows'] if result['protocol']['debug'] or result['status'] == 'debug' else []
+    said += [f'PARTIAL: {part}' for part in result['protocol']['partial']]
+    return {'not counted': '; '.join(said)} if said else {}

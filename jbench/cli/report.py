@@ -130,9 +130,9 @@ def _verify(argv: list[str]) -> int:
     args = known(p, argv)
     from jbench.report import verify
     from jbench.report.text import printable
-    from jbench.results import index
+    from jbench.results import index, place
 
-    paths = index.result_paths(args.folders)
+    paths = index.result_paths(args.folders, parts=True)
     if not paths:
         raise RequestError(f'no results under {", ".join(args.folders)}; expected .../seed33.json at any depth')
     n_problems = n_wrong = 0
@@ -141,7 +141,9 @@ def _verify(argv: list[str]) -> int:
         for problem in problems:
             print(printable(problem))
         n_problems, n_wrong = n_problems + len(problems), n_wrong + bool(problems)
-    print(f'{len(paths)} results, {n_wrong} with problems ({n_problems} in all)')
+    n_folds = sum(place.is_fold(Path(path)) for path in paths)
+    folds = f' ({n_folds} of them folds)' if n_folds else ''
+    print(f'{len(paths)} results{folds}, {n_wrong} with problems ({n_problems} in all)')
     return int(bool(n_problems))
 
 
@@ -165,6 +167,11 @@ def _compare(argv: list[str]) -> int:
     if len(words) < 2:
         raise RequestError(
             'two models, result files or folders are compared, e.g. jbench compare eegnet shallow_fbcsp_net'
+        )
+    if len(args.words) > 2 and (third := next((w for w in args.words[2:] if not Path(w).is_dir()), '')):
+        raise RequestError(
+            f'compare takes two models, result files or folders, and {third} is one more: compare it by itself; models '
+            'are looked for in --results=DIR'
         )
     found = compare_sides.compared(words[0], words[1], folders, args.also)
     if args.format == 'json':

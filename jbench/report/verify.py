@@ -10,8 +10,8 @@ from typing import Any
 
 from jbench.models import MODELS
 from jbench.plan import cells, select
-from jbench.report import verify_alignment
-from jbench.results import checked, result_file
+from jbench.report import verify_alignment, verify_folds
+from jbench.results import checked, place, result_file
 from jbench.spec.cell import WORDS, Cell
 from jbench.spec.dataset import Dataset
 from jbench.spec.errors import RequestError
@@ -25,28 +25,37 @@ IN_STEPS = (('recipe.max_epochs', 'recipe.least_steps'), ('recipe.patience', 're
 
 def problems(path: str | Path, *, predictions: bool = True) -> list[str]:
     """One text a problem; [] for none: those of `result_file.verify`, and each field of the task that is not as the
-    registered task has it, with what its overrides for the dataset, the dataset, the model and the user change.
+    registered task has it, with what its overrides for the dataset, the dataset, the model and the user change. Of a
+    result of folds that lie below it, whether it is what they make together; each of them is a result by itself.
 
     Args:
         path: of the result.
         predictions: whether they must lie beside it.
     """
+    path = Path(path)
     try:
-        if checked.read(path)['kind'] == 'alignment':
-            return verify_alignment.problems(path, predictions=predictions)
-    except (FileNotFoundError, RequestError) as error:
+        result = checked.read(path)
+    except FileNotFoundError:
+        return [f'{path}: {checked.absent(path)}']
+    except RequestError as error:
         return [str(error)]
-    found = result_file.verify(path, predictions=predictions)
+    if result['kind'] == 'alignment':
+        return verify_alignment.problems(path, predictions=predictions)
+    npz, found = path.with_suffix('.npz'), []
+    if predictions and result['predictions_sha256'] and not npz.is_file():
+        found = [f'{npz}: no such file: put the predictions there, or take scores as written: --without_predictions']
+    found += result_file.verify(path, predictions=predictions and not found)
     try:
-        return [*found, *(f'{path}: {problem}' for problem in _protocol(checked.read(path)))]
+        found += [f'{path}: {problem}' for problem in _protocol(result, place.is_fold(path))]
+        return found + (verify_folds.problems(path, result) if predictions and not found else [])
     except (FileNotFoundError, RequestError, KeyError, TypeError, ValueError, AttributeError) as error:
         reason = f'its task cannot be compared with the registered one: {type(error).__name__}: {error}'
         return found or [f'{path}: {reason}']
 
 
-def _protocol(result: Mapping[str, Any]) -> Iterator[str]:
+def _protocol(result: Mapping[str, Any], fold: bool = False) -> Iterator[str]:
     """What of a result's task is neither of the registered task nor of who may change it; nothing of tasks of one's
-    own, of which nobody knows what they ask."""
+    own, of which nobody knows what they ask. `fold`: whether it lies among the folds of another result."""
     config = result['config']
     known = {t.version: t for t in select.tasks().get(result['task'], ())}
     if not known:
@@ -62,6 +71,8 @@ def _protocol(result: Mapping[str, Any]) -> Iterator[str]:
     model, told = _model(config, result['model'])
     yield from told
     expected, free = _expected(ours, _registered(dataset), model, result)
+    if fold:
+        expected = dataclasses.replace(expected, split=verify_folds.one_of(expected.split, given.split))
     asked = config['task'] if result['schema'] < 3 else to_json(given)  # of older ones, what is there
     for name, mine, theirs in _differing(_values(asked, dataset), _values(to_json(expected), dataset)):
         if not any(f'{name}.'.startswith(f'{path}.') for path in free):

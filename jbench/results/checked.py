@@ -35,6 +35,11 @@ def read(path: str | os.PathLike[str]) -> dict[str, Any]:
     return older.raised(result) if result['schema'] < SCHEMA else result
 
 
+def absent(path: str | os.PathLike[str]) -> str:
+    """What to say of a result that was found and is no longer there."""
+    return 'a link to a file that is not there' if os.path.islink(path) else 'removed meanwhile'
+
+
 def digest(result: Mapping[str, Any]) -> str:
     """SHA-256 of the canonical JSON of a result without the digest itself."""
     return hashlib.sha256(canonical({k: v for k, v in result.items() if k != 'sha256'}).encode()).hexdigest()

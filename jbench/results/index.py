@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from jbench.data.prepare.workers import sheltered, workers
 from jbench.models import MODELS
-from jbench.results import asked, checked
+from jbench.results import asked, checked, place
 from jbench.spec.errors import RequestError, unknown
 from jbench.spec.identity import from_json
 from jbench.spec.metrics import METRICS
@@ -30,7 +30,7 @@ SHARE = 500  # files that a process reads at a time
 WORKER = 150 << 20  # bytes that it takes
 NAME = re.compile(r'seed[0-9]+\.json')
 ALIGNMENT = 'another kind of result: a model beside a brain'
-PARTS = ('folds',)  # folders of results that are parts of another one
+PARTS = (place.FOLDS,)  # folders of results that are parts of another one
 
 
 class Row(NamedTuple):
@@ -132,16 +132,16 @@ def in_shares(paths: Sequence[str], read: Callable[[Sequence[str]], T]) -> Itera
             yield job.result()
 
 
-def result_paths(folders: Iterable[str | os.PathLike[str]]) -> list[str]:
+def result_paths(folders: Iterable[str | os.PathLike[str]], *, parts: bool = False) -> list[str]:
     """Every seed<k>.json below some folders, at any depth, once and sorted.
 
-    Folders that begin with a dot, and the folds of a cross-validation (which are parts of another result), are not
-    entered; links to folders neither.
+    Folders that begin with a dot, and the folds of a cross-validation (which are parts of another result; `parts`: they
+    too), are not entered; links to folders neither.
 
     Raises: RequestError for a folder that is not there.
     """
     here = [_brought(folder) for folder in folders]
-    return sorted({os.path.abspath(path): path for folder in here for path in _results(folder)}.values())
+    return sorted({os.path.abspath(path): path for folder in here for path in _results(folder, parts)}.values())
 
 
 def _brought(folder: str | os.PathLike[str]) -> str | os.PathLike[str]:
@@ -153,7 +153,7 @@ def _brought(folder: str | os.PathLike[str]) -> str | os.PathLike[str]:
     return copy
 
 
-def _results(folder: str | os.PathLike[str]) -> Iterator[str]:
+def _results(folder: str | os.PathLike[str], parts: bool) -> Iterator[str]:
     """Paths of result files below a folder. Raises: RequestError where it is none."""
     if not os.path.isdir(folder):
         found = 'a file' if os.path.exists(folder) else 'no such folder'
@@ -166,7 +166,7 @@ def _results(folder: str | os.PathLike[str]) -> Iterator[str]:
             raise RequestError(f'cannot read {error.filename}: {error.strerror}') from error
         for entry in entries:
             if entry.is_dir(follow_symlinks=False):
-                todo += [entry.path] * (entry.name not in PARTS and not entry.name.startswith('.'))
+                todo += [entry.path] * ((parts or entry.name not in PARTS) and not entry.name.startswith('.'))
             elif NAME.fullmatch(entry.name):
                 yield entry.path
 
@@ -179,7 +179,7 @@ def read(paths: Sequence[str], also: Collection[str] = ()) -> Index:
             row = read_row(path, checked.read(path))
             reason = _reason(row, also)
         except FileNotFoundError:
-            reason = 'damaged: removed meanwhile'
+            reason = f'damaged: {checked.absent(path)}'
         except RequestError as error:
             reason = f'damaged: {str(error).removeprefix(f"{path}: ")}'
         except _NoDecoding:

@@ -50,7 +50,7 @@ def write(cell: Cell, home: Path, parts: Sequence[PreparedSet], paths: Sequence[
     result['split_hash'] = splits.split_hash({str(k): part.ids[mine] for k, (part, mine) in dealt})
     result['channels'] = next((r['channels'] for r in found if r.get('channels')), None)
     result['timings']['prepare'] = found[0]['timings']['prepare']
-    predictions = None if failed else _joined([load_predictions(path) for path in paths])
+    predictions = None if failed else joined([load_predictions(path) for path in paths])
     return result_file.write(home, result, predictions)
 
 
@@ -61,7 +61,7 @@ def _dummy(cell: Cell, part: PreparedSet, tested: np.ndarray) -> float | None:
     return score.level_score(part.kind, cell.task.metric, part.predictions(tested, outputs), cell.task.level)
 
 
-def _joined(predictions: Sequence[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
+def joined(predictions: Sequence[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
     """Predictions of all folds; outputs of frames are as long as the longest, nothing follows the others."""
     width = max(arrays['outputs'].shape[1] for arrays in predictions)
     missing = [((0, 0), (0, width - arrays['outputs'].shape[1])) for arrays in predictions]

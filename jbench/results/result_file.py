@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from jbench import files
-from jbench.results import checked, forged, older
+from jbench.results import checked, forged, older, place
 from jbench.results.predictions import REMEDY, arrange, load_predictions, opened
 from jbench.results.schema import SCHEMA, as_text, mismatches, plain, schema
 from jbench.spec.cell import Cell
@@ -97,10 +97,10 @@ def read(path: str | Path) -> dict[str, Any]:
     path = Path(path)
     result = checked.read(path)
     expected, npz = result.get('predictions_sha256'), path.with_suffix('.npz')
-    if expected is not None:
-        actual = files.sha256_file(npz) if npz.is_file() else 'no such file'
-        if actual != expected:
-            raise RequestError(f'{npz}: expected predictions_sha256 {expected}, found {actual}; {REMEDY}')
+    if expected is not None and not npz.is_file():
+        raise RequestError(f'{npz}: no such file: put the predictions of {path.name} there, or run its command again')
+    if expected is not None and (actual := files.sha256_file(npz)) != expected:
+        raise RequestError(f'{npz}: expected predictions_sha256 {expected}, found {actual}; {REMEDY}')
     return result
 
 
@@ -167,18 +167,15 @@ def verify(path: str | Path, *, predictions: bool = True) -> list[str]:
         if arrays is not None:
             true |= _counted(result, arrays)
         others = [f'{path}: {problem}' for problem in forged.problems(path, result, arrays)]
-    except (FileNotFoundError, RequestError) as error:
+        others += [f'{path}: belongs at {there}'] if (there := place.expected(path, result)) else []
+    except FileNotFoundError:
+        return [f'{path}: {checked.absent(path)}']
+    except RequestError as error:
         return [str(error)]
     except (KeyError, TypeError, ValueError) as error:  # predictions or a config that no run writes
         return [f'{path}: its scores cannot be computed: {type(error).__name__}: {error}']
-    names = [
-        files.slug(f'{result["task"]}@{result["task_version"]}'),
-        *(files.slug(result[k]) for k in ('dataset', 'model')),
-    ]
-    place = Path(*names, result['key'], f'seed{result["seed"]}.json')
     wrong = [f'{path}: {k}: written {result[k]}, expected {v}' for k, v in true.items() if result[k] != v]
-    wrong += others
-    return wrong + ([] if path.parts[-5:] == place.parts else [f'{path}: belongs at .../{place}'])
+    return wrong + others
 
 
 def _counted(result: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> dict[str, Any]:

@@ -182,6 +182,7 @@ ANGLES = Kind(
     per_subject,
     by_weights,
     dummy,
+    errors=errors,
     measured=True,
     answered=answered,
     listed=False,

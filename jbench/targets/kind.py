@@ -66,6 +66,8 @@ class Kind(NamedTuple):
     dummy: Callable[[np.ndarray, int, int | None, np.ndarray | None], np.ndarray]
     # (outputs, y, unit int [N]) -> outputs and y of each unit, a recording or a subject; None: they are not averaged
     pooled: Callable[[np.ndarray, np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]] | None = None
+    # (outputs, y) -> the error of each window f64 [N], of which the headline is the mean; None: it is no such mean
+    errors: Callable[[np.ndarray, np.ndarray], np.ndarray] | None = None
     # ---- windows ----
     triggers: Callable[[Any, Table, list[int]], list[int]] = every  # (target, events, rows) -> those that make windows
     measured: bool = False  # raw targets are channels of a recording: `collect` has none

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import shutil
 from pathlib import Path
@@ -12,6 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import result_files
 from autopsies import of_table
 from families import often
 from once import once
@@ -20,8 +22,10 @@ from test_learning import shuffled
 from jbench import run, stages
 from jbench.cli import autopsy
 from jbench.models import MODELS, factory
+from jbench.plan import cells, select
 from jbench.results import result_file
 from jbench.spec.errors import RequestError
+from jbench.spec.identity import to_json
 from jbench.train.losses import AXIS
 
 FLAGS = ['--task=p3', '--seeds=33', '--simulated=yes', '--debug', '--model=eegnet,dummy', '--format=json']
@@ -119,19 +123,52 @@ def test_a_folder_that_cannot_be_written_is_refused_before_anything_is_computed(
     assert 'cannot write' in capsys.readouterr().err
 
 
-CLASSIC = [
-    m.name for m in MODELS.values() if m.kind == 'network' and m.family == 'classic' and m.targets != ('angles',)
-]
+@pytest.mark.slow
+def test_angles_that_are_answered_at_fewer_steps_than_they_have(tmp_path):
+    """The dummy of `challenge2026/pose`, beside a network of another width."""
+    rng = np.random.default_rng(0)
+    y = rng.normal(0, 0.2, (12, 200)).astype(np.float32)
+    shared = {'id': np.arange(12), 'y': y, 'subject': np.repeat(['S01', 'S02'], 6)}
+    (choice,) = (cells.Choice(t, select.find_dataset(t.simulated), True) for t in select.tasks()['challenge2026/pose'])
+    paths = []
+    for name, width in (('dummy', 20), ('neuropose', 200)):
+        (cell,) = cells.make_cells([choice], select.select_models(name), ())
+        facts = result_files.make(name, task='challenge2026/pose', dataset=cell.dataset.name, simulated=True)
+        facts |= {'config': to_json(cell), 'classes': [], 'n_out': width, 'key': cell.key, 'dummy': 9.0}
+        outputs = np.zeros((12, width), np.float32)
+        result_file.write(result_file.result_dir(tmp_path, cell), facts, shared | {'outputs': outputs})
+        paths.append(result_file.result_dir(tmp_path, cell) / 'seed33.json')
+    page, found = autopsy.write(paths[0], None)
+    expected = np.degrees(np.abs(y).mean())
+    assert found[0].text.startswith(f'angular_mae is {expected:.3f}') and found[0].number == pytest.approx(expected)
+    assert any('than neuropose' in one.text for one in found) and 'Answer against target' in page.read_text()
 
 
-@pytest.mark.parametrize('name', often(CLASSIC, ('eegnet', 'emg2qwerty', 'fmri_mlp')))
+def test_what_does_not_count_is_told():
+    """Of tries and of sets with recordings missing, and nothing of others."""
+
+    def marks(debug: bool, partial: list[str]) -> dict[str, str]:
+        return autopsy.marks({'status': 'done', 'protocol': {'debug': debug, 'partial': partial}})
+
+    assert marks(False, []) == {} and marks(True, []) == {'not counted': 'DEBUG: a try on few windows'}
+    both = 'DEBUG: a try on few windows; PARTIAL: 28 of 30 recordings'
+    assert marks(True, ['28 of 30 recordings']) == {'not counted': both}
+
+
+CLASSIC = [m.name for m in MODELS.values() if m.kind == 'network' and m.family == 'classic']
+
+
+@pytest.mark.parametrize('name', often(CLASSIC, ('eegnet', 'emg2qwerty', 'fmri_mlp', 'neuropose')))
 def test_the_loss_that_was_trained_has_a_gradient_for_every_network(name):
     """As in training: batch statistics of the batch, dropout, losses that compare the rows of a batch."""
     _, variables, x, signal = of_table(name)
-    spec, n = MODELS[name], 3
-    keys = 'keystrokes' in spec.targets
-    kind = 'ctc' if keys else 'clip' if 'embedding' in spec.targets else 'cross_entropy'
+    spec = MODELS[name]
+    keys, moves = 'keystrokes' in spec.targets, spec.targets == ('angles',)
+    kind, n = 'ctc' if keys else 'clip' if 'embedding' in spec.targets else 'cross_entropy', 3
     y = {'ctc': np.array([[0, 1], [1, -1], [0, 0]], np.int32), 'clip': np.eye(3, dtype=np.float32)}
+    if moves:
+        kind, n = 'absolute_error', 20
+        y[kind] = np.ones((3, n * signal.n_times), np.float32)
     recipe = SimpleNamespace(loss=kind, class_weights=False, label_smoothing=0.1, loss_scale=1.0)
     trained = SimpleNamespace(model=factory(spec)(signal, n, axis_name=AXIS), variables=variables)
     trained.cell = SimpleNamespace(task=SimpleNamespace(recipe=recipe))
@@ -174,6 +211,38 @@ def test_flicker_is_read_at_its_frequencies(data_dir, tmp_path):
         assert f'most at {hz} Hz' in text
     bands = {'12 to 14 Hz', '16 to 18 Hz', '20 to 22 Hz'}
     assert set(found['frequency']) <= bands
+
+
+FLICKER = """
+from dataclasses import replace
+from jbench.spec.task import Where
+from jbench.tasks.bci import TASKS as KNOWN
+
+ssvep = next(t for t in KNOWN if (t.name, t.version) == ('ssvep', 2))
+lamps = Where(field='code', values=('3', '5', '7'))
+window = replace(ssvep.window, start=0.0, duration=1.0, stride=0.5, where=(lamps,))
+signal = replace(ssvep.signal, sfreq=60.0, band=(6.0, 18.0))
+here = {'datasets': ('SimulatedSsvep',), 'simulated': '', 'supersedes': None, 'overrides': (), 'exclude': ()}
+TASKS = (replace(ssvep, name='flicker', version=1, window=window, signal=signal, **here),)
+"""
+
+
+@pytest.mark.slow
+def test_simulated_flicker_is_read_over_the_occipital_cortex(tmp_path, monkeypatch):
+    """Of thirteen channels, as far as Fz, the three over the sources; of forty lamps three, in short windows."""
+    (tmp_path / 'flicker.py').write_text(FLICKER)
+    known = select.datasets()
+    few = dataclasses.replace(known['SimulatedSsvep'], n_subjects=14, n_recordings=14)
+    monkeypatch.setattr(select, 'datasets', lambda: {**known, 'SimulatedSsvep': few})
+    command = [f'--task={tmp_path}/flicker.py', '--model=eegnet', '--seeds=33', '--set=recipe.batch_size=32']
+    assert run.main([*command, *FASTER, f'--workdir={tmp_path}']) == 0
+    found = named(result_of(tmp_path, 'eegnet'), tmp_path)
+    occipital = {'O1', 'Oz', 'O2'}
+    assert found['channel'] and {*found['channel'], *found['attribution'][:3]} <= occipital
+    for hz in ('10', '12', '14'):
+        (text,) = (t for t in found['texts'] if t.startswith(f'What speaks for {hz} '))
+        assert f'most at {hz} Hz' in text
+    assert found['frequency'] and {*found['frequency']} <= {'10 to 12 Hz', '12 to 14 Hz', '14 to 16 Hz'}
 
 
 @pytest.mark.slow

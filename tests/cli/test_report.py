@@ -183,13 +183,30 @@ def test_verify(ask, tmp_path):
     path = next(tmp_path.rglob('eegnet/*/seed33.npz'))
     path.unlink()
     status, out, _ = ask('verify', tmp_path)
-    assert status == 1 and f'{path}: expected predictions_sha256' in out
+    assert status == 1 and f'{path}: no such file: put the predictions there, or take scores as written: --with' in out
     assert out.splitlines()[-1] == '2 results, 1 with problems (1 in all)'
     assert ask('verify', tmp_path, '--without_predictions')[:2] == (0, '2 results, 0 with problems (0 in all)\n')
     edited = path.with_suffix('.json')
     edited.write_text(edited.read_text().replace('"value": 0.', '"value": 0.9', 1))
     status, out, _ = ask('verify', tmp_path, '--without_predictions')
     assert status == 1 and f'{edited}: changed since written' in out
+    edited.unlink()
+    edited.symlink_to(tmp_path / 'none')
+    assert f'{edited}: a link to a file that is not there\n' in ask('verify', tmp_path, '--without_predictions')[1]
+
+
+def test_a_result_without_predictions_has_no_autopsy_and_no_advice_to_remove_it(ask, tmp_path):
+    shutil.copytree(HISTORIC / 'v3', tmp_path / 'v3')
+    path = next(tmp_path.rglob('dummy/*/seed33.json'))
+    path.with_suffix('.npz').unlink()
+    status, _, said = ask('autopsy', path)
+    assert status == 2 and 'put the predictions of seed33.json there' in said and 'remove' not in said
+
+
+def test_a_third_side_of_a_comparison_is_told(ask, results):
+    status, _, said = ask('compare', 'eegnet', 'dummy', 'ctnet', f'--results={results}')
+    assert status == 2 and 'compare takes two models, result files or folders, and ctnet is one more' in said
+    assert ask('compare', 'eegnet', 'dummy', results)[0] == 0
 
 
 def test_verify_sees_changes_that_a_result_does_not_tell(ask, tmp_path):

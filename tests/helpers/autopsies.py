@@ -71,10 +71,11 @@ def planted(first: int = 24, last: int = 36, size: float = 1.2) -> Case:
 def of_table(name: str, n_times: int = 128) -> tuple[Model, Any, np.ndarray, Signal]:
     """A network of the table with first weights: the network, its variables, windows, and their signal."""
     spec = MODELS[name]
-    c, t = (6, 2064) if 'keystrokes' in spec.targets else (5, n_times)
+    moves = spec.targets == ('angles',)
+    c, t = (6, 2064) if 'keystrokes' in spec.targets else (16, spec.least_times) if moves else (5, n_times)
     places = tuple((0.01 * k, 0.05, 0.1) for k in range(c)) if 'positions' in spec.asks else ()
-    signal = Signal(n_chans=c, n_times=t, sfreq=120.0, positions=places, ch_names=tuple('abcdef'[:c]))
-    model = factory(spec)(signal, 3)
+    signal = Signal(n_chans=c, n_times=t, sfreq=120.0, positions=places, ch_names=tuple('abcdefghijklmnop'[:c]))
+    model = factory(spec)(signal, 20 if moves else 3)
     x = np.random.default_rng(0).normal(0, 1, (3, c, t)).astype(np.float32)
     return model, model.init(jax.random.key(0)), x, signal
 

@@ -177,7 +177,7 @@ def test_pipes_and_broken_links_are_told_and_links_to_files_count(tmp_path):
     rows, left_out = index.scan([folder])
     assert [Path(r.path).name for r in rows] == ['seed1.json']
     assert [(Path(x.path).name, x.reason.partition(',')[0]) for x in left_out] == [
-        ('seed2.json', 'damaged: removed meanwhile'),
+        ('seed2.json', 'damaged: a link to a file that is not there'),
         ('seed3.json', 'damaged: expected a file'),
     ]
 

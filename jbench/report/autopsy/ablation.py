@@ -7,14 +7,16 @@ where the answers with and without the part are exchanged at random, window by w
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
 
+from jbench import targets
 from jbench.events import SHIFT
-from jbench.report.autopsy.case import Case, Network, Predict, chosen, gain, headline
+from jbench.report.autopsy.case import Arrays, Case, Network, Predict, chosen, gain, headline
 
 GROUPS = 64  # parts of a family at most: of more channels, neighbours in the list go together
 STRETCHES = 16  # of time
@@ -62,16 +64,17 @@ def base(case: Case) -> Base:
     with it.
     """
     value, rng = headline(case, case.answers), np.random.default_rng(0)
-    found = np.array([headline(case, _shuffled(case, rng)) for _ in range(DRAWS)])
+    units = _units(case.answers)
+    found = np.array([headline(case, _shuffled(case, units, rng)) for _ in range(DRAWS)])
     found = found[np.isfinite(found)]
     as_good = sum(gain(case, v, value) >= -1e-12 for v in found) if np.isfinite(value) else len(found)
     return Base(float(value), found, float((1 + as_good) / (1 + len(found))))
 
 
-def _shuffled(case: Case, rng: np.random.Generator) -> dict[str, np.ndarray]:
-    """Answers with the targets of other windows."""
+def _shuffled(case: Case, units: tuple[np.ndarray, np.ndarray], rng: np.random.Generator) -> dict[str, np.ndarray]:
+    """Answers with the targets of other windows; `units` of `_units`."""
     answers = dict(case.answers)
-    block, unit = _units(answers)
+    block, unit = units
     first = np.unique(unit, return_index=True)[1]  # a window of each unit
     source = np.arange(len(first))
     for name in np.unique(block[first]):
@@ -83,11 +86,13 @@ def _shuffled(case: Case, rng: np.random.Generator) -> dict[str, np.ndarray]:
     return answers
 
 
-def _units(answers: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+def _units(answers: Arrays) -> tuple[np.ndarray, np.ndarray]:
     """Of each window: inside of what its target changes places, and the number of what shares one."""
     subject = np.unique(answers['subject'], return_inverse=True)[1]
     recording = np.unique(answers['id'] >> SHIFT, return_inverse=True)[1]
-    target = np.unique(answers['y'].reshape(len(subject), -1), axis=0, return_inverse=True)[1].reshape(-1)
+    known: dict[bytes, int] = {}  # np.unique of rows is slow where these are long
+    digests = (hashlib.sha256((row + 0).tobytes()).digest() for row in answers['y'].reshape(len(subject), -1))
+    target = np.array([known.setdefault(digest, len(known)) for digest in digests])
     if not _vary(target, subject):
         return np.zeros_like(subject), subject
     if not _vary(target, recording):
@@ -184,14 +189,20 @@ def _family(case: Case, network: Network, predict: Predict, parts: _Parts) -> Ab
     answers = chosen(case.answers, network.rows)
     whole = predict(network.x)
     lacking = [predict(x) for x in parts.without]
+    if errors := targets.of(case.kind).errors:
+        whole, *lacking = (errors(one, answers['y']) for one in (whole, *lacking))
     falls = np.array([_fall(case, answers, whole, one) for one in lacking])
     floor = _floor(case, answers, whole, lacking)
     return Ablation(parts.family, tuple(parts.names), tuple(parts.edges), falls, floor)
 
 
 def _fall(case: Case, answers: dict[str, np.ndarray], whole: np.ndarray, lacking: np.ndarray) -> float:
-    """By how much answers are worse than the whole ones; 0 where there is no score."""
-    better, worse = (headline(case, answers | {'outputs': o}) for o in (whole, lacking))
+    """By how much answers are worse than the whole ones; 0 where there is no score. Of kinds with errors, these stand
+    for the answers."""
+    if targets.of(case.kind).errors:
+        better, worse = float(whole.mean()), float(lacking.mean())
+    else:
+        better, worse = (headline(case, answers | {'outputs': o}) for o in (whole, lacking))
     return float(np.nan_to_num(gain(case, better, worse)))
 
 

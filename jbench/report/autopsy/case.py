@@ -114,8 +114,8 @@ def towards(case: Case, outputs: np.ndarray, answers: Arrays) -> np.ndarray:
     """What of the outputs is explained, as weights of them: the answer is sum(outputs * weights) of a window.
 
     Classes: the output of the true class less the mean of all; labels: outputs of true labels less those of others;
-    embeddings: the product with the true vector; keystrokes: over frames, the best output less the mean; values: the
-    output.
+    embeddings: the product with the true vector; keystrokes: over frames, the best output less the mean; angles: the
+    product with how the true ones differ from their mean over windows; values: the output.
 
     Args:
         case: the run.
@@ -127,12 +127,20 @@ def towards(case: Case, outputs: np.ndarray, answers: Arrays) -> np.ndarray:
         return (np.eye(width)[outputs.argmax(-1)] - 1 / width).astype(np.float32) / outputs.shape[1]
     if 'vectors' in answers:
         true = answers['vectors'][y]
-        return np.asarray(true / np.maximum(np.linalg.norm(true, axis=1, keepdims=True), 1e-12), np.float32)
+        return _directions(true)
+    if kind.measured:
+        true = kind.answered(y, width)
+        return _directions(true - true.mean(0))
     if kind.single:
         return (np.eye(width)[y] - 1 / width).astype(np.float32)
     if case.classes:
         return ((2 * (y > 0) - 1) / width).astype(np.float32)
     return np.full(outputs.shape, 1 / width, np.float32)
+
+
+def _directions(vectors: np.ndarray) -> np.ndarray:
+    """Vectors [n, K] of length 1."""
+    return np.asarray(vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12), np.float32)
 
 
 def head(ch_names: Sequence[str]) -> Any:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from jbench import targets
 from jbench.report.autopsy import attribution
 from jbench.report.autopsy.ablation import Ablation
 from jbench.report.autopsy.case import Case
@@ -91,7 +92,7 @@ def _of_attribution(case: Case, parts: Parts) -> Pictures:
 def _shuffled(figure: Figure, case: Case, parts: Parts) -> None:
     figure.set_size_inches(7, 2.4)
     ax = figure.subplots()
-    ax.hist(parts.base.shuffled, 30, color=PLAIN)
+    ax.hist(np.round(parts.base.shuffled, 9), 30, color=PLAIN)  # of a constant all are equal, but for rounding
     if np.isfinite(parts.base.value):
         ax.axvline(parts.base.value, color=LINE)
     if case.chance is not None:
@@ -122,7 +123,8 @@ def _confusion(figure: Figure, case: Case, parts: Parts) -> None:
 def _scatter(figure: Figure, case: Case) -> None:
     figure.set_size_inches(5, 4.5)
     ax = figure.subplots()
-    y, said = case.answers['y'][:, 0], case.answers['outputs'][:, 0]
+    said = case.answers['outputs']
+    y, said = targets.of(case.kind).answered(case.answers['y'], said.shape[1])[:, 0], said[:, 0]
     ax.plot(y, said, '.', color=OUT, alpha=0.5)
     ends = [min(y.min(), said.min()), max(y.max(), said.max())]
     ax.plot(ends, ends, color='k', linewidth=0.8)

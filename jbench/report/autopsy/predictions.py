@@ -72,6 +72,8 @@ def costs(case: Case) -> tuple[np.ndarray, str]:
     """How bad the answer to each window is: f64 [N], and what that is."""
     found, kind = case.answers, targets.of(case.kind)
     outputs, y = np.asarray(found['outputs'], np.float64), found['y']
+    if kind.errors:
+        return kind.errors(outputs, y), case.metric
     if kind.frames:
         return keystrokes.errors(outputs, y)[0].astype(float), 'edit distance'
     if 'vectors' in found:
@@ -118,7 +120,12 @@ def _said(case: Case, output: np.ndarray, y: np.ndarray, row: int) -> tuple[str,
     if case.classes:
         true, said_labels = (np.flatnonzero(v > 0).tolist() for v in (y, output))
         return ', '.join(_name(case, k) for k in true) or '-', ', '.join(_name(case, k) for k in said_labels) or '-'
-    return ', '.join(f'{v:.4g}' for v in np.atleast_1d(y)[:SHOWN]), ', '.join(f'{v:.4g}' for v in output[:SHOWN])
+    true = kind.answered(np.atleast_1d(y)[None], len(output))[0]
+    return _numbers(true), _numbers(output)
+
+
+def _numbers(values: np.ndarray) -> str:
+    return ', '.join(f'{v:.4g}' for v in values[:SHOWN]) + ', ...' * (len(values) > SHOWN)
 
 
 def _name(case: Case, number: int) -> str:

@@ -122,13 +122,14 @@ def test_targets_change_places_where_they_vary():
     """Inside of subjects; whole subjects where each has one target."""
     case, rng = planted(), np.random.default_rng(0)
     y = case.answers['y']
-    mixed = ablation._shuffled(case, rng)['y']
+    mixed = ablation._shuffled(case, ablation._units(case.answers), rng)['y']
     for s in ('01', '02'):
         mine = case.answers['subject'] == s
         assert sorted(mixed[mine]) == sorted(y[mine]) and not np.array_equal(mixed[mine], y[mine])
     subject = np.repeat([f'{k:02}' for k in range(8)], 6)
     answers = {**case.answers, 'subject': subject, 'y': (subject > '03').astype(int)}
-    traits = ablation._shuffled(case._replace(answers=answers), rng)['y'].reshape(8, 6)
+    units = ablation._units(answers)
+    traits = ablation._shuffled(case._replace(answers=answers), units, rng)['y'].reshape(8, 6)
     assert (traits == traits[:, :1]).all() and traits[:, 0].sum() == 4
 
 
@@ -152,3 +153,18 @@ def test_an_estimator_is_ablated_by_what_it_predicts():
     weights = np.asarray(case.network.variables['params']['weights'])
     found = ablation.channels(case, case.network, lambda x: np.einsum('bct,ctk->bk', x, weights))
     np.testing.assert_allclose(found.falls, ablation.channels(case, case.network, predictor(case, case.network)).falls)
+
+
+def test_errors_of_windows_stand_for_answers_whose_mean_they_are(monkeypatch):
+    """Of angles, each as long as its window: the same falls and floor as by scoring answers again and again."""
+    case = planted()
+    y = np.radians(np.where(case.answers['y'], 20, 0)[:, None] + np.linspace(0, 30, 6)).astype(np.float32)
+    case = case._replace(kind='angles', metric='angular_mae', classes=(), answers=case.answers | {'y': y})
+    predict = predictor(case, case.network)
+    found = ablation.channels(case, case.network, predict)
+    of = ablation.targets.of
+    monkeypatch.setattr(ablation.targets, 'of', lambda kind: of(kind)._replace(errors=None))
+    again = ablation.channels(case, case.network, predict)
+    np.testing.assert_allclose(found.falls, again.falls, rtol=1e-9, atol=1e-9)
+    assert found.falls.any() and found.floor == pytest.approx(again.floor)
+    assert np.isfinite(ablation.base(case).value)

@@ -15,9 +15,7 @@ from jbench.report.autopsy import activations, attribution, gradcam, gradients
 from jbench.report.autopsy.case import Network
 from jbench.spec.model import Signal
 
-NETWORKS = [
-    m.name for m in MODELS.values() if m.kind == 'network' and m.family == 'classic' and m.targets != ('angles',)
-]
+NETWORKS = [m.name for m in MODELS.values() if m.kind == 'network' and m.family == 'classic']
 SIGNAL = Signal(n_chans=C, n_times=T, sfreq=60.0)
 
 

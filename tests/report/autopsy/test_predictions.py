@@ -76,6 +76,17 @@ def test_classes_beside_another_result():
             'a',
             None,
         ),
+        (
+            case_of(
+                'angles',
+                'angular_mae',
+                outputs=np.radians(np.float32([[1, 2], [5, 1]])),
+                y=np.radians(np.float32([[1, 1, 1, 5], [1, 1, 0, 0]])),
+            ),
+            [1, 2.5],
+            '0.01745, 0',
+            [[0, 1], [0, -1]],
+        ),
     ],
     ids=lambda v: v.kind if isinstance(v, Case) else '',
 )

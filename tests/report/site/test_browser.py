@@ -1,11 +1,13 @@
 """The leaderboard in a browser: sorting, filters, links, keys, both colours, rules of accessibility; no request.
 
-Needs Chromium and its driver (Debian: apt-get install chromium chromium-driver); skipped without them, but not in CI.
+Needs Chromium and its driver (Debian: apt-get install chromium chromium-driver); skipped without them, but
+failed where the environment has CI.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import time
 from urllib.parse import unquote
@@ -29,19 +31,35 @@ BROWSERS = ('chromium', 'chromium-browser', 'google-chrome')
 ROWS, SECONDS = 50_000, 2.0  # of a large table, and how long a filter or a sort of it may take
 
 
-@pytest.fixture(scope='module')
-def browser():
-    """Chromium without a window, that logs what it prints and what it asks for."""
+def chromium() -> tuple[str, str]:
+    """Paths of the browser and of its driver."""
     found = [path for name in BROWSERS if (path := shutil.which(name))]
     driver = shutil.which('chromedriver')
     if not found or not driver:
         words = 'no Chromium and chromedriver here; on Debian: apt-get install chromium chromium-driver'
-        pytest.skip(words)
+        (pytest.fail if os.environ.get('CI') else pytest.skip)(words)
+    return found[0], str(driver)
+
+
+def test_without_a_browser_continuous_integration_fails_and_a_person_is_told(monkeypatch):
+    monkeypatch.setattr(shutil, 'which', lambda name: None)
+    monkeypatch.setenv('CI', 'true')
+    with pytest.raises(pytest.fail.Exception, match='chromium-driver'):
+        chromium()
+    monkeypatch.delenv('CI')
+    with pytest.raises(pytest.skip.Exception, match='chromium-driver'):
+        chromium()
+
+
+@pytest.fixture(scope='module')
+def browser():
+    """Chromium without a window, that logs what it prints and what it asks for."""
+    binary, driver = chromium()
     from selenium import webdriver
     from selenium.webdriver.chrome.service import Service
 
     options = webdriver.ChromeOptions()
-    options.binary_location = found[0]
+    options.binary_location = binary
     for flag in ('--headless=new', '--no-sandbox', '--disable-dev-shm-usage', '--window-size=1280,900'):
         options.add_argument(flag)
     options.set_capability('goog:loggingPrefs', {'browser': 'ALL', 'performance': 'ALL'})
