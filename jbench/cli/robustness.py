@@ -1,7 +1,7 @@
 """`jbench report robustness`: scores of trained networks by the share of channels that fail in the test.
 
-One fit is tested at several shares. The same channels fail as with `recipe.mask_channels`, so that a point is what a run
-with that field scores.
+One fit is tested at several shares. The same channels fail as with `recipe.mask_channels`, so that a point is what a
+run with that field scores.
 """
 
 from __future__ import annotations
