@@ -29,8 +29,9 @@ def refuse(task: Task, rates: Iterable[float]) -> None:
 
 def refuse_by_head(task: Task, dataset: Dataset, refs: Sequence[RecordingRef], look: header.Look = header.head) -> None:
     """The same by the head of the first recording, before any is read; one that cannot be read is left to the
-    preparation."""
-    if task.signal.band in (None, SignalSpec.band) or not refs:
+    preparation, and so is a dataset that declares no rate which is too low."""
+    band = task.signal.band
+    if band in (None, SignalSpec.band) or not refs or min(dataset.sfreq, default=0) >= 2 * band[1]:
         return
     seen = look(task.signal, dataset, refs[0])
     refuse(task, [] if seen is None else [seen.sfreq])
