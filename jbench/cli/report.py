@@ -12,7 +12,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jbench.cli.arguments import Parser, known
+from jbench.cli.arguments import known
+from jbench.cli.report_arguments import also, flat, output_format, parser
 from jbench.spec.errors import MissingExtraError, RequestError, unknown
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ def main(argv: list[str]) -> int:
 
 def _report(argv: list[str]) -> int:
     """Tables of all results below some folders."""
-    p = _parser('', 'Which model is best, over the results below some folders; nothing is trained.')
+    p = parser('', 'Which model is best, over the results below some folders; nothing is trained.')
     p.epilog = f'commands instead of folders: {", ".join(COMMANDS)}; jbench report COMMAND --help'
     p.add_argument('folders', nargs='*', help=argparse.SUPPRESS)  # those that follow `--results=DIR`
     p.add_argument('--results', action='append', nargs='+', default=[], metavar='DIR', help='folders with results')
@@ -39,11 +40,11 @@ def _report(argv: list[str]) -> int:
         '--figures', choices=('yes', 'no'), help='figures in DIR/figures [yes, where matplotlib is]; no: old ones go'
     )
     p.add_argument('--site', action='store_true', help='write a leaderboard there, too: site/index.html')
-    _also(p)
+    also(p)
     p.add_argument('--published', metavar='FILE', help='CSV file of published scores to stand beside')
-    _format(p)
+    output_format(p)
     args = known(p, argv)
-    folders = [*_flat(args.results), *args.folders]
+    folders = [*flat(args.results), *args.folders]
     if not folders:
         raise RequestError('--results is missing, e.g. --results=jbench-work; a work folder or any folder of results')
     if args.site and not args.out:
@@ -104,9 +105,9 @@ def _removed(n: int, place: Path) -> str:
 
 def _published(argv: list[str]) -> int:
     """Ranks of published scores, and how they differ from the ranks that the file gives."""
-    p = _parser('published', 'Models of published scores by rank, with the code that ranks our own.')
+    p = parser('published', 'Models of published scores by rank, with the code that ranks our own.')
     p.add_argument('file', metavar='FILE', help='CSV file: device,task,dataset,model,category,metric,mean,std,n_seeds')
-    _format(p)
+    output_format(p)
     args = known(p, argv)
     from jbench.report import published_table, text
 
@@ -122,7 +123,7 @@ def _published(argv: list[str]) -> int:
 
 def _verify(argv: list[str]) -> int:
     """What speaks against the results below some folders, one line a problem; status 1 where there is any."""
-    p = _parser(
+    p = parser(
         'verify', 'Check results that somebody hands in: schema, digests, scores from predictions, protocol, place.'
     )
     p.add_argument('folders', nargs='+', metavar='DIR', help='folders with results')
@@ -149,17 +150,17 @@ def _verify(argv: list[str]) -> int:
 
 def _compare(argv: list[str]) -> int:
     """Two models, paired by subject."""
-    p = _parser('compare', 'Is A better than B? Paired by subject, task by task and over datasets.')
+    p = parser('compare', 'Is A better than B? Paired by subject, task by task and over datasets.')
     p.add_argument('words', nargs='*', metavar='A B', help='each a model, a result file, or a folder with its results')
     where = os.environ.get('JBENCH_WORKDIR', './jbench-work')
     flag = '--results'
     p.add_argument(flag, action='append', nargs='+', default=[], metavar='DIR', help=f'folders with results [{where}]')
-    _also(p)
-    _format(p)
+    also(p)
+    output_format(p)
     args = known(p, argv)
     from jbench.report import compare_sides, text
 
-    given = _flat(args.results)
+    given = flat(args.results)
     missing = max(0, 2 - len(args.words))  # `--results DIR A B` took A and B for folders
     last = len(given) - (missing if args.results and len(args.results[-1]) > missing else 0)
     words = [*args.words, *given[last:]]
@@ -188,18 +189,18 @@ def _compare(argv: list[str]) -> int:
 
 def _export(argv: list[str]) -> int:
     """Scores in the form of another place."""
-    p = _parser('export', 'Scores for another place: a tree as of MTEB, the model-index of a model card, a table.')
+    p = parser('export', 'Scores for another place: a tree as of MTEB, the model-index of a model card, a table.')
     p.add_argument('--to', required=True, choices=('mteb', 'huggingface', 'latex', 'markdown'), help='the form')
     p.add_argument('--results', action='append', nargs='+', required=True, metavar='DIR', help='folders with results')
     p.add_argument('--out', metavar='PATH', help='of mteb the folder; of the others a file [stdout]')
-    _also(p)
+    also(p)
     args = known(p, argv)
     if args.to == 'mteb' and not args.out:
         raise RequestError('--to=mteb writes a folder of files: name it by --out=DIR')
     from jbench import files
     from jbench.report import exports, summary
 
-    folders = _flat(args.results)
+    folders = flat(args.results)
     scores = summary.collect(folders, args.also).scores
     if not scores:
         raise RequestError(f'no score that counts under {", ".join(folders)}; jbench report --results=DIR says why')
@@ -216,7 +217,7 @@ def _export(argv: list[str]) -> int:
 
 def _sync(argv: list[str]) -> int:
     """Logs of epochs and results, replayed into a tracker."""
-    p = _parser('sync', 'Replay what was logged while networks trained, and their scores, into a tracker.')
+    p = parser('sync', 'Replay what was logged while networks trained, and their scores, into a tracker.')
     p.add_argument('--to', required=True, choices=('tensorboard', 'wandb'), help='the tracker')
     p.add_argument('--workdir', default=os.environ.get('JBENCH_WORKDIR', './jbench-work'), help='[./jbench-work]')
     p.add_argument('--out', metavar='DIR', help='files of the tracker [WORKDIR/tracking]')
@@ -237,11 +238,11 @@ def _sync(argv: list[str]) -> int:
 
 def _autopsy(argv: list[str]) -> int:
     """The page of one run, and its findings on stdout."""
-    p = _parser('autopsy', 'What the answers of one run rest on: a page with findings in words.')
+    p = parser('autopsy', 'What the answers of one run rest on: a page with findings in words.')
     p.add_argument('result', metavar='RESULT', help='seed33.json in a work folder')
     p.add_argument('--out', metavar='DIR', help='where the page goes [WORKDIR/autopsy]')
     p.add_argument('--model', metavar='FILE:FUNCTION', help='the file of a network of your own')
-    _format(p)
+    output_format(p)
     args = known(p, argv)
     from jbench.cli import autopsy
     from jbench.report import text
@@ -286,23 +287,3 @@ COMMANDS: dict[str, Callable[[list[str]], int]] = {
     'identity': _identity,
     'robustness': _robustness,
 }
-
-
-def _parser(command: str, words: str) -> Parser:
-    """The parser of a command; all of them suggest the flag that was meant."""
-    return Parser(prog=f'jbench report {command}'.strip(), description=words, allow_abbrev=False)
-
-
-def _also(p: argparse.ArgumentParser) -> None:
-    """`--also=simulated,debug`, as a list of words."""
-    said = 'count these too: simulated,partial,debug [none]'
-    p.add_argument('--also', default=[], type=lambda text: [w.strip() for w in text.split(',') if w.strip()], help=said)
-
-
-def _flat(given: list[list[str]]) -> list[str]:
-    """The folders of an option that takes several and may be repeated."""
-    return [folder for some in given for folder in some]
-
-
-def _format(p: argparse.ArgumentParser) -> None:
-    p.add_argument('--format', default='table', choices=('table', 'json'), help='on stdout [table]')

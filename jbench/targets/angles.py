@@ -68,6 +68,10 @@ def errors(outputs: np.ndarray, y: np.ndarray | Packed) -> tuple[np.ndarray, np.
     return np.degrees(mean), share
 
 
+def _of_windows(outputs: np.ndarray, y: np.ndarray) -> np.ndarray:
+    return errors(outputs, y)[0]
+
+
 def collect(target: Angles, events: Table, trigger_row: int, onset: float, duration: float) -> str:
     """Angles are channels, no events: `jbench/data/prepare/angles.py` reads them."""
     raise RequestError('angles of joints are channels of a recording, and this one was read for its events alone')
@@ -182,7 +186,7 @@ ANGLES = Kind(
     per_subject,
     by_weights,
     dummy,
-    errors=errors,
+    errors=_of_windows,
     measured=True,
     answered=answered,
     listed=False,
