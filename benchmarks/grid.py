@@ -185,7 +185,8 @@ def real_cells(workdir: Path, n: int) -> tuple[list[Job], Callable[[Job], bool]]
 
 
 def measure_cells(n: int) -> None:
-    """Print what real cells cost beyond their own processes, on workers as of `measure_jobs`; two halves, in turns."""
+    """Print what real cells cost beyond their own processes, on workers as of `measure_jobs`; two halves, in turns.
+    At least 2 cells."""
     with tempfile.TemporaryDirectory() as temp, scheduler(Path(temp)) as (address, pids), Progress() as progress:
         (jobs, finished), (alone, _) = (real_cells(Path(temp, name), n) for name in ('dask', 'alone'))
         grid = engine.Grid(Path(temp, 'dask'), progress, lambda: False, finished)

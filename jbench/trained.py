@@ -194,7 +194,7 @@ class TrainedModel:
             self._shape[0].batch_size,
             channel_mask=masked,
         )
-        if not np.array_equal(data.ids[loader.rows], result_file.load_predictions(self.path)['id']):
+        if not np.array_equal(data.ids[loader.rows], result_file.load_predictions(self.path, packed=True)['id']):
             made, now = self.result['versions']['jbench'], __version__
             raise RequestError(
                 f'{self.path}: its test windows are not those of this jbench (made with {made}, this is {now}); hand '

@@ -227,20 +227,20 @@ def _over_folds(
     folder, split = prepared[0], cell.task.split
     assert isinstance(split, ByGroup)
     parts: list[PreparedSet] = []
-    places: list[Path] = []
+    homes: list[Path] = []
     for name in prepared_set.fold_names(folder, cell.task):
         one = dataclasses.replace(split, folds='', fold=name)
         fold = dataclasses.replace(cell, task=dataclasses.replace(cell.task, split=one))
-        places.append(place.fold_folder(home, name))
-        _, todo = to_do(fold, places[-1], folder, seeds, context)
+        homes.append(place.fold_folder(home, name))
+        _, todo = to_do(fold, homes[-1], folder, seeds, context)
         if todo:
-            _seeds(fold, places[-1], prepared, todo, compiler, context, refused)
+            _seeds(fold, homes[-1], prepared, todo, compiler, context, refused)
         else:
             nothing_to_do(fold, context)
         data = prepared_set.open_set(folder, fold.task)
         parts.append(few_windows(data) if cell.debug else data)
     return {
-        seed: pool.write(cell, home, parts, [at / f'seed{seed}.json' for at in places])
+        seed: pool.write(cell, home, parts, [at / f'seed{seed}.json' for at in homes])
         for seed in (seeds if processes.first() else ())
     }
 

@@ -242,7 +242,11 @@ def _places(args: argparse.Namespace, stages: list[str]) -> None:
         raise RequestError(f'{given[0]} and {given[1]} ask for different things: use one')
     if args.jobs is not None and args.jobs != 'auto' and not (args.jobs.isdecimal() and int(args.jobs)):
         raise RequestError(f'--jobs={args.jobs}: expected a number of processes, from 1, or auto')
-    if args.gpus_per_cell < 1 or (args.gpus_per_cell > 1 and (args.device in ('cpu', 'tpu') or not _engine(args))):
+    if args.gpus_per_cell > 1 and args.device in ('cpu', 'tpu'):
+        raise RequestError(
+            f'--gpus_per_cell={args.gpus_per_cell} and --device={args.device}: a cell there takes no GPU'
+        )
+    if args.gpus_per_cell < 1 or (args.gpus_per_cell > 1 and not _engine(args)):
         raise RequestError(
             f'--gpus_per_cell={args.gpus_per_cell}: expected a number of GPUs, from 1, together with --plan, --jobs or '
             '--cluster; a command without them uses all GPUs that it sees'

@@ -38,6 +38,7 @@ def show(args: argparse.Namespace) -> str:
         return listing(*where)
     if not args.task:
         return info(args.info, *where)
+    info(args.info, *where)  # refuses what nobody knows
     from jbench.cli import placed  # jax takes its time
 
     return info(args.info, *where, placed.facts(args))
@@ -134,6 +135,8 @@ def _model_facts(model: ModelSpec) -> Facts:
             found['pretraining'].append('others, not named here')
     if model.kind == 'network':
         found['channels'] = _channel_rule(model)
+    else:
+        found.pop('head')
     return found
 
 

@@ -64,7 +64,8 @@ def show(
     if len(plans) > FEW and not verbose:
         more = [f'... and {len(refused) - FEW} more: --dry_run --verbose'] if len(refused) > FEW else []
         return '\n\n'.join(filter(None, [head, _summary(plans), _set_lines(plans), *refused[:FEW], *more, MORE]))
-    return '\n\n'.join([head, _set_lines(plans, verbose=verbose), *map(folded, map(_filled, plans))])
+    cells = map(folded, map(_filled, plans))
+    return '\n\n'.join(filter(None, [head, _set_lines(plans, verbose=verbose), *cells]))
 
 
 def _filled(plan: Facts) -> Facts:
@@ -120,9 +121,9 @@ def _summary(plans: Sequence[Facts]) -> str:
     for name, cells in groups.items():
         task, _, dataset = name.rpartition('/')
         done = sum(len(p['finished']) for p in cells)
+        todo = sum(len(p['seeds']) - len(p['finished']) for p in cells if not p['refused'])
         windows = 'not prepared' if cells[0]['windows'] is None else cells[0]['windows']
-        seeds = sum(len(p['seeds']) for p in cells if not p['refused'] or p['finished'])
-        lines.append((task, dataset, cells[0]['data'], cells[0]['recordings'], windows, len(cells), seeds - done, done))
+        lines.append((task, dataset, cells[0]['data'], cells[0]['recordings'], windows, len(cells), todo, done))
     return table(('task', 'dataset', 'data', 'recordings', 'windows', 'models', 'seeds to run', 'finished'), lines)
 
 
@@ -178,8 +179,9 @@ def plan_cell(
     ready = folder is not None and (build_set.is_ready(folder) or sets.stored(workdir, folder))
     network: Model | None = None
     try:
+        _require_band(cell, refs, folder if ready else None, look)
         network = _network(cell, folder if ready else None)
-        seen = network or _placed(cell, refs, data_dir, workdir, look)
+        seen = network or _placed(cell, data_dir, workdir, look)
         facts['channels'] = seen and seen.channels
     except RequestError as error:
         facts['refused'] = str(error)
@@ -203,18 +205,24 @@ def plan_cell(
     return facts
 
 
-def _placed(
-    cell: Cell, refs: Sequence[RecordingRef], data_dir: Path | None, workdir: Path, look: Look | None
-) -> Model | None:
+def _require_band(cell: Cell, refs: Sequence[RecordingRef], folder: Path | None, look: Look | None) -> None:
+    """Raises: RequestError where the band that was asked for is beyond what recordings hold, by the head of the first,
+    and by all of the set in `folder`."""
+    from jbench.data.prepare import band, header
+
+    if cell.own_band:
+        band.refuse_by_head(cell.task, cell.dataset, refs, look or header.head)
+    if cell.own_band and folder is not None and (folder / 'manifest.json').is_file():
+        band.refuse_by_set(cell.task, folder)
+
+
+def _placed(cell: Cell, data_dir: Path | None, workdir: Path, look: Look | None) -> Model | None:
     """The network of a cell as the head of its first recording lets one build it. Raises: RequestError where the cell
     will be refused by that."""
-    from jbench.data.prepare import band, header
+    from jbench.data.prepare import header
     from jbench.train import channels
 
-    look = look or header.head
-    if cell.own_band:
-        band.refuse_by_head(cell.task, cell.dataset, refs, look)
-    return channels.placed(cell, data_dir, workdir, look)
+    return channels.placed(cell, data_dir, workdir, look or header.head)
 
 
 def _weights_bytes(cell: Cell, network: Model | None) -> int | None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jbench.cli import arguments
+from jbench.results import place
 from jbench.spec.errors import RequestError
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ def main(argv: list[str]) -> int:
 
     style.require()
     rows = []
-    for path in args.results:
+    for path in dict.fromkeys(args.results):
         try:
             rows += _curve(load_model(path, model=args.model), shares)
         except FileNotFoundError as error:
@@ -67,13 +68,13 @@ def _curve(model: TrainedModel, shares: Sequence[float]) -> Table:
 
     Raises: RequestError as `TrainedModel.masked`.
     """
-    from jbench.results.predictions import arrange
+    from jbench.results.predictions import arrange, opened
     from jbench.targets import score
 
     task, result = model.cell.task, model.result
     rows = []
     for share in shares:
-        found = arrange(model.masked(share))
+        found = opened(arrange(model.masked(share)))
         first = score.score(task.target.kind, task.metric, found, result['dummy'], task.level)['headline']
         low, high = first['interval'] or (None, None)
         about = {k: result[k] for k in ('task', 'task_version', 'dataset', 'simulated', 'model', 'key', 'seed')}
@@ -96,7 +97,7 @@ def _shares(given: str) -> list[float]:
 def _home(result: str) -> Path:
     """The folder `robustness` of the work folder that a result lies in."""
     path = Path(result).absolute()
-    return (path.parents[5] if len(path.parents) > 5 else path.parent) / 'robustness'
+    return (place.work_folder(path) or path.parent) / 'robustness'
 
 
 def _number(value: float | None, unit: float) -> str:

@@ -32,7 +32,13 @@ from jbench.spec.overrides import override
 
 SEED = 33  # of the sampler
 PREFIXES = ('recipe.', 'signal.')  # fields that leave the windows, their targets and parts as they are
-KEPT = ('recipe.final', 'recipe.published', 'recipe.few_shot')  # which change what is validated, or whether
+# which change what is validated, or whether
+KEPT = (
+    'recipe.final',
+    'recipe.published',
+    'recipe.few_shot',
+    'recipe.few_shot_draw',
+)
 EXPECTED = "expected a list of choices or {'low': 1e-5, 'high': 1e-2, 'log': True}"
 RULE = 'the best mean over seeds of the validation score; test scores were not looked at'
 Space = Mapping[str, Any]  # field -> a list of choices, or {'low', 'high'} with 'log' or 'step'

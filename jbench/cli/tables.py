@@ -21,8 +21,14 @@ def report_all(workdir: Path, form: str) -> int:
     if not found:
         raise RequestError(f'no results under {workdir}/results; --workdir=DIR names another folder')
     from jbench.grid import plan, status
+    from jbench.stores import mirror
 
-    asked = status.of_plans(plan.kept(workdir))
+    try:
+        mirror.bring(workdir, 'plans')
+        asked = status.of_plans(plan.kept(workdir))
+    except RequestError as error:  # the table stands without plans
+        say(f'jbench: {error}')
+        asked = []
     report(found, form, [(w.key, seed) for w in asked for seed in w.seeds])
     return int(bool(damaged))
 

@@ -150,8 +150,9 @@ def _start(
         elif grid.finished(job):
             statuses[job.key] = 0
         else:
-            notes.forget(grid.workdir, job.key)
-            place.start(job, log_of(grid.workdir, job))
+            log = log_of(grid.workdir, job)
+            notes.forget(grid.workdir, job.key, log)
+            place.start(job, log)
             running[job.key] = job
     return left
 

@@ -23,7 +23,7 @@ from jbench.spec.identity import spec_hash, to_json
 from jbench.stores import mirror, sets
 
 SCHEMA = 1
-COSTS = ('seconds', 'memory', 'devices')  # what is brought up to date of a plan that is there
+COSTS = ('seconds', 'memory')  # what is brought up to date of a plan that is there
 FACTS = ('task', 'dataset', 'model')  # of a job on disk, beside its fields
 
 
@@ -147,7 +147,8 @@ def write(plan: Plan, made: Sequence[Job], told: Told, request: str) -> Kept:
     for key, cell in cells.items():
         files.write_atomic(cell_path(told.workdir, key), (json.dumps(to_json(cell), indent=1) + '\n').encode())
     commands = sorted(_argv([cell], told, 'prepare,train', plan) for cell in cells.values())
-    path = told.workdir / 'plans' / f'{spec_hash([commands, told.stages])[:12]}.json'
+    asked = [commands, told.stages, *([told.gpus] if told.gpus > 1 else [])]
+    path = told.workdir / 'plans' / f'{spec_hash(asked)[:12]}.json'
     listed = [{**job._asdict(), **_facts(job, cells[cell_of(job)])} for job in made]
     if not files.write_absent(path, _text(request, told.seeds, listed)):
         kept, costs = read(path), {job.key: {name: getattr(job, name) for name in COSTS} for job in made}

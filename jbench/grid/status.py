@@ -131,7 +131,8 @@ def show(states: Sequence[State], damaged: Sequence[str], workdir: Path, form: s
     failed = [f'{s.task}/{s.dataset} {s.model}: {notes.error_of(workdir, s.key)}' for s in states if s.failed]
     more = [f'and {len(failed) - NAMED} more'] if len(failed) > NAMED else []
     told = ['', 'failed:', *failed[:NAMED], *more] if failed else []
-    found = ['', _by_task(states), '', f'seeds {"/".join(STATES)}:', *_matrix(states)]
+    blocks = [line for block in _matrix(states) for line in (block, '')]
+    found = ['', _by_task(states), '', f'seeds {"/".join(STATES)}:', *blocks[:-1]]
     return '\n'.join([*lines, *found, *told, '', 'every cell: --status --verbose'])
 
 

@@ -9,6 +9,7 @@ from jbench import files
 from jbench.spec.checkpoints import BANKS, CHECKPOINTS, place_of
 from jbench.spec.errors import RequestError
 from jbench.spec.model import SCRATCH, ModelSpec
+from jbench.stores import mirror, recordings
 
 OPTION, MNE = 'positions', 'mne'  # of models with a bank; the value that asks for none
 
@@ -32,7 +33,7 @@ def with_places(model: ModelSpec, data_dir: Path | None, *, needed: bool = True)
         return dataclasses.replace(model, options=rest)
     if not bank or asked == MNE or not (asked or published):
         return model
-    path = Path(asked) if asked else data_dir and place_of(bank, data_dir)
+    path = Path(asked) if asked else data_dir and _brought(bank, data_dir)
     if path is None or not path.is_file():
         if not needed:
             return model
@@ -49,13 +50,14 @@ def found(model: ModelSpec, data_dir: Path | None, workdir: Path, *, needed: boo
         return model
     path, digest = Path(model.places.rpartition('@')[0]), model.places_digest
     bank = CHECKPOINTS[model.name].bank if model.name in CHECKPOINTS else ''
-    tries = [path, kept_at(workdir, digest), *([place_of(bank, data_dir)] if bank and data_dir else [])]
+    tries = [path, kept_at(workdir, digest), *([_brought(bank, data_dir)] if bank and data_dir else [])]
     for one in tries:
         if one.is_file() and files.sha256_file(one) == digest:
             return dataclasses.replace(model, places=f'{one}@{digest}')
     if not needed:
         return model
     how = 'ask by --task and --model=NAME:positions=FILE' if model.own_places else '--download fetches them'
+    how += '' if data_dir else f', or put the file at {kept_at(workdir, digest)}'
     raise RequestError(f'{model.name} goes by places of electrodes with SHA-256 {digest}, not here; {how}')
 
 
@@ -63,6 +65,7 @@ def keep(model: ModelSpec, workdir: Path) -> None:
     """Keep a copy of the file in the work folder, from which results answer again."""
     if model.places and not (kept := kept_at(workdir, model.places_digest)).is_file():
         files.write_atomic(kept, Path(model.places.rpartition('@')[0]).read_bytes())
+        mirror.take(workdir, [kept])
 
 
 def kept_at(workdir: Path, digest: str) -> Path:
@@ -80,9 +83,17 @@ def lacking(name: str, data_dir: Path | None) -> str:
     )
 
 
+def _brought(bank: str, data_dir: Path) -> Path:
+    """Where a published file of places lies, or would lie, once a store has been asked for it."""
+    path = place_of(bank, data_dir)
+    if not path.is_file():
+        recordings.fill(data_dir, path.parent.relative_to(data_dir).as_posix())
+    return path
+
+
 def _named(path: Path) -> str:
     """PATH@SHA256. Raises: RequestError where it cannot be read."""
     try:
-        return f'{path}@{files.sha256_file(path)}'
+        return f'{path.absolute()}@{files.sha256_file(path)}'
     except OSError as error:
         raise RequestError(f'{path}: cannot read these places of electrodes: {error.strerror or error}') from error

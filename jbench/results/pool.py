@@ -49,6 +49,7 @@ def write(cell: Cell, home: Path, parts: Sequence[PreparedSet], paths: Sequence[
     dealt = enumerate(zip(parts, rows, strict=True))
     result['split_hash'] = splits.split_hash({str(k): part.ids[mine] for k, (part, mine) in dealt})
     result['channels'] = next((r['channels'] for r in found if r.get('channels')), None)
+    result |= {k: found[0][k] for k in ('checkpoint',) if k in found[0]}
     result['timings']['prepare'] = found[0]['timings']['prepare']
     predictions = None if failed else joined([load_predictions(path) for path in paths])
     return result_file.write(home, result, predictions)

@@ -58,7 +58,7 @@ def load_predictions(path: str | Path, *, packed: bool = False) -> dict[str, Any
 def opened(arrays: Mapping[str, np.ndarray]) -> dict[str, Any]:
     """Arrays as they are stored, their targets as scores take them. Raises: ValueError for a damaged target."""
     y = arrays['y']
-    if y.dtype.kind != 'S':
+    if y.dtype.kind != 'S' or not len(y):
         return dict(arrays)
     width = integers(y[0].decode()).size
     return {**arrays, 'y': Packed(lambda rows: [text.decode() for text in y[rows].tolist()], np.arange(len(y)), width)}

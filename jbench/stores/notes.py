@@ -29,13 +29,14 @@ def keep(workdir: Path, key: str, text: str) -> Path:
     return log
 
 
-def forget(workdir: Path, key: str) -> None:
-    """Remove the error of an earlier attempt. Where that is refused it stays, without a word: results count more."""
-    log = error_of(workdir, key)
+def forget(workdir: Path, key: str, *logs: Path) -> None:
+    """Remove the error of an earlier attempt, and what a store has of its logs. Where that is refused they stay,
+    without a word: results count more."""
+    error = error_of(workdir, key)
     with contextlib.suppress(OSError, RequestError):
-        log.unlink(missing_ok=True)
+        error.unlink(missing_ok=True)
         if store := mirror.of(workdir):
-            store.remove([log.relative_to(workdir).as_posix()])
+            store.remove([log.relative_to(workdir).as_posix() for log in (error, *logs)])
 
 
 def bring(workdir: Path, keys: Collection[str]) -> None:

@@ -236,13 +236,19 @@ def test_a_plan_that_is_there_keeps_its_lines_and_learns_what_they_take(ask, tmp
     (path,) = (tmp_path / 'work' / 'plans').glob('*.json')
     before = plan.read(path)
     monkeypatch.setattr(plan.estimates, 'START', 500.0)
-    ask('--plan', '--gpus_per_cell=2')
-    assert {j.devices for j in before.jobs} == {0, 1} and {j.devices for j in plan.read(path).jobs} == {0, 2}
+    ask('--plan')
     after = plan.read(path)
     assert [j.argv for j in after.jobs] == [j.argv for j in before.jobs] and after.facts == before.facts
     assert all(
         new.seconds == pytest.approx(old.seconds + 494) for new, old in zip(after.jobs, before.jobs, strict=True)
     )
+
+
+def test_a_plan_of_more_gpus_a_cell_is_another(ask, tmp_path):
+    for flags in ((), ('--gpus_per_cell=2',), ()):
+        ask('--plan', *flags)
+    paths = (tmp_path / 'work' / 'plans').glob('*.json')
+    assert sorted(max(j.devices for j in plan.read(path).jobs) for path in paths) == [1, 2]
 
 
 def test_seeds_of_a_killed_cell_that_are_whole_are_shown(ask, tmp_path, monkeypatch):
@@ -300,7 +306,7 @@ WRONG = {
         '--gpus_per_cell=2: expected a number of GPUs, from 1, together',
     ),
     'no GPU': (('--plan', '--gpus_per_cell=0'), '--gpus_per_cell=0: expected'),
-    'GPUs of no GPU': (('--plan', '--gpus_per_cell=2', '--device=cpu'), '--gpus_per_cell=2: expected'),
+    'GPUs of no GPU': (('--plan', '--gpus_per_cell=2', '--device=cpu'), '--gpus_per_cell=2 and --device=cpu: a cell'),
     'status of a stage': (('--status', '--prepare'), '--status looks at what is there'),
 }
 

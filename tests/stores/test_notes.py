@@ -48,6 +48,18 @@ def test_an_error_is_seen_elsewhere_until_another_attempt(machines):
     assert not notes.error_of(b, 'key').exists() and machines.names() == []
 
 
+def test_a_log_of_an_earlier_attempt_does_not_come_back(machines):
+    a = machines.on('a')
+    log = a / 'logs' / 'key.log'
+    log.parent.mkdir()
+    log.write_text('yesterday')
+    mirror.take(a, [log])
+    notes.forget(a, 'key', log)
+    log.write_text('now')
+    mirror.bring(a, 'logs')
+    assert log.read_text() == 'now'
+
+
 def test_a_cell_runs_for_others_while_its_machine_says_so(machines, monkeypatch):
     monkeypatch.setattr(notes, 'AGAIN', 0.01)
     a = machines.on('a')

@@ -22,7 +22,7 @@ from jbench.spec.errors import RequestError
 from jbench.spec.task import SplitSpec
 
 OTHER_FILES = 256  # that a process has open besides shards
-READERS = 4  # that may have all shards open at once: train, valid, test, and of large targets one more
+READERS = 3  # that may have all shards open at once: train, valid, test
 UNREADABLE = (OSError, RuntimeError, ValueError, IndexError)  # what array_record and the decoder say of damage
 
 
@@ -55,11 +55,12 @@ class Shards:
         scale: Scale | None = None,
         factor: float = 1.0,
         failing: Mapping[int, np.ndarray] | None = None,
+        readers: int = READERS,
     ) -> None:
         import grain
 
         recordings, union = manifest['recordings'], manifest['ch_names']
-        _allow_open_files(len(recordings))
+        _allow_open_files(len(recordings), readers)
         self._paths = [folder / r['shard'] for r in recordings]
         counts = [r['n_windows'] for r in recordings]
         self._source = grain.sources.ArrayRecordDataSource(
@@ -183,12 +184,12 @@ def scale_by_training_part(folder: Path, manifest: dict[str, Any], split: np.nda
     return scale
 
 
-def _allow_open_files(n: int) -> None:
+def _allow_open_files(n: int, readers: int) -> None:
     """grain keeps shards open: raise the limit of this process. Raises RequestError where the system forbids that."""
     import resource
 
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = READERS * n + OTHER_FILES
+    wanted = readers * n + OTHER_FILES
     if soft == resource.RLIM_INFINITY or soft >= wanted:
         return
     try:

@@ -12,8 +12,9 @@ from typing import Any, TypeGuard
 import numpy as np
 
 from jbench import targets
-from jbench.data.load.shards import Shards
+from jbench.data.load.shards import READERS, Shards
 from jbench.events import Table
+from jbench.spec.errors import RequestError
 from jbench.spec.task import Target
 from jbench.targets.kind import Encoded
 from jbench.targets.packed import Packed
@@ -34,7 +35,7 @@ class InShards:
 
     @functools.cached_property
     def _shards(self) -> Shards:
-        return Shards(*self.of, None)
+        return Shards(*self.of, None, readers=READERS + 1)
 
 
 def with_windows(y: Any, folder: Path) -> TypeGuard[Packed]:
@@ -61,6 +62,8 @@ def encoded(
     """
     if 'target' not in windows:
         texts = InShards(folder, manifest)
+        if not counted.any():
+            raise RequestError(f'{manifest["dataset"]}: no window counts: each has a target that is not known')
         found = targets.encode(target, texts(np.flatnonzero(counted)[:1]))
         return found, Packed(texts, np.arange(len(counted)), found.y.shape[1])
     found = targets.encode(target, [json.loads(t) for t in windows['target'][counted]])

@@ -90,10 +90,10 @@ def member(dataset: Dataset, ref: RecordingRef) -> Dataset:
 
 def asked(task: Task, dataset: Dataset, ref: RecordingRef) -> Task:
     """What a task asks of a recording: of that of a mixture what its overrides say of windows and targets of the
-    member, which may call films and their events otherwise than the others do."""
+    member, which may call films and their events otherwise than the others do. What a user asks goes before them."""
     if dataset.source != __name__:
         return task
-    for path, value in _differs(task.full_name, task.version, dict(ref.fields)['dataset']):
+    for path, value in _differs(task, dict(ref.fields)['dataset']):
         task = override(task, path, value)
     return task
 
@@ -102,14 +102,27 @@ def differences(task: Task, dataset: Dataset) -> dict[str, dict[str, Any]]:
     """In which fields of windows and targets a task asks otherwise of the members of a mixture, by their names; {} of
     any other dataset."""
     mixed = members(dataset) if dataset.source == __name__ else []
-    return {one.name: dict(found) for one in mixed if (found := _differs(task.full_name, task.version, one.name))}
+    return {one.name: dict(found) for one in mixed if (found := _differs(task, one.name))}
+
+
+def _differs(task: Task, name: str) -> list[Override]:
+    """What the registered task says of the dataset `name` (one that was applied has no overrides any more), of fields
+    that nobody has changed since."""
+    known = _known(task.full_name, task.version, name)
+    return [(path, value) for path, value, plain in known if _at(task, path) == plain]
 
 
 @functools.cache
-def _differs(task: str, version: int, name: str) -> list[Override]:
-    """As the registered task says of the dataset `name`: one that was applied has no overrides any more."""
-    known = [dict(t.overrides) for t in registered() if (t.full_name, t.version) == (task, version)]
-    return [o for overrides in known for o in overrides.get(name, ()) if o[0].startswith(('window.', 'target.'))]
+def _known(task: str, version: int, name: str) -> list[tuple[str, Any, Any]]:
+    """Path, value, and the value for other datasets, of the registered overrides of windows and targets."""
+    mine = [t for t in registered() if (t.full_name, t.version) == (task, version)]
+    found = [(path, value, _at(t, path)) for t in mine for path, value in dict(t.overrides).get(name, ())]
+    return [one for one in found if one[0].startswith(('window.', 'target.'))]
+
+
+def _at(task: Task, path: str) -> Any:
+    """The value of a field, as 'window.stride'."""
+    return functools.reduce(getattr, path.split('.'), task)
 
 
 def by_member(dataset: Dataset, refs: Sequence[RecordingRef]) -> Iterator[tuple[Dataset, list[int]]]:

@@ -59,8 +59,8 @@ N_FREQUENCIES = FRAME // 2 + 1
 WIDTH, HEADS, LAYERS, INNER = 256, 8, 4, 1024
 MAX_FRAMES = 1000
 QUANTILE = 0.95
-# a file of braindecode: the code of frames is computed, the head and the mixture of channels are new
-# files of braindecode: the code of frames, the number of each token (before 1.5), another head
+# files of braindecode: the code of frames (which is computed), the number of each token (before 1.5), another head; the
+# head and the mixture of channels are new
 _THEIRS = ('encoder.positional_encoding.pe', 'encoder.index', 'final_layer.*')
 CHECKPOINT = Exceptions(ignored=_THEIRS, head=('head.*', 'adapter.*'))
 

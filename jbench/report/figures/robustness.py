@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from jbench.report.figures import style
 from jbench.report.figures.style import Table
@@ -28,7 +28,9 @@ def draw(table: Table, title: str) -> Figure:
         x = [100 * (row['share'] + width * (k - (len(names) - 1) / 2)) for row in rows]
         y, low, high = ([math.nan if r[c] is None else factor * r[c] for r in rows] for c in ('score', 'low', 'high'))
         look = style.look(key[0])
-        ax.plot(x, y, color=look.colour, marker=look.marker, linewidth=1.4, markersize=4, label=style.name(key[0]))
+        label = style.name(key[0]) + f' {key[1][:6]}' * ([model for model, _ in names].count(key[0]) > 1)
+        line: dict[str, Any] = {'color': look.colour, 'linestyle': look.line, 'marker': look.marker}
+        ax.plot(x, y, **line, linewidth=1.4, markersize=4, label=label)
         ax.vlines(x, low, high, color=look.colour, linewidth=1.2)
     if table[0]['chance'] is not None:
         ax.axhline(factor * table[0]['chance'], color=style.GREY, linestyle=':', linewidth=1)

@@ -15,6 +15,7 @@ from jbench.data.source import source_of
 from jbench.data.sources import mixture
 from jbench.plan import cells, select
 from jbench.spec.errors import RequestError
+from jbench.spec.overrides import override
 
 BOTH = 'SimulatedP3+SimulatedN170'
 
@@ -74,6 +75,9 @@ def test_films_of_a_mixture_are_asked_for_as_each_set_calls_them():
         *(('Film', 'filepath'), ('Stimulus', 'code'), ('Video', 'filepath'), ('Film', 'film'))
     ]
     assert found[0] == task == mixture.asked(task, select.datasets()['SimulatedFilm'], one)
+    mine = override(task, 'window.trigger', 'Mine')  # what a user says goes before the member's
+    liu = one._replace(fields=(('dataset', 'Liu2024Eeg2video'),))
+    assert mixture.asked(mine, dataset, liu).window.trigger == 'Mine'
     assert [*build_set.stored_spec(task, dataset)['members']] == name.split('+')[1:], 'they are part of the hash'
     ((masked, both),) = select.select_tasks(f'pretrain/masked/{name}')
     assert 'members' not in build_set.stored_spec(cells.apply(masked, both, ()), both), 'a set of before serves'
