@@ -38,7 +38,7 @@ MARKERS = (
     'h',
     'p',
 )  # their number has no factor in common with that of the colours
-LINES: tuple[Line, ...] = (  # solid, dashed, dotted, two mixed: models of one colour differ in it
+LINES: tuple[Line, ...] = (  # solid, dashed, dotted, two mixed: most models of one colour differ in it
     *('solid', (0, (5, 2)), (0, (1.2, 1.2)), (0, (7, 2, 1.2, 2)), (0, (5, 1.5, 1.2, 1.5, 1.2, 1.5))),
 )
 GREY = '#555555'  # of models that look at no signal, and of lines that guide the eye; far from every colour
