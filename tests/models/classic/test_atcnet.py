@@ -74,7 +74,9 @@ def literal_window(variables: Any, h: jax.Array, mask: jax.Array, train: bool) -
     return h[..., -1].T @ weight.T + p['linear_bias'], new if train else state
 
 
-@pytest.mark.parametrize('train', [pytest.param(True, marks=pytest.mark.slow), False])
+@pytest.mark.parametrize(
+    'train', [pytest.param(True, marks=pytest.mark.slow), pytest.param(False, marks=pytest.mark.long)]
+)
 def test_stacked_windows_equal_one_after_the_other(train: bool) -> None:
     """Value, gradient and statistics; in evaluation only the times that the last one sees are computed."""
     with jax.enable_x64(True):

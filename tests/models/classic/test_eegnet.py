@@ -107,7 +107,9 @@ def value_and_grad(apply: Callable[..., Any], **kw: Any) -> Callable[[Variables,
     return compute
 
 
-@pytest.mark.parametrize(('c', 't'), [(1, 27), pytest.param(3, 130, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ('c', 't'), [pytest.param(1, 27, marks=pytest.mark.slow), pytest.param(3, 130, marks=pytest.mark.long)]
+)
 def test_equals_the_literal_convolutions(c: int, t: int) -> None:
     """Value, gradient, running statistics and evaluation, in float32 and float64.
 

@@ -69,7 +69,7 @@ def test_windows_last_100_ms_and_5_s(sfreq: float, n_times: int, fast: int, slow
     assert found == (m.MIXTURES * taps[0], m.MIXTURES * taps[1])
 
 
-@pytest.mark.parametrize('changed', [100, pytest.param(235, marks=pytest.mark.slow)])
+@pytest.mark.parametrize('changed', often((100, 235), (100,)))
 def test_tokens_are_causal_in_time(changed: int) -> None:
     """Samples from `changed` on change no token that ends before, to the bit; they do change the later ones."""
     at = signal()

@@ -35,7 +35,9 @@ def test_an_encoder_has_features(encoder):
         probes.width(HEADS['linear'], probes.features(8))
 
 
-@pytest.mark.parametrize('name', ['linear', pytest.param('mlp', marks=pytest.mark.slow), 'mlp_800_200'])
+@pytest.mark.parametrize(
+    'name', ['linear', pytest.param('mlp', marks=pytest.mark.long), pytest.param('mlp_800_200', marks=pytest.mark.slow)]
+)
 def test_one_network_is_the_head_after_the_encoder(encoder, batch, name):
     """Whatever the encoder's own head holds, in training too, where the encoder drops nothing."""
     head, made = HEADS[name], probes.attached(encoder, HEADS[name])
