@@ -14,7 +14,7 @@ from jbench.spec.model import Signal
 from jbench.spec.overrides import override
 
 if TYPE_CHECKING:
-    from jbench.data.prepare.header import Look
+    from jbench.data.prepare.header import ReadHead
     from jbench.data.recording import RecordingRef
     from jbench.models.model import Model
     from jbench.plan.weights import Published
@@ -135,7 +135,7 @@ def plan_cell(
     *,
     again: bool = False,
     keep_weights: bool = True,
-    look: Look | None = None,
+    look: ReadHead | None = None,
 ) -> Facts:
     """One cell: prepared or not, which seeds are finished, how long the others take if they take as long, and whether
     it will be refused.
@@ -205,7 +205,7 @@ def plan_cell(
     return facts
 
 
-def _require_band(cell: Cell, refs: Sequence[RecordingRef], folder: Path | None, look: Look | None) -> None:
+def _require_band(cell: Cell, refs: Sequence[RecordingRef], folder: Path | None, look: ReadHead | None) -> None:
     """Raises: RequestError where the band that was asked for is beyond what recordings hold, by the head of the first,
     and by all of the set in `folder`."""
     from jbench.data.prepare import band, header
@@ -216,7 +216,7 @@ def _require_band(cell: Cell, refs: Sequence[RecordingRef], folder: Path | None,
         band.refuse_by_set(cell.task, folder)
 
 
-def _placed(cell: Cell, data_dir: Path | None, workdir: Path, look: Look | None) -> Model | None:
+def _placed(cell: Cell, data_dir: Path | None, workdir: Path, look: ReadHead | None) -> Model | None:
     """The network of a cell as the head of its first recording lets one build it. Raises: RequestError where the cell
     will be refused by that."""
     from jbench.data.prepare import header

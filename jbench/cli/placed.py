@@ -37,7 +37,7 @@ def facts(args: argparse.Namespace) -> Facts:
     return found
 
 
-def _used(cell: Cell, args: argparse.Namespace, look: header.Look) -> Facts:
+def _used(cell: Cell, args: argparse.Namespace, look: header.ReadHead) -> Facts:
     """What each channel is used as (None: all are, as they come), which are left out, and why the cell is refused."""
     plan = dry_run.plan_cell(cell, args.seeds[:1], args.data_dir, args.workdir, keep_weights=False, look=look)
     _, refs = build_set.locate(cell.task, cell.dataset, args.data_dir, args.workdir)

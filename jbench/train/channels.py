@@ -18,7 +18,7 @@ def check(cell: Cell, data_dir: Path | None, workdir: Path) -> None:
     placed(cell, data_dir, workdir)
 
 
-def placed(cell: Cell, data_dir: Path | None, workdir: Path, look: header.Look = header.head) -> Model | None:
+def placed(cell: Cell, data_dir: Path | None, workdir: Path, look: header.ReadHead = header.head) -> Model | None:
     """A network that asks for channels, built for one output and those of the first recording, of which the head alone
     is read. What is wrong with the recording itself is left to the preparation, which tells it of all.
 

@@ -27,7 +27,9 @@ def refuse(task: Task, rates: Iterable[float]) -> None:
         )
 
 
-def refuse_by_head(task: Task, dataset: Dataset, refs: Sequence[RecordingRef], look: header.Look = header.head) -> None:
+def refuse_by_head(
+    task: Task, dataset: Dataset, refs: Sequence[RecordingRef], look: header.ReadHead = header.head
+) -> None:
     """The same by the head of the first recording, before any is read; one that cannot be read is left to the
     preparation, and so is a dataset that declares no rate which is too low."""
     band = task.signal.band

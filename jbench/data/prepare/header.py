@@ -20,7 +20,7 @@ class Head(NamedTuple):
     ch_names: tuple[str, ...]  # that are picked, as a prepared set calls them
 
 
-Look = Callable[[SignalSpec, Dataset, RecordingRef], Head | None]
+ReadHead = Callable[[SignalSpec, Dataset, RecordingRef], Head | None]
 
 
 def head(spec: SignalSpec, dataset: Dataset, ref: RecordingRef) -> Head | None:
@@ -39,7 +39,7 @@ def head(spec: SignalSpec, dataset: Dataset, ref: RecordingRef) -> Head | None:
     return Head(float(read.raw.info['sfreq']), set_names(read.raw.ch_names, ref.subject, dataset))
 
 
-def remembered() -> Look:
+def remembered() -> ReadHead:
     """`head`, that looks at each recording once for each choice of channels."""
     seen: dict[tuple[object, ...], Head | None] = {}
 

@@ -514,13 +514,15 @@ def test_registered_lists_are_sound(dataset, tmp_path):
 
 
 @pytest.mark.slow
-def test_only_one_module_knows_a_network():
+def test_only_downloads_and_a_dashboard_know_a_network():
     known = {'requests', 'urllib.request', 'urllib3', 'http', 'http.client', 'ftplib', 'pooch', 'aiohttp'}
     for path in (ROOT / 'jbench').rglob('*.py'):
         nodes = list(ast.walk(ast.parse(path.read_text())))
         imported = {a.name for n in nodes if isinstance(n, ast.Import) for a in n.names}
         imported |= {str(n.module) for n in nodes if isinstance(n, ast.ImportFrom)}
-        assert not imported & known or path.name in ('http.py', 'fetch.py', 'hosts.py', 'wanted_files.py'), path
+        downloads = path.name in ('http.py', 'fetch.py', 'hosts.py', 'wanted_files.py')
+        dashboard = path.relative_to(ROOT).as_posix() == 'jbench/grid/cluster.py'  # asks that of a scheduler of Dask
+        assert not imported & known or downloads or dashboard, path
 
 
 # ---- the whole command ----
