@@ -144,7 +144,12 @@ def _channel_rule(model: ModelSpec) -> str:
     """What a network asks of channels, in words."""
     more = f'; --info={model.name} --task=TASK: what each is used as'
     if 'positions' in model.asks:
-        return f'by place, electrodes without one are left out{more}'
+        whose = (
+            '; published weights go by places of their own'
+            if model.name in CHECKPOINTS and CHECKPOINTS[model.name].bank
+            else ''
+        )
+        return f'by place, electrodes without one are left out{whose}{more}'
     return f'by name{more}' if 'ch_names' in model.asks else 'any, in the order in which they come'
 
 

@@ -21,6 +21,8 @@ from jbench.spec.errors import RequestError
 from jbench.targets.kind import About, Counts, Each, Encoded, Kind, by_subject
 from jbench.targets.packed import BLOCK, RESOLUTION, Packed, in_radians, integers
 
+SHARES = 1024  # whose medians are found at once
+
 
 def borders(n_out: int, width: int) -> np.ndarray:
     """Where the share of each of n_out answers begins among `width` targets, of all joints one after the other: target
@@ -147,16 +149,18 @@ def _medians_of_array(y: np.ndarray, first: np.ndarray) -> list[float]:
 
 
 def _medians(y: Packed, first: np.ndarray) -> list[float]:
-    """The same numbers, from how often each integer occurs in each share: 0.5 MB a share at most."""
-    share = np.repeat(np.arange(len(first)), np.diff(first, append=y.shape[1]))
-    counts = np.zeros(len(first) << 16, np.int64)
-    for window in y.blocks():
-        np.add.at(counts, (share << 16) + window + (1 << 15), 1)
+    """The same numbers, from how often each integer occurs in each share: 0.5 MB a share, of `SHARES` at once."""
     found = []
-    for one in counts.reshape(len(first), -1):
-        below = np.cumsum(one)
-        middle = np.searchsorted(below, [(below[-1] - 1) // 2, below[-1] // 2], 'right') - (1 << 15)
-        found.append(float(in_radians(middle.astype(np.int16)).astype(np.float64).mean()))
+    for k in range(0, len(first), SHARES):
+        mine, end = first[k : k + SHARES], [*first, y.shape[1]][min(k + SHARES, len(first))]
+        share = np.repeat(np.arange(len(mine)), np.diff(mine, append=end))
+        counts = np.zeros(len(mine) << 16, np.int64)
+        for windows in y.blocks():
+            np.add.at(counts, (share << 16) + windows[..., mine[0] : end] + (1 << 15), 1)
+        for one in counts.reshape(len(mine), -1):
+            below = np.cumsum(one)
+            middle = np.searchsorted(below, [(below[-1] - 1) // 2, below[-1] // 2], 'right') - (1 << 15)
+            found.append(float(in_radians(middle.astype(np.int16)).astype(np.float64).mean()))
     return found
 
 

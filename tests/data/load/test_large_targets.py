@@ -21,7 +21,7 @@ from jbench.results import record, result_file
 from jbench.results.predictions import load_predictions
 from jbench.spec.cell import Cell
 from jbench.spec.errors import RequestError
-from jbench.targets import score
+from jbench.targets import angles, score
 from jbench.targets.angles import answered
 from jbench.targets.packed import Packed, integers, packed
 from jbench.train import seeds
@@ -106,6 +106,7 @@ def test_training_and_scores_are_the_same(
 
 
 def test_what_is_computed_of_some_windows_at_a_time_is_that_of_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(angles, 'SHARES', 3)  # of four answers
     monkeypatch.setattr('jbench.targets.packed.BLOCK', 3)
     rng = np.random.default_rng(0)
     texts = [packed(np.cumsum(rng.normal(0, 0.01, (2, 30)), 1)) for _ in range(8)]
