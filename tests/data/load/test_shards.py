@@ -97,7 +97,7 @@ except RequestError as error:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ('hard', 'says'),
-    [(1000, 'True'), (100, '5 recordings need 276 open files, the system allows 100; raise it (ulimit -Hn 276)')],
+    [(1000, 'True'), (100, '5 recordings need 271 open files, the system allows 100; raise it (ulimit -Hn 271)')],
 )
 def test_the_limit_of_open_files_is_raised_or_named(data, hard, says):
     done = subprocess.run(
