@@ -158,7 +158,7 @@ def _placed(cell: Cell, context: Context, finders: Sequence[str]) -> bool:
     """True, once nothing speaks against the channels of a cell, and it has steps for finders. Raises: RequestError."""
     for name in finders:
         lr_finder.require(cell, name)
-    channels.check(cell, context.data_dir, context.workdir)
+    channels.placed(cell, context.data_dir, context.workdir)
     return True
 
 

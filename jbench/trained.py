@@ -219,7 +219,7 @@ def load_model(path: str | os.PathLike[str], *, model: str | None = None) -> Tra
     result = result_file.read(path)
     kept = _kept(path, result)
     cell = from_json(Cell, result['config'], f'{path}: config')
-    spec = places.found(_known(path, cell.model, model), None, place.work_folder(path) or path.parent)
+    spec = places.found(_known(path, cell.model, model), None, place.home(path))
     signal = from_json(Signal, result['signal'], f'{path}: signal')
     asked, frames = programs.asked_signal(spec, signal), targets.of(cell.task.target.kind).frames
     network = programs.build(spec, asked, result['n_out'], cell.task.recipe, frames)
@@ -285,7 +285,7 @@ def _known(path: Path, spec: ModelSpec, file: str | None) -> ModelSpec:
 
 def prepared_folder(path: Path, result: dict[str, Any], cell: Cell) -> Path:
     """The prepared set that a result was made from. Raises RequestError where it is not in the work folder."""
-    workdir = place.work_folder(path) or path.parent
+    workdir = place.home(path)
     folders = sorted((workdir / 'prepared' / cell.dataset.name).glob('*/manifest.json'))
     for folder in (p.parent for p in folders):
         if build_set.is_ready(folder) and prepared_set.digest(folder) == result['prepared_hash']:

@@ -58,7 +58,7 @@ def write(
     require('jbench report autopsy')
     path = Path(path).absolute()
     case = load(path, model)
-    home = (place.work_folder(path) or path.parent) / 'autopsy' if out is None else out
+    home = place.home(path) / 'autopsy' if out is None else out
     _try_to_write(home)
     parts = examine(case, say)
     found = findings(case, parts)

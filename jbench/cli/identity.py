@@ -8,7 +8,7 @@ import textwrap
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from jbench.cli import arguments
+from jbench.cli import arguments, report_arguments
 from jbench.cli import features as start
 from jbench.plan import request
 from jbench.spec.errors import RequestError
@@ -60,11 +60,7 @@ def main(argv: list[str]) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    p = arguments.Parser(
-        prog='jbench report identity',
-        description='How much of the variance of features is the subject, how much the target.',
-        allow_abbrev=False,
-    )
+    p = report_arguments.parser('identity', 'How much of the variance of features is the subject, how much the target.')
     p.add_argument('results', nargs='*', metavar='RESULT', help='of trained networks: .../seed33.json in a work folder')
     p.add_argument('--task', help='one task, as jbench has it')
     p.add_argument(
@@ -80,7 +76,7 @@ def _parser() -> argparse.ArgumentParser:
     p.add_argument('--data_dir', default=os.environ.get('JBENCH_DATA'), help='recordings [$JBENCH_DATA]')
     p.add_argument('--workdir', default=os.environ.get('JBENCH_WORKDIR', './jbench-work'), help='[./jbench-work]')
     p.add_argument('--simulated', default='auto', choices=('auto', 'yes', 'no'), help='stand-in for absent sets [auto]')
-    p.add_argument('--format', default='table', choices=('table', 'json'), help='on stdout [table]')
+    report_arguments.output_format(p)
     return p
 
 

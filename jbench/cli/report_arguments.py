@@ -24,4 +24,5 @@ def flat(given: list[list[str]]) -> list[str]:
 
 
 def output_format(p: argparse.ArgumentParser) -> None:
+    """`--format`: a table for a person, JSON for a program."""
     p.add_argument('--format', default='table', choices=('table', 'json'), help='on stdout [table]')

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jbench.cli import arguments
+from jbench.cli import arguments, report_arguments
 from jbench.results import place
 from jbench.spec.errors import RequestError
 
@@ -96,8 +96,7 @@ def _shares(given: str) -> list[float]:
 
 def _home(result: str) -> Path:
     """The folder `robustness` of the work folder that a result lies in."""
-    path = Path(result).absolute()
-    return (place.work_folder(path) or path.parent) / 'robustness'
+    return place.home(Path(result).absolute()) / 'robustness'
 
 
 def _number(value: float | None, unit: float) -> str:
@@ -105,14 +104,12 @@ def _number(value: float | None, unit: float) -> str:
 
 
 def _parser() -> argparse.ArgumentParser:
-    p = arguments.Parser(
-        prog='jbench report robustness',
-        description='Scores of trained networks while channels of the test windows fail; nothing is learnt again.',
-        allow_abbrev=False,
+    p = report_arguments.parser(
+        'robustness', 'Scores of trained networks while channels of the test windows fail; nothing is learnt again.'
     )
     p.add_argument('results', nargs='+', metavar='RESULT', help='of one task: .../seed33.json in a work folder')
     p.add_argument('--share', default=SHARES, help=f'of the channels of each window that fail [{SHARES}]')
     p.add_argument('--out', metavar='DIR', help='where PNG, SVG and CSV go [WORKDIR/robustness]')
     p.add_argument('--model', metavar='FILE:FUNCTION', help='the file of a network of your own')
-    p.add_argument('--format', default='table', choices=('table', 'json'), help='on stdout [table]')
+    report_arguments.output_format(p)
     return p

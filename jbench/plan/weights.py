@@ -13,7 +13,7 @@ from jbench.data.download.file_list import KEPT, File
 from jbench.models import seen
 from jbench.plan import places
 from jbench.plan.select import Pick
-from jbench.spec.checkpoints import BANKS, CHECKPOINTS, PACKAGED, PICKLED, Checkpoint, place_of
+from jbench.spec.checkpoints import BANKS, CHECKPOINTS, PACKAGED, PICKLED, Checkpoint, checkpoint_of, place_of
 from jbench.spec.dataset import Download
 from jbench.spec.errors import RequestError
 from jbench.spec.model import SCRATCH, ModelSpec
@@ -169,7 +169,7 @@ def published(names: Sequence[str], data_dir: Path | None) -> list[Published]:
     of: dict[Checkpoint, str] = {}
     for model in dict.fromkeys(names):
         for name in filter(None, (model, CHECKPOINTS[model].bank)):
-            checkpoint = _checkpoint(name)
+            checkpoint = checkpoint_of(name)
             key = next((c for c in sharing if (c.url, c.file) == (checkpoint.url, checkpoint.file)), checkpoint)
             sharing.setdefault(key, []).append(model)
             of.setdefault(key, name)
@@ -265,16 +265,11 @@ def _published(name: str, digest: str, data_dir: Path | None) -> bool:
     return any(file.digest == digest for file in _listed(name, data_dir))
 
 
-def _checkpoint(name: str) -> Checkpoint:
-    """That of a model, or a bank of places."""
-    return CHECKPOINTS.get(name) or BANKS[name]
-
-
 def _listed(name: str, data_dir: Path | None) -> list[File]:
     """What the list of the hub says of the weights of a model, or of a bank, where --download has kept one."""
     if data_dir is None:
         return []
-    checkpoint = _checkpoint(name)
+    checkpoint = checkpoint_of(name)
     place, listed = Download(url=checkpoint.url, files=checkpoint.file), place_of(name, data_dir).parent / KEPT
     if not listed.is_file():
         return []

@@ -34,6 +34,11 @@ def work_folder(path: Path) -> Path | None:
     return above[4] if len(above) > 4 and above[3].name == 'results' else None
 
 
+def home(path: Path) -> Path:
+    """The work folder that a result lies in, else the folder that it lies in."""
+    return work_folder(path) or path.parent
+
+
 def fold_folder(cell_folder: Path, name: str) -> Path:
     """Where the results of a fold lie, by its name as `split.fold` has it: '1/5'."""
     return cell_folder / FOLDS / name.replace('/', '_of_').replace(':', '_')

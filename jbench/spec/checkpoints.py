@@ -102,9 +102,14 @@ CHECKPOINTS = {
 BANKS = {'reve_positions': Checkpoint('hf:models/brain-bzh/reve-positions', 'positions.json', UNREAD)}
 
 
+def checkpoint_of(name: str) -> Checkpoint:
+    """The weights of a model, or a bank of places."""
+    return CHECKPOINTS.get(name) or BANKS[name]
+
+
 def place_of(name: str, data_dir: Path) -> Path:
     """Where the published weights of a model, or a bank, lie once they are fetched."""
-    checkpoint = CHECKPOINTS.get(name) or BANKS[name]
+    checkpoint = checkpoint_of(name)
     if checkpoint.url == PACKAGED:
         return FOLDER / checkpoint.file
     return data_dir / 'weights' / (checkpoint.folder or name) / checkpoint.file

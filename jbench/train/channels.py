@@ -13,11 +13,6 @@ from jbench.spec.model import Signal
 from jbench.train.programs import asked_signal, build
 
 
-def check(cell: Cell, data_dir: Path | None, workdir: Path) -> None:
-    """Raises: RequestError where the network of a cell refuses the channels of the first recording (`placed`)."""
-    placed(cell, data_dir, workdir)
-
-
 def placed(cell: Cell, data_dir: Path | None, workdir: Path, look: header.ReadHead = header.head) -> Model | None:
     """A network that asks for channels, built for one output and those of the first recording, of which the head alone
     is read. What is wrong with the recording itself is left to the preparation, which tells it of all.

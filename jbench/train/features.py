@@ -80,7 +80,7 @@ def of_cell(cell: Cell, seed: int, context: Context, layer: str = LAYER, pooled:
     """
     if cell.model.kind != 'network':
         raise RequestError(f'{cell.model.name} is an estimator, which has no features; only networks do')
-    channels.check(cell, context.data_dir, context.workdir)
+    channels.placed(cell, context.data_dir, context.workdir)
     where, progress = (context.data_dir, context.workdir), context.progress
     told = (progress.update, progress.say)
     folder = prepared_set.ready(cell.task, cell.dataset, *where, *told, own_band=cell.own_band)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from jbench import files
-from jbench.stores import address, mirror
+from jbench.stores import address, mirror, remote
 
 COUNT = itertools.count()
 
@@ -75,3 +75,17 @@ def prepared(folder: Path, n: int = 3, size: int = 1000, make: bytes = b'a') -> 
     manifest['digest'] = spec_hash(manifest)
     files.write_atomic(folder / 'manifest.json', json.dumps(manifest, indent=1).encode())
     return folder
+
+
+def writes_once(store: remote.Remote, tmp_path: Path) -> None:
+    """What every store promises: the first of two writers wins, and what is there is found, fetched, removed."""
+    assert store.write_absent('a/x.json', b'first') and not store.write_absent('a/x.json', b'second')
+    assert store.read('a/x.json') == b'first'
+    facts = store.facts('a/x.json')
+    assert store.list('a') == {'a/x.json': facts} and facts.size == 5 and facts.time
+    store.fetch('a/x.json', tmp_path / 'x', facts)
+    assert facts.same(tmp_path / 'x')
+    (tmp_path / 'y').write_bytes(b'file')
+    store.write('y', tmp_path / 'y')
+    store.remove(['a/x.json', 'none'])
+    assert set(store.list()) == {'y', remote.PROOF} and store.read('a/x.json') is None

@@ -10,6 +10,7 @@ from importlib.util import find_spec
 import azure_server
 import pytest
 import run_whole
+import stores
 
 from jbench.spec.errors import RequestError
 from jbench.stores import remote
@@ -37,16 +38,7 @@ def store(connection, monkeypatch):
 
 
 def test_a_second_writer_is_refused(store, tmp_path):
-    assert store.write_absent('a/x.json', b'first') and not store.write_absent('a/x.json', b'second')
-    assert store.read('a/x.json') == b'first'
-    facts = store.facts('a/x.json')
-    assert store.list('a') == {'a/x.json': facts} and facts.size == 5 and facts.time
-    store.fetch('a/x.json', tmp_path / 'x', facts)
-    assert facts.same(tmp_path / 'x')
-    (tmp_path / 'y').write_bytes(b'file')
-    store.write('y', tmp_path / 'y')
-    store.remove(['a/x.json', 'none'])
-    assert set(store.list()) == {'y', remote.PROOF} and store.read('a/x.json') is None
+    stores.writes_once(store, tmp_path)
     assert store.facts('a/x.json') is None
 
 

@@ -25,7 +25,7 @@ from jbench.data.download.http import Progress, Refused, check_space, public, re
 from jbench.data.source import fetch_of
 from jbench.files import TEMP_SUFFIX, explained, locked, publish
 from jbench.spec import encoders
-from jbench.spec.checkpoints import BANKS, CHECKPOINTS, place_of
+from jbench.spec.checkpoints import CHECKPOINTS, checkpoint_of, place_of
 from jbench.spec.dataset import Dataset, Download
 from jbench.spec.errors import RequestError
 
@@ -151,7 +151,7 @@ def fetch_weights(model: str, data_dir: Path, report: Report, say: Callable[[str
     bank = CHECKPOINTS[model].bank
     for what, name in ((f'places of electrodes for {model}', bank), (f'weights of {model}', model)):
         if name:
-            checkpoint, folder = CHECKPOINTS.get(name) or BANKS[name], place_of(name, data_dir).parent
+            checkpoint, folder = checkpoint_of(name), place_of(name, data_dir).parent
             say(f'{what}: {checkpoint.words}')
             place = Download(url=checkpoint.url, files=checkpoint.file)
             if checkpoint.access != 'open' and not hosts.token(place.url) and not (folder / checkpoint.file).is_file():

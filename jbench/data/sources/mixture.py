@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Iterator, Sequence
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -109,20 +110,15 @@ def _differs(task: Task, name: str) -> list[Override]:
     """What the registered task says of the dataset `name` (one that was applied has no overrides any more), of fields
     that nobody has changed since."""
     known = _known(task.full_name, task.version, name)
-    return [(path, value) for path, value, plain in known if _at(task, path) == plain]
+    return [(path, value) for path, value, plain in known if attrgetter(path)(task) == plain]
 
 
 @functools.cache
 def _known(task: str, version: int, name: str) -> list[tuple[str, Any, Any]]:
     """Path, value, and the value for other datasets, of the registered overrides of windows and targets."""
     mine = [t for t in registered() if (t.full_name, t.version) == (task, version)]
-    found = [(path, value, _at(t, path)) for t in mine for path, value in dict(t.overrides).get(name, ())]
+    found = [(path, value, attrgetter(path)(t)) for t in mine for path, value in dict(t.overrides).get(name, ())]
     return [one for one in found if one[0].startswith(('window.', 'target.'))]
-
-
-def _at(task: Task, path: str) -> Any:
-    """The value of a field, as 'window.stride'."""
-    return functools.reduce(getattr, path.split('.'), task)
 
 
 def by_member(dataset: Dataset, refs: Sequence[RecordingRef]) -> Iterator[tuple[Dataset, list[int]]]:
