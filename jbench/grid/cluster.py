@@ -97,7 +97,8 @@ def _client(address: str) -> Iterator[Client]:
                 stack.callback(at.close)
         try:
             client = distributed.Client(at, timeout=ANSWER, set_as_default=False)
-        except (OSError, ValueError, TypeError, TimeoutError, ImportError) as error:
+        except (OSError, ValueError, TypeError, TimeoutError, ImportError, AssertionError) as error:
+            # AssertionError: the thread of its loop did not start within Dask's ten seconds
             reason = str(error).splitlines()[0] if str(error) else type(error).__name__
             raise RequestError(
                 f'--cluster={address}: no Dask scheduler answers there ({reason}); expected {EXAMPLES}'

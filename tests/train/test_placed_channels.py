@@ -35,7 +35,7 @@ def looked(monkeypatch) -> list[str]:
 @pytest.mark.parametrize('model', ['labram', 'biot'])
 def test_it_is_refused_with_the_remedy(model, looked, tmp_path):
     with pytest.raises(RequestError, match=rf'^SimulatedP3: {model}: .*X0.*(Rename|--model)'):
-        channels.check(cell(model), None, tmp_path)
+        channels.placed(cell(model), None, tmp_path)
     assert len(looked) == 1 and not list(tmp_path.iterdir())
 
 
@@ -44,11 +44,11 @@ def test_a_contact_in_the_brain_is_no_electrode_on_the_scalp_that_is_called_so(t
     asked = request.Request('ieeg/onset', 'labram:weights=none', simulated='yes')
     (found,) = request.plan(asked, None, Path('absent')).cells
     with pytest.raises(RequestError, match=r'knows none of the channels S01/A1, S01/A2'):
-        channels.check(found, None, tmp_path)
+        channels.placed(found, None, tmp_path)
 
 
 def test_a_model_that_asks_for_no_names_is_not_asked(looked, tmp_path):
-    channels.check(cell('cbramod'), None, tmp_path)
+    channels.placed(cell('cbramod'), None, tmp_path)
     assert not looked
 
 
@@ -57,4 +57,4 @@ def test_a_recording_that_cannot_be_read_is_left_to_the_preparation(monkeypatch,
         raise ValueError('broken')
 
     monkeypatch.setattr(signal, 'pick', fail)
-    channels.check(cell('labram'), None, tmp_path)
+    channels.placed(cell('labram'), None, tmp_path)
