@@ -8,7 +8,7 @@ from typing import Any
 from jbench.cli import dry_run
 from jbench.data.prepare import build_set, header
 from jbench.models import MODELS, user_model
-from jbench.plan import request
+from jbench.plan import places, request
 from jbench.report.text import listed
 from jbench.spec.cell import Cell
 from jbench.spec.errors import RequestError
@@ -28,6 +28,8 @@ def facts(args: argparse.Namespace) -> Facts:
     look, form = header.remembered(), args.format
     found: Facts = {}
     for cell in request.plan(asked, args.data_dir, args.workdir).cells:
+        if places.unread(cell.model):
+            found['places'] = f"those of MNE's montages; {places.lacking(cell.model.name, args.data_dir)}"
         where = f'channels of {cell.name}' + ' (simulated)' * cell.dataset.simulated
         found[where] = (
             _used(cell, args, look)

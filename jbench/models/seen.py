@@ -1,7 +1,8 @@
 """What a file of weights says of what it was learnt on: a line of JSON in the header of a safetensors file.
 
 Files that a run of jbench keeps have it under `jbench`: `task`, `datasets` (those of weights that it began from, too),
-`subjects` of the last dataset, `model` and `seed`. Nothing is known of other files.
+`subjects` of the last dataset, `model`, `places` (the digest of a file of places of electrodes, plan/places.py; '' where
+none was gone by) and `seed`. Nothing is known of other files.
 """
 
 from __future__ import annotations
@@ -32,6 +33,11 @@ def datasets(path: Path) -> tuple[str, ...]:
     """Names of the datasets that a file says it was learnt on."""
     found = declared(path).get('datasets')
     return tuple(map(str, found)) if isinstance(found, list) else ()
+
+
+def places(path: Path) -> str:
+    """Digest of the file of places of electrodes that a file says it was learnt with; '' where it names none."""
+    return str(declared(path).get('places', ''))
 
 
 def labelled(content: bytes, facts: Mapping[str, Any]) -> bytes:

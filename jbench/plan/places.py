@@ -14,13 +14,15 @@ from jbench.stores import mirror, recordings
 OPTION, MNE = 'positions', 'mne'  # of models with a bank; the value that asks for none
 
 
-def with_places(model: ModelSpec, data_dir: Path | None, *, needed: bool = True) -> ModelSpec:
+def with_places(model: ModelSpec, data_dir: Path | None, learnt_by: str = '', *, needed: bool = True) -> ModelSpec:
     """A model with the file of places that it goes by, named by its digest: that of `positions=PATH`, else, with
-    published weights, the one that belongs to them. Others are left as they are.
+    published weights, the one that belongs to them, and with weights of one's own the one that they were learnt with.
+    Others are left as they are.
 
     Args:
         model: with its weights.
         data_dir: where published files are looked for.
+        learnt_by: the digest of places that weights of one's own name; '': they name none.
         needed: False: nothing trains, so that a file which is not here is no error.
 
     Raises: RequestError where the file is not here.
@@ -29,16 +31,32 @@ def with_places(model: ModelSpec, data_dir: Path | None, *, needed: bool = True)
     asked = dict(model.options).get(OPTION, '') if bank else ''
     published = model.weights not in ('', SCRATCH) and not model.own_weights
     rest = tuple((name, value) for name, value in model.options if name != OPTION)
-    if asked == MNE and not published:  # as it is unasked
+    unasked = published or bool(learnt_by)
+    if asked == MNE and not unasked:  # as it is without the option
         return dataclasses.replace(model, options=rest)
-    if not bank or asked == MNE or not (asked or published):
+    if not bank or asked == MNE or not (asked or unasked):
         return model
     path = Path(asked) if asked else data_dir and _brought(bank, data_dir)
-    if path is None or not path.is_file():
-        if not needed:
-            return model
+    there = path is not None and path.is_file()
+    if not there and not needed:
+        return model
+    if not there and (asked or not learnt_by):
         raise RequestError(f'{model.name}:{OPTION}={asked}: no such file' if asked else lacking(model.name, data_dir))
-    return dataclasses.replace(model, options=rest, places=_named(path), own_places=bool(asked))
+    named = _named(path) if there and path is not None else ''
+    if learnt_by and not asked and named.rpartition('@')[2] != learnt_by:
+        raise RequestError(
+            f'{model.name}: its weights were learnt by places of electrodes with SHA-256 {learnt_by}, not here: '
+            f'{model.name}:{OPTION}=FILE names them (a run keeps a copy, {kept_at(Path("WORKDIR"), learnt_by)}), '
+            f'{model.name}:{OPTION}={MNE} takes those of MNE'
+        )
+    return dataclasses.replace(model, options=rest, places=named, own_places=bool(asked))
+
+
+def unread(model: ModelSpec) -> bool:
+    """Whether published weights of a model will go by a file of places, which this one, without them, does not yet."""
+    bank = CHECKPOINTS[model.name].bank if model.name in CHECKPOINTS else ''
+    asked = dict(model.options).get(OPTION, '')
+    return bool(bank) and not (model.places or asked or model.own_weights or model.weights == SCRATCH)
 
 
 def found(model: ModelSpec, data_dir: Path | None, workdir: Path, *, needed: bool = True) -> ModelSpec:

@@ -81,7 +81,7 @@ def resolve(models: list[Pick], asked: str | None, data_dir: Path | None, *, nee
             digest = _digest(path)
             start = with_weights(model, digest, data_dir, path)
             try:
-                start = places.with_places(start, data_dir, needed=needed)
+                start = places.with_places(start, data_dir, seen.places(path), needed=needed)
             except RequestError as error:
                 if named:
                     raise

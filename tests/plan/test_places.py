@@ -13,6 +13,7 @@ from safetensors.numpy import save
 
 from jbench import run, trained
 from jbench.data.download.file_list import KEPT
+from jbench.models import seen
 from jbench.plan import cell_file, places, request, weights
 from jbench.results import record
 from jbench.spec.cell import Cell
@@ -81,6 +82,36 @@ def test_a_file_of_ones_own_is_named_by_its_digest(tmp_path):
     assert plain.model.places == '' and cell(f'{NAME}:positions=mne', weights='none').key == plain.key
     given = tmp_path / 'w.safetensors'
     assert cell(f'{NAME}:weights={written(given)}').model.places == '', 'a file of weights says nothing of places'
+
+
+def test_weights_that_a_run_kept_go_by_the_places_that_they_were_learnt_with(tmp_path):
+    """And never by those of MNE unasked."""
+    path = bank(place_of('reve_positions', tmp_path))
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    mine = f'{NAME}:weights={written(tmp_path / "w.safetensors", seen.labelled(BLOB, {"places": digest}))}'
+    assert cell(mine, tmp_path).model.places == f'{path}@{digest}'
+    assert cell(f'{mine}:positions=mne', tmp_path).model.places == ''
+    assert cell(f'{mine}:positions=mne', tmp_path).key != cell(mine, tmp_path).key
+    own = bank(tmp_path / 'own.json', Oz=[0.0, -0.1, 0.0])
+    assert cell(f'{mine}:positions={own}', tmp_path).model.places.startswith(str(own))
+    bank(path, Oz=[0.0, -0.1, 0.0])
+    for data_dir in (tmp_path, None):  # another file lies there, or none
+        with pytest.raises(RequestError, match=rf'learnt by places .* {digest}, not here: .*positions=FILE') as error:
+            cell(mine, data_dir)
+        assert '\n' not in str(error.value)
+
+
+def test_what_shows_channels_says_that_published_weights_will_go_by_other_places(tmp_path, capsys):
+    def shown(model: str) -> str:
+        assert run.main([f'--info={model}', '--task=motor_imagery', '--simulated=yes', f'--data_dir={tmp_path}']) == 0
+        return capsys.readouterr().out
+
+    assert 'positions=mne' in shown(NAME)
+    assert 'positions=mne' not in shown(f'{NAME}:weights=none')
+    published(tmp_path)
+    assert 'positions=mne' in shown(NAME)
+    bank(place_of('reve_positions', tmp_path))
+    assert 'positions=mne' not in shown(NAME)
 
 
 def test_a_dry_run_refuses_places_that_are_not_there(tmp_path, capsys):

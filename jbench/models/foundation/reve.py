@@ -24,7 +24,8 @@ Channels (`channels`): those whose place is known, in any number and order; the 
 checkpoints were learnt with places of the authors' own, a file `positions.json` {name: [x, y, z]} of the public
 repository brain-bzh/reve-positions, which comes with them and is what published weights go by. There a name is looked
 up as it is, else by its anode (Fpz of Fpz-Cz) or number (P7 of EEG 036). `positions=PATH` takes another such file.
-`positions=mne`, and any other start, goes by the places of MNE's 10-05 montage or net, in metres in the axes of the
+`positions=mne`, and any other start (but weights that a run of jbench kept: those go by the places that they were
+learnt with), goes by the places of MNE's 10-05 montage or net, in metres in the axes of the
 head, that jbench gives to every network. How far the two differ has not been compared.
 
 Windows: samples behind the last patch are not read.
