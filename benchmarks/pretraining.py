@@ -28,7 +28,7 @@ import jbench
 CHANS = ('F3', 'F4', 'C3', 'Cz', 'C4', 'P3', 'Pz', 'P4')
 SIGNAL = {'signal.picks': CHANS, 'signal.sfreq': 100.0, 'signal.band': (0.5, 45.0), 'signal.scaler': 'robust'}
 SIMULATED = ('p3', 'motor_imagery')
-REAL = ('schalk_fists', 'schalk_eyes', 'zyma_arithmetic', 'zyma_quality', 'smni_alcoholism', 'smni_match')
+REAL = ('schalk_fists', 'schalk_eyes', 'zyma_arithmetic', 'smni_alcoholism', 'smni_match')
 DRAWS = 10_000
 
 
