@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 import statistics
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import combinations, groupby
 from typing import Any, NamedTuple
 
+from jbench.report import alike
 from jbench.report.aggregate import Score, customised
 from jbench.results.index import LeftOut
 
@@ -29,9 +30,9 @@ class Standing(NamedTuple):
     wins: int  # cells in which none is better, of those with several models
     n_tasks: int  # with a score
     n_missing: int  # tasks of the table without one
-    mean_rank_complete: float | None  # over the cells that all models have
+    mean_rank_complete: float | None  # over the cells that all models have, but for those with few (`alike.few`)
     mean_normalised_rank_complete: float | None
-    n_complete: int  # tasks with such cells
+    n_complete: int  # tasks with such cells; 0 for a model with few
 
 
 class Gap(NamedTuple):
@@ -95,7 +96,8 @@ def standings(
 
     Ranks are averaged inside each task first. A model without a score on a dataset has no rank there: its means are
     over what it has, and the others are ranked among themselves. Normalised rank: (rank - 1) / (models of the table -
-    1). Beside them the means over the datasets that all models of the table have.
+    1). Beside them the means over the datasets that all models of the table have, ranked among themselves: those with
+    few datasets (`alike.few`) take no part, and have none.
 
     Args:
         scores: of `one_protocol`.
@@ -114,12 +116,13 @@ def _standings(table: Sequence[Score], ranked: Mapping[Cell, Mapping[str, int]])
         by_model.setdefault(s.model, []).append(s)
     mine = {(s.origin, s.task, s.dataset) for s in table}
     ranked = {cell: row for cell, row in ranked.items() if cell in mine}
-    whole = {cell: row for cell, row in ranked.items() if len(row) == len(by_model)}
+    many = by_model.keys() - alike.few(table)
+    whole = {cell: _among(row, many) for cell, row in ranked.items() if len(many) > 1 and many <= row.keys()}
     n_models, n_tasks = len(by_model), len({s.task for s in table})
     lines = []
     for name, found in by_model.items():
         rank = _over_tasks((cell[1], row[name]) for cell, row in ranked.items() if name in row)
-        complete = _over_tasks((cell[1], row[name]) for cell, row in whole.items())
+        complete = _over_tasks((cell[1], row[name]) for cell, row in whole.items() if name in many)
         tasks = len({s.task for s in found})
         lines.append(
             Standing(
@@ -134,11 +137,17 @@ def _standings(table: Sequence[Score], ranked: Mapping[Cell, Mapping[str, int]])
                 n_tasks=tasks,
                 n_missing=n_tasks - tasks,
                 mean_rank_complete=complete,
-                mean_normalised_rank_complete=_normalised(complete, n_models),
-                n_complete=len({cell[1] for cell in whole}),
+                mean_normalised_rank_complete=_normalised(complete, len(many)),
+                n_complete=len({cell[1] for cell in whole}) if name in many else 0,
             )
         )
     return sorted(lines, key=lambda line: (math.inf if line.mean_rank is None else line.mean_rank, line.model))
+
+
+def _among(row: Mapping[str, int], models: Collection[str]) -> dict[str, int]:
+    """Ranks of some models among themselves, from their ranks among more."""
+    order = sorted(row[m] for m in models)
+    return {m: 1 + bisect_left(order, row[m]) for m in models}
 
 
 def by_category(scores: Iterable[Score], *, full: bool = False) -> dict[str, dict[str, float]]:

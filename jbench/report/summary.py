@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 RULES = (
     'rank: over the models of one protocol, 1 the best, ties get the better rank; a dataset of one model ranks nobody',
     'a model without a score on a dataset has no rank there: its means are over what it has, and the others are ranked '
-    'among themselves; beside them the means over the datasets that all models have (complete)',
+    'among themselves; beside them the means over the datasets that all models have (complete), but for those on fewer '
+    'than half of the datasets, which take no part in it',
     'normalised rank: (rank - 1) / (models of the table - 1); 0 best, 1 last',
     'normalised score: 0 at the floor (the dummy, else chance), 1 perfect',
     'a model with scores on fewer than half of the datasets of a table stands below the others, whatever its mean rank',

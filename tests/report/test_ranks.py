@@ -198,8 +198,17 @@ def test_missing_cells_are_skipped_and_the_others_ranked_among_themselves():
     lines = {x.model: x for x in ranks.standings(scores)}
     assert {m: x.mean_rank for m, x in lines.items()} == {'a': 1.0, 'b': 2.0, 'c': 2.0}  # nobody is ranked alone
     assert {m: (x.n_tasks, x.n_missing) for m, x in lines.items()} == {'a': (1, 2), 'b': (2, 1), 'c': (3, 0)}
-    assert {m: x.mean_rank_complete for m, x in lines.items()} == {'a': 1.0, 'b': 2.0, 'c': 3.0}
-    assert lines['c'].mean_normalised_rank == 0.5 and lines['c'].n_complete == 1  # 3 models of the table, not of a row
+    assert lines['c'].mean_normalised_rank == 0.5  # 3 models of the table, not of a row
+
+
+def test_complete_cases_pass_over_models_with_few_datasets():
+    mine = [made(m, v, task) for task in ('p3', 'age', 'sex') for m, v in (('a', 0.9), ('b', 0.8), ('c', 0.7))]
+    mine += [made('rare', 0.85), made('lonely', 0.5, 'typing'), made('c', 0.7, 'typing')]
+    lines = {x.model: x for x in ranks.standings(mine)}
+    assert {m: x.mean_rank_complete for m, x in lines.items() if x.n_complete} == {'a': 1.0, 'b': 2.0, 'c': 3.0}
+    assert {m: x.n_complete for m, x in lines.items()} == {'a': 3, 'b': 3, 'c': 3, 'rare': 0, 'lonely': 0}
+    assert [lines[m].mean_normalised_rank_complete for m in ('a', 'b', 'c', 'rare')] == [0.0, 0.5, 1.0, None]
+    assert lines['b'].mean_rank == pytest.approx(7 / 3)  # behind `rare` on one of three
 
 
 def test_one_model_and_none():

@@ -165,7 +165,7 @@ def standings(at: Addresses) -> tuple[Column, ...]:
         Column(
             'mean_normalised_rank_complete',
             'Rank, complete',
-            'normalised rank over the datasets that all models of the table have',
+            'normalised rank over the datasets that all models of the table have, but for those with scores on few',
             _number('mean_normalised_rank_complete', 3),
             number=True,
             up=True,
