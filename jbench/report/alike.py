@@ -1,4 +1,4 @@
-"""Which models cannot be told apart over datasets of tasks, and which have too few of these to stand among them."""
+"""Which models cannot be told apart over datasets, and which have too few of these to stand among them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Alike(NamedTuple):
     groups: tuple[tuple[int, ...], ...]  # places in `models` that cannot be told apart, two or more each
     test: str  # in words
     alpha: float
-    n: int  # datasets of tasks
+    n: int  # datasets
     n_models: int  # of the scores, those that are left out too
     reason: str  # why there is nothing to say; '' where there is
 
@@ -48,6 +48,8 @@ def few(scores: Sequence[Score]) -> set[str]:
 def alike(scores: Sequence[Score], models: Sequence[str]) -> Alike:
     """Groups of models that cannot be told apart by their normalised scores, on the datasets that all of them have.
 
+    Tasks on one dataset share its subjects: their scores are averaged to one row.
+
     Args:
         scores: of one origin, of `ranks.one_protocol`.
         models: their order, where mean ranks are equal.
@@ -56,11 +58,15 @@ def alike(scores: Sequence[Score], models: Sequence[str]) -> Alike:
     graded = [s for s in scores if s.normalised is not None]
     grades, counted = {(s.model, s.task, s.dataset): s.normalised for s in graded}, counts(graded)
     shown = [m for m in models if m in counted and counted[m] >= LEAST * len(cells)]
-    grid = np.array([[grades.get((m, *cell), np.nan) for m in shown] for cell in cells], float)
-    grid = grid.reshape(len(cells), len(shown))
-    n_models, n_whole = len({s.model for s in scores}), int(np.isfinite(grid).all(1).sum())
+    rows: dict[str, list[list[float]]] = {}
+    for task, dataset in cells:
+        row = [grades.get((m, task, dataset)) for m in shown]
+        if None not in row:
+            rows.setdefault(dataset, []).append(row)
+    grid = np.array([np.mean(tasks, 0) for tasks in rows.values()], float)
+    n_models, n_whole = len({s.model for s in scores}), len(grid)
     if len(shown) < 2 or n_whole < 2:
-        why = f'needs two models and two datasets of tasks that all have; there are {len(shown)} and {n_whole}'
+        why = f'needs two models and two datasets that all have; there are {len(shown)} and {n_whole}'
         return Alike((), (), (), '', paired.ALPHA, n_whole, n_models, why)
     found = many.ranking(grid)
     order = tuple(shown[k] for k in found.order)

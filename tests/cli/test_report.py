@@ -273,7 +273,7 @@ def test_what_is_no_measurement_says_so_on_every_table(ask):
 def test_what_ranks_come_to_is_shown_and_in_the_summary(results, ask, tmp_path):
     _, out, _ = ask(f'--results={results}', f'--out={tmp_path}', '--figures=no')
     for line in (
-        'core: which models differ is not asked: needs two models and two datasets of tasks that all have',
+        'core: which models differ is not asked: needs two models and two datasets that all have',
         'core against full: all models have the same mean rank',
         'best of each task, core: age eegnet; p3 eegnet',
         'calibration.csv: 0 of 9 results, 9 without predictions beside them',

@@ -71,7 +71,7 @@ def test_what_is_left_out_has_its_reason(written):
     home, made = written
     told = {row['stem']: row['reason'] for row in read(home / 'left_out.csv')}
     assert list(told.items()) == made.left_out
-    assert told['critical_difference'] == 'needs two models and two datasets of tasks that all have; there are 2 and 1'
+    assert told['critical_difference'] == 'needs two models and two datasets that all have; there are 2 and 1'
     assert told['core_full'] == 'every dataset is a Core one'
     assert told[f'pair-{WHERE}'] == 'fewer than two models that look at the signal'
     assert told[f'values-{WHERE}'] == 'its targets are not values'
