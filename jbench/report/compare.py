@@ -49,6 +49,7 @@ class Pair(NamedTuple):
     rank_biserial: float | None = None
     detectable: float | None = None  # least difference found with a power of 0.8, of this task alone
     folds: Resampled | None = None  # of a cross-validation, fold by fold; it decides nothing
+    changes: tuple[str, ...] = ()  # how the protocol departs from the task's own
     verdict: str = ''
 
 
@@ -153,6 +154,7 @@ def _pair(a: Score, b: Score) -> tuple[Pair, float | None] | None:
         difference=(a.mean - b.mean) * (1 if a.better == 'higher' else -1),
         each=float(d.mean()) if len(d) else None,
         folds=compare_folds.by_folds(a, b),
+        changes=a.changes,
     )
     if isinstance(found, str):
         return _by_subjects(

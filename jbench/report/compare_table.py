@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from jbench.report import marks
 from jbench.report.compare import ALPHA, Comparison, Over, Pair
 from jbench.report.scores import format_score
 from jbench.report.statistics import paired
@@ -108,7 +109,7 @@ def _cells(pair: Pair) -> tuple[str, ...]:
     g = '-' if pair.g is None else f'{pair.g:+.2f}'
     sign = '+' if pair.difference > 0 else ''
     return (
-        f'{printable(pair.task)}@{pair.version}\n{printable(pair.dataset)}',
+        f'{printable(_task(pair))}\n{printable(pair.dataset)}',
         f'{pair.metric}{unit}\n{pair.n}',
         f'{text(pair.a)}\n{text(pair.b)}',
         f'{sign}{text(pair.difference)}\n{interval}',
@@ -131,4 +132,8 @@ def _equals(p: float) -> str:
 
 
 def _place(pair: Pair) -> str:
-    return f'{pair.task}@{pair.version}/{pair.dataset}'
+    return marks.titled(f'{pair.task}@{pair.version}/{pair.dataset}', pair.changes)
+
+
+def _task(pair: Pair) -> str:
+    return marks.titled(f'{pair.task}@{pair.version}', pair.changes)

@@ -24,7 +24,7 @@ def score(task: str, model: str, values: Any, **changes: Any) -> Score:
     """A score with what a comparison reads; subjects are s00, s01, ... where values are a list."""
     subjects = values if isinstance(values, dict) else {f's{k:02d}': float(v) for k, v in enumerate(values)}
     given = dict.fromkeys(Score._fields) | {'task': task, 'version': 1, 'dataset': f'Of_{task}', 'model': model}
-    given |= {'metric': 'acc', 'better': 'higher', 'origin': 'own', 'per_subject': subjects, 'paths': ()}
+    given |= {'metric': 'acc', 'better': 'higher', 'origin': 'own', 'per_subject': subjects, 'paths': (), 'changes': ()}
     given |= {'mean': float(np.mean([*subjects.values()])) if subjects else 0.5, **changes}
     given['protocol'] = changes.get('protocol', f'{task}@1/{given["dataset"]}, {given["metric"]}')
     return Score(**given)
@@ -194,6 +194,14 @@ def test_no_number_is_lost_at_any_width(width: int) -> None:
             assert value in text
     assert 'Stouffer' in text and ' '.join(found.verdict.split()) in ' '.join(text.split())
     assert max(map(len, text.splitlines())) <= width
+
+
+@pytest.mark.parametrize('width', [60, 200])
+def test_what_is_no_measurement_says_so(width: int) -> None:
+    found = compare(*sides(changes=('simulated', 'partial: subjects')), NAMES)
+    assert plain(found)['pairs'][0]['changes'] == ('simulated', 'partial: subjects')
+    text = shown(found, width)
+    assert 'p3@1 (simulated, partial)' in text and 'p3@1/Of_p3 (simulated, partial): eegnet is better' in text
 
 
 def test_json_holds_everything_and_no_nan() -> None:
