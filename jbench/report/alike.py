@@ -55,13 +55,13 @@ def alike(scores: Sequence[Score], models: Sequence[str]) -> Alike:
         models: their order, where mean ranks are equal.
     """
     cells = sorted({(s.task, s.dataset) for s in scores})
-    graded = [s for s in scores if s.normalised is not None]
-    grades, counted = {(s.model, s.task, s.dataset): s.normalised for s in graded}, counts(graded)
+    grades = {(s.model, s.task, s.dataset): s.normalised for s in scores if s.normalised is not None}
+    counted = counts([s for s in scores if s.normalised is not None])
     shown = [m for m in models if m in counted and counted[m] >= LEAST * len(cells)]
     rows: dict[str, list[list[float]]] = {}
     for task, dataset in cells:
-        row = [grades.get((m, task, dataset)) for m in shown]
-        if None not in row:
+        row = [grades[m, task, dataset] for m in shown if (m, task, dataset) in grades]
+        if len(row) == len(shown):
             rows.setdefault(dataset, []).append(row)
     grid = np.array([np.mean(tasks, 0) for tasks in rows.values()], float)
     n_models, n_whole = len({s.model for s in scores}), len(grid)

@@ -45,6 +45,7 @@ class Pair(NamedTuple):
     rarest: int | None = None  # where each subject shows one class, the fewest subjects that show the same
     adjusted: float | None = None  # p, Holm over the tasks
     wilcoxon: float | None = None  # of subjects' own differences, as are g and the ranks: not where one lacks classes
+    wilcoxon_adjusted: float | None = None  # Holm over the tasks that have one
     g: float | None = None  # standardised mean difference
     rank_biserial: float | None = None
     detectable: float | None = None  # least difference found with a power of 0.8, of this task alone
@@ -108,9 +109,11 @@ def compare(a: Sequence[Score], b: Sequence[Score], names: tuple[str, str]) -> C
     if not found:
         reasons = '\n'.join(f'  {place}: {reason}' for place, reason in left_out)
         raise RequestError(f'{names[0]} and {names[1]} have no subject in common in any task\n{reasons}')
-    tested = [pair.p for pair, _ in found if pair.p is not None]
-    adjusted = iter(many.holm(tested).tolist())
-    pairs = tuple(_judged(pair, None if pair.p is None else next(adjusted), names) for pair, _ in found)
+    adjusted = [many.holm_of_known([getattr(pair, name) for pair, _ in found]) for name in ('p', 'wilcoxon')]
+    pairs = tuple(
+        _judged(pair._replace(adjusted=p, wilcoxon_adjusted=wilcoxon), names)
+        for (pair, _), p, wilcoxon in zip(found, *adjusted, strict=True)
+    )
     over = _over([(pair, z) for pair, (_, z) in zip(pairs, found, strict=True) if z is not None], names)
     return Comparison(*names, pairs, over, tuple(left_out), _verdict(pairs, over, names))
 
@@ -201,22 +204,22 @@ def _with_effects(pair: Pair, d: np.ndarray) -> Pair:
     return pair._replace(wilcoxon=paired.wilcoxon(d).p, g=effect.g, rank_biserial=effect.rank_biserial)
 
 
-def _judged(pair: Pair, adjusted: float | None, names: tuple[str, str]) -> Pair:
-    """A pair with its adjusted p, and what follows from it."""
-    if adjusted is None or pair.least is None:
+def _judged(pair: Pair, names: tuple[str, str]) -> Pair:
+    """A pair with what follows from its adjusted p."""
+    if pair.adjusted is None or pair.least is None:
         return pair
     if _equal(pair):
         verdict = EQUAL
     elif pair.rarest is not None and pair.rarest < RAREST:
         few = f'{pair.rarest} subject{"s" * (pair.rarest != 1)}'
         verdict = f'cannot be told apart: {few} of a class cannot show a difference'
-    elif adjusted <= ALPHA and pair.difference:
+    elif pair.adjusted <= ALPHA and pair.difference:
         verdict = f'{names[0] if pair.difference > 0 else names[1]} is better'
     elif pair.least > ALPHA:
         verdict = f'cannot be told apart: {pair.n} subject{"s" * (pair.n != 1)} cannot show a difference'
     else:
         verdict = 'cannot be told apart'
-    return pair._replace(adjusted=adjusted, verdict=verdict)
+    return pair._replace(verdict=verdict)
 
 
 def _equal(pair: Pair) -> bool:

@@ -62,8 +62,8 @@ def _told(comparison: Comparison) -> list[str]:
     legend = (
         'A, B: headlines; diff.: positive where A is better, 95 % over subjects; p: subjects exchanged, Holm: over the '
         f'tasks, a difference where at most {ALPHA:g}; each: mean difference of the own scores of subjects, Wilcoxon: '
-        'p of its signed ranks, g: standardised, ranks: rank-biserial correlation (- where a subject lacks classes); '
-        f'detect.: least difference that is found with a power of {paired.POWER:g}'
+        'p of its signed ranks, by Holm too, g: standardised, ranks: rank-biserial correlation (- where a subject '
+        f'lacks classes); detect.: least difference that is found with a power of {paired.POWER:g}'
     )
     return [legend, *lonely, *others, *folded, *left, *said, *over, comparison.verdict]
 
@@ -114,7 +114,7 @@ def _cells(pair: Pair) -> tuple[str, ...]:
         f'{text(pair.a)}\n{text(pair.b)}',
         f'{sign}{text(pair.difference)}\n{interval}',
         f'{_p(pair.p)}\n{_p(pair.adjusted)}',
-        f'{"+" if (pair.each or 0) > 0 else ""}{text(pair.each)}\n{_p(pair.wilcoxon)}',
+        f'{"+" if (pair.each or 0) > 0 else ""}{text(pair.each)}\n{_p(pair.wilcoxon_adjusted)}',
         f'{g}\n{"-" if pair.rank_biserial is None else f"{pair.rank_biserial:+.2f}"}',
         text(pair.detectable),
     )

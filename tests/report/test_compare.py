@@ -86,6 +86,8 @@ def test_holm_over_tasks() -> None:
     found = compare(a, b, NAMES)
     assert {pair.p for pair in found.pairs} == {2 * 2 / 2**8}
     assert [pair.adjusted for pair in found.pairs] == [4 * 2 * 2 / 2**8] * 4, 'four times 0.0156 is above 0.05'
+    wilcoxon = {pair.wilcoxon for pair in found.pairs}
+    assert {pair.wilcoxon_adjusted for pair in found.pairs} == {4 * p for p in wilcoxon}
     assert {pair.verdict for pair in found.pairs} == {'cannot be told apart'}
     assert found.verdict.startswith('Of 4 tasks: 4 cannot be told apart. Over 4 datasets: eegnet is better')
 

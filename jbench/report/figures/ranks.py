@@ -132,7 +132,7 @@ def difference(table: Table, *, test: str, alpha: float, n: int, n_models: int, 
     told = 'Dots on a bar: models that cannot be told apart' if groups else 'All models are told apart'
     said = [words for words in (f'alpha = {alpha:g}', f'n = {n}') if words not in test]
     few = f' {m} of {n_models} models; the others have fewer than half of the datasets.' * (m < n_models)
-    style.note(figure, f'{told}. {", ".join([test, *said])} (datasets; tasks on one share its subjects and count as one).{few}')
+    style.note(figure, f'{told}. {", ".join([test, *said])} (datasets; tasks on one count as one).{few}')
     style.title(figure, title)
     return figure
 

@@ -43,6 +43,12 @@ def holm(p: Sequence[float] | np.ndarray) -> np.ndarray:
     return adjusted
 
 
+def holm_of_known(p: Sequence[float | None]) -> list[float | None]:
+    """p values adjusted for those that are known; None stays."""
+    found = iter(holm([x for x in p if x is not None]).tolist())
+    return [None if x is None else next(found) for x in p]
+
+
 def friedman(scores: np.ndarray, better: str = 'higher') -> Friedman:
     """Friedman's test, ties corrected, with Iman & Davenport's (1980) F of (M - 1) and (M - 1)(n - 1) degrees of
     freedom (Demsar 2006, J. Mach. Learn. Res. 7:1).
