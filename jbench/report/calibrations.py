@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import statistics
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,6 +14,7 @@ from jbench import files
 from jbench.report import calibrated
 from jbench.report.aggregate import Score
 from jbench.report.text import as_csv
+from jbench.results import index
 from jbench.results.index import Row
 from jbench.spec.errors import RequestError
 
@@ -35,7 +37,9 @@ Found = Mapping[str, Beside]  # by path of the result
 def of_rows(rows: Iterable[Row]) -> dict[str, Beside]:
     """The calibration of each result. Without predictions the AUROC of its windows is known, if the headline is of
     windows."""
-    return {row.path: _of_row(row) for row in rows}
+    rows = list(rows)
+    found = chain.from_iterable(index.in_shares([row.path for row in rows], _of_results))
+    return {row.path: _of_row(row, said) for row, said in zip(rows, found, strict=True)}
 
 
 def of_score(score: Score, found: Found) -> dict[str, float | None]:
@@ -67,8 +71,7 @@ def write(scores: Iterable[Score], found: Found, folder: str | os.PathLike[str])
     return f'{FILE}: {", ".join(told)}'
 
 
-def _of_row(row: Row) -> Beside:
-    found = _of_result(row.path)
+def _of_row(row: Row, found: dict[str, Any] | str) -> Beside:
     if not isinstance(found, str):
         return Beside({name: found[name] for name in VALUES}, '')
     values: dict[str, float | None] = dict.fromkeys(VALUES)
@@ -80,6 +83,10 @@ def _of_row(row: Row) -> Beside:
 def _mean(values: Iterable[float | None]) -> float | None:
     there = [v for v in values if v is not None]
     return statistics.fmean(there) if there else None
+
+
+def _of_results(paths: Sequence[str]) -> list[dict[str, Any] | str]:
+    return [_of_result(path) for path in paths]
 
 
 def _of_result(path: str) -> dict[str, Any] | str:

@@ -12,6 +12,7 @@ from result_files import HISTORIC, store
 
 from jbench.report import calibrated, calibrations, summary
 from jbench.report.site import build
+from jbench.results import index
 
 
 def lines(path):
@@ -41,6 +42,18 @@ def test_the_calibration_of_results_stands_beside_their_headline(tmp_path):
     eegnet.with_suffix('.npz').write_bytes(b'no')
     _, told = written(tmp_path, tmp_path / 'new')
     assert told.startswith('calibration.csv: 0 of 2 results, 1 without predictions') and '1 damaged' in told
+
+
+def test_processes_that_read_predictions_find_what_one_finds(tmp_path, monkeypatch):
+    shutil.copytree(HISTORIC / 'v3', tmp_path / 'v3')
+    rows = summary.collect([tmp_path], ['simulated', 'debug']).rows
+    alone = calibrations.of_rows(rows)
+    asked = []
+    whole = index.in_shares
+    monkeypatch.setattr(index, 'MANY', 1)
+    monkeypatch.setattr(index, 'SHARE', 1)
+    monkeypatch.setattr(index, 'in_shares', lambda paths, read: asked.append(paths) or whole(paths, read))
+    assert calibrations.of_rows(rows) == alone and len(asked[0]) == 2
 
 
 def test_tables_of_scores_have_calibration_and_auroc(tmp_path):

@@ -26,10 +26,11 @@ if TYPE_CHECKING:
 
     from jbench.report.figures.style import Table
 
-MOST = 40  # datasets of tasks that get figures of single results
+MOST = 40  # datasets of tasks of an origin that get figures
 CLASSES = 100  # of a confusion matrix
 SEED = 33
 Drawn = tuple['Figure', 'Table']
+Cell = tuple[str, str, str]  # origin, task, dataset
 
 
 def plans(scores: Sequence[Score], models: Sequence[str]) -> Iterator[Plan]:
@@ -38,30 +39,40 @@ def plans(scores: Sequence[Score], models: Sequence[str]) -> Iterator[Plan]:
     Args:
         models: their order.
     """
-    cells: dict[tuple[str, str, str], list[Score]] = {}
+    cells: dict[Cell, list[Score]] = {}
     for s in scores:
         cells.setdefault((s.origin, s.task, s.dataset), []).append(s)
-    own = [cell for cell in sorted(cells) if cell[0] == 'own']
+    chosen = _chosen(cells)
     for (origin, task, data), mine in sorted(cells.items()):
         first, best = mine[0], _best(mine)
         where = f'{task}@{first.version}, {data}'
-        few = (origin, task, data) in own[:MOST]
         by_best = f'{where}: {style.name(best.model)}, seed {min(_seeds(best), default=SEED, key=_preferred)}'
         for kind, words, make in (
             ('bars', where, partial(_bars, mine, models)),
             ('pair', where, partial(_pair, mine)),
-            ('curves', where, partial(_curves, mine, models, few)),
-            ('confusion', by_best, partial(_answers, best, few, _confusion)),
-            ('reliability', by_best, partial(_answers, best, few, _reliability)),
-            ('values', by_best, partial(_answers, best, few, _values)),
-            ('retrieval', by_best, partial(_answers, best, few, _retrieval)),
-            ('dataset', where, partial(_dataset, best, few)),
+            ('curves', where, partial(_curves, mine, models)),
+            ('confusion', by_best, partial(_answers, best, _confusion)),
+            ('reliability', by_best, partial(_answers, best, _reliability)),
+            ('values', by_best, partial(_answers, best, _values)),
+            ('retrieval', by_best, partial(_answers, best, _retrieval)),
+            ('dataset', where, partial(_dataset, best)),
         ):
             if origin != 'own' and kind != 'bars':
                 continue  # it has means alone
             title = marks.titled(words, first.changes)
             stem = style.stem(kind, task, data, *([origin] if origin != 'own' else []))
+            make = make if (origin, task, data) in chosen else _one_too_many
             yield Plan(stem, kind, origin, task, data, title, partial(make, title))
+
+
+def _chosen(cells: Mapping[Cell, Sequence[Score]]) -> set[Cell]:
+    """The datasets of tasks that get figures: of each origin MOST, those with the most models first, then by name."""
+    order = sorted(cells, key=lambda cell: (-len(cells[cell]), cell))
+    return {cell for o in {cell[0] for cell in cells} for cell in [c for c in order if c[0] == o][:MOST]}
+
+
+def _one_too_many(title: str) -> Drawn:
+    raise Absent(f'figures are drawn of the {MOST} datasets of tasks with the most models')
 
 
 def _best(scores: Sequence[Score]) -> Score:
@@ -104,13 +115,7 @@ def _preferred(seed: int) -> tuple[bool, int]:
     return seed != SEED, seed
 
 
-def _allowed(few: bool) -> None:
-    if not few:
-        raise Absent(f'figures of single results are made for the first {MOST} datasets of tasks')
-
-
-def _curves(scores: Sequence[Score], models: Sequence[str], few: bool, title: str) -> Drawn:
-    _allowed(few)
+def _curves(scores: Sequence[Score], models: Sequence[str], title: str) -> Drawn:
     table: Table = []
     metric = ''
     for score in sorted(scores, key=lambda s: models.index(s.model)):
@@ -136,9 +141,8 @@ def _read(path: str, read: Callable[[str], dict[str, Any]]) -> dict[str, Any]:
 Answers = Mapping[str, Any]  # predictions of a result
 
 
-def _answers(best: Score, few: bool, draw: Callable[[str, dict[str, Any], Answers, str], Drawn], title: str) -> Drawn:
+def _answers(best: Score, draw: Callable[[str, dict[str, Any], Answers, str], Drawn], title: str) -> Drawn:
     """A figure of the answers of one result."""
-    _allowed(few)
     path = path_of(best)
     if not Path(path).with_suffix('.npz').is_file():
         raise Absent('no predictions beside the result')
@@ -199,8 +203,7 @@ def _retrieval(model: str, result: dict[str, Any], predictions: Answers, title: 
     return answers.ranks(table, model=model, caption=f'{words}; each window by itself is drawn', title=title), table
 
 
-def _dataset(best: Score, few: bool, title: str) -> Drawn:
-    _allowed(few)
+def _dataset(best: Score, title: str) -> Drawn:
     path = path_of(best)
     try:
         cell, data = dataset.opened(_read(path, checked.read), path)
