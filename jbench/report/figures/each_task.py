@@ -61,8 +61,8 @@ def plans(scores: Sequence[Score], models: Sequence[str]) -> Iterator[Plan]:
                 continue  # it has means alone
             title = marks.titled(words, first.changes)
             stem = style.stem(kind, task, data, *([origin] if origin != 'own' else []))
-            make = make if (origin, task, data) in chosen else _one_too_many
-            yield Plan(stem, kind, origin, task, data, title, partial(make, title))
+            drawn = make if (origin, task, data) in chosen else _one_too_many
+            yield Plan(stem, kind, origin, task, data, title, partial(drawn, title))
 
 
 def _chosen(cells: Mapping[Cell, Sequence[Score]]) -> set[Cell]:
