@@ -67,7 +67,7 @@ class TrainedModel:
         Raises: RequestError for windows of another shape, or where x is None and the prepared set is not there.
         """
         if x is None:
-            loader = self._test_windows()
+            loader = self._test_windows(self._data(', or hand windows in: predict(x)'))
             return self._outputs(loader.chunks(), len(loader))
         x = self._checked(x, 'predict')
         return self._outputs(self._chunks(x), len(x))
@@ -132,10 +132,10 @@ class TrainedModel:
         few = few_windows(data) if self.cell.debug else data
         return of_set(encoder, few, self.cell, (split,) if split else ())
 
-    def _data(self) -> prepared_set.PreparedSet:
-        """The prepared set that the result was made from, as its seed learnt it."""
+    def _data(self, otherwise: str = '') -> prepared_set.PreparedSet:
+        """The prepared set that the result was made from, as its seed learnt it; `otherwise`: of `prepared_folder`."""
         task = protocols.of_seed(self.cell.task, self.result['seed'])
-        return prepared_set.open_set(prepared_folder(self.path, self.result, self.cell), task)
+        return prepared_set.open_set(prepared_folder(self.path, self.result, self.cell, otherwise), task)
 
     def _checked(self, x: np.ndarray, what: str) -> np.ndarray:
         """Windows f32 of the shape of the network's own. Raises: RequestError for others."""
@@ -283,8 +283,9 @@ def _known(path: Path, spec: ModelSpec, file: str | None) -> ModelSpec:
     return options.with_options(known, dict(spec.options))
 
 
-def prepared_folder(path: Path, result: dict[str, Any], cell: Cell) -> Path:
-    """The prepared set that a result was made from. Raises RequestError where it is not in the work folder."""
+def prepared_folder(path: Path, result: dict[str, Any], cell: Cell, otherwise: str = '') -> Path:
+    """The prepared set that a result was made from. Raises RequestError where it is not in the work folder, with what
+    else may be done (`otherwise`)."""
     workdir = place.home(path)
     folders = sorted((workdir / 'prepared' / cell.dataset.name).glob('*/manifest.json'))
     for folder in (p.parent for p in folders):
@@ -293,5 +294,5 @@ def prepared_folder(path: Path, result: dict[str, Any], cell: Cell) -> Path:
     data = '' if cell.dataset.simulated else ' --data_dir=DIR'
     raise RequestError(
         f'{path}: no prepared set {result["prepared_hash"]} in {workdir}/prepared/{cell.dataset.name}; make it with '
-        f'python -m jbench.run --cell={path} --prepare --workdir={workdir}{data}, or hand windows in: predict(x)'
+        f'python -m jbench.run --cell={path} --prepare --workdir={workdir}{data}{otherwise}'
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import stat
 from collections.abc import Mapping
 from typing import Any
@@ -15,6 +16,9 @@ from jbench.results.schema import SCHEMA, fits, mismatches, schema
 from jbench.spec.errors import RequestError
 from jbench.spec.identity import canonical
 
+NAME = re.compile(r'seed[0-9]+\.json')
+NO_RESULT = 'this is no result file; expected the path of a seed33.json that a run wrote'
+
 
 def read(path: str | os.PathLike[str]) -> dict[str, Any]:
     """A result whose JSON, schema and own digest are right, with the fields of the newest schema.
@@ -23,8 +27,15 @@ def read(path: str | os.PathLike[str]) -> dict[str, Any]:
     """
     if not stat.S_ISREG(os.stat(path).st_mode):  # a pipe would be waited for
         raise RequestError(f'{path}: expected a file, found a folder, a pipe or a device')
-    result, text = files.read_json_text(path)
-    version = result.get('schema') if isinstance(result, dict) else None
+    try:
+        result, text = files.read_json_text(path)
+    except RequestError as error:
+        if isinstance(error.__cause__, ValueError) and not NAME.fullmatch(os.path.basename(path)):
+            raise RequestError(f'{path}: {NO_RESULT}') from error
+        raise
+    if not isinstance(result, dict) or not {'kind', 'schema'} & result.keys():
+        raise RequestError(f'{path}: {NO_RESULT}')
+    version = result.get('schema')
     if isinstance(version, int) and version > SCHEMA:
         raise RequestError(f'{path}: expected schema {SCHEMA}, found the newer {version}: update jbench, or {REMEDY}')
     known = version if version in range(1, SCHEMA) else SCHEMA

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import functools
 import os
-import re
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
@@ -28,7 +27,6 @@ MARKS = ('simulated', 'partial', 'debug')  # what does not count unless it is as
 MANY = 2000  # files: of so many, several processes read
 SHARE = 500  # files that a process reads at a time
 WORKER = 150 << 20  # bytes that it takes
-NAME = re.compile(r'seed[0-9]+\.json')
 ALIGNMENT = 'another kind of result: a model beside a brain'
 PARTS = (place.FOLDS,)  # folders of results that are parts of another one
 
@@ -167,7 +165,7 @@ def _results(folder: str | os.PathLike[str], parts: bool) -> Iterator[str]:
         for entry in entries:
             if entry.is_dir(follow_symlinks=False):
                 todo += [entry.path] * ((parts or entry.name not in PARTS) and not entry.name.startswith('.'))
-            elif NAME.fullmatch(entry.name):
+            elif checked.NAME.fullmatch(entry.name):
                 yield entry.path
 
 

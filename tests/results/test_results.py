@@ -132,6 +132,16 @@ def test_read_gives_what_was_written(tmp_path: Path, kind: str) -> None:
     assert np.array_equal(arrays['subject'], given['subject'][order])
 
 
+@pytest.mark.parametrize(
+    ('name', 'text'), [('notes.txt', 'hello'), ('a.json', '{}'), ('seed33.json', '[]'), ('seed33.json', '{"a": 1}')]
+)
+def test_what_is_no_result_is_not_to_be_removed(tmp_path: Path, name: str, text: str) -> None:
+    (tmp_path / name).write_text(text)
+    with pytest.raises(RequestError, match=rf'{name}: this is no result file; expected .* seed33\.json') as told:
+        result_file.read(tmp_path / name)
+    assert 'remove' not in str(told.value)
+
+
 @pytest.mark.parametrize('kind', list(TARGETS))
 def test_rescore_is_exact(tmp_path: Path, kind: str) -> None:
     path, result = stored(tmp_path, kind)
