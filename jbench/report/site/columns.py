@@ -13,7 +13,7 @@ def score_text(record: Record, key: str = 'mean', sd: str = 'sd', metric: str = 
     """A score as tables show it, its spread over seeds behind it."""
     if record[key] is None:
         return '–'
-    spread = '' if record.get(sd) is None else f' ± {format_score(record[sd], record[metric])}'
+    spread = f' ± {format_score(record[sd], record[metric])}' if record.get(sd) else ''  # a baseline takes no seed
     return format_score(record[key], record[metric]) + spread
 
 

@@ -280,3 +280,8 @@ def test_results_that_all_do_not_count_give_a_site_that_says_so(tmp_path):
     assert 'Nothing here' in Page(tmp_path / 'site' / 'index.html').text
     (line,) = records_of(tmp_path / 'site' / 'left_out.left_out.json')
     assert line['kind'] == 'simulated' and line['path'].startswith(f'{tmp_path.name}/results/')
+
+
+def test_seeds_that_agree_have_no_spread():
+    record = {'mean': 0.5, 'metric': 'acc'}
+    assert [columns.score_text({**record, 'sd': sd}) for sd in (None, 0.0, 0.01)] == ['50.0', '50.0', '50.0 ± 1.0']
