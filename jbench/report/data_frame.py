@@ -20,7 +20,7 @@ MOABB = (  # its columns, in its order
 )
 OURS = (
     *('seed', 'task', 'version', 'category', 'device', 'family', 'metric', 'better', 'level', 'chance', 'headline'),
-    *('n_parameters', 'simulated', 'suite', 'key', 'protocol', 'path'),
+    *('n_parameters', 'simulated', 'suite', 'key', 'protocol', 'changes', 'path'),
 )
 ALL = 'all'  # session: a score of a subject is over all that was tested of it
 
@@ -38,7 +38,8 @@ def frame(
     Returns: columns as MOABB's: `score` (headline metric of the subject), `time` (seconds of the fit, of all subjects
         together), `samples` (training windows, of all subjects), `n_classes` (of classes), `subject`, `session`
         ('all'), `channels`, `dataset`, `pipeline` (the model); `samples_test` and `n_sessions` are not in a result:
-        nan. Then ours, `OURS`; `headline` is the score over all subjects. Compare only lines of equal `protocol`. What
+        nan. Then ours, `OURS`; `headline` is the score over all subjects, `changes` how the protocol departs from that
+        of the task ('simulated; debug', '' where it does not). Compare only lines of equal `protocol`. What
         was left out, (path, reason), is in `attrs['left_out']`.
 
     Raises: RequestError for a folder that is not there; MissingExtraError without pandas.
@@ -59,6 +60,7 @@ def _lines(row: Row) -> Iterator[tuple[Any, ...]]:
     """The lines of a result, one a subject."""
     nan = float('nan')
     ours = {**row._asdict(), 'headline': row.value, 'protocol': aggregate.protocol(row)}
+    ours['changes'] = '; '.join(aggregate.changes(row))
     rest = tuple(ours[name] for name in OURS)
     what = (row.seconds['fit'], row.n_train, nan, row.n_classes or nan)
     where = (ALL, row.n_chans, nan, row.dataset, row.model)

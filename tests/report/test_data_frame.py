@@ -32,6 +32,20 @@ def test_a_line_a_subject_and_seed(table):
     assert table[table.subject == 'S02'].score.isna().all()
 
 
+def test_what_is_no_measurement_says_so(tmp_path):
+    store(
+        tmp_path,
+        'eegnet',
+        0.5,
+        simulated=True,
+        protocol={'suite': None, 'custom': [], 'partial': ['1 of 2'], 'debug': False},
+    )
+    store(tmp_path, 'ctnet', 0.5)
+    table = jbench.report.frame(tmp_path, also=['simulated', 'partial'])
+    assert {*table[table.pipeline == 'eegnet'].changes} == {'simulated; partial: 1 of 2'}
+    assert {*table[table.pipeline == 'ctnet'].changes} == {''}
+
+
 def test_columns_are_those_of_moabb(table, tmp_path):
     results = pytest.importorskip('moabb.analysis.results')
     import h5py
