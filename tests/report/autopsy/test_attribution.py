@@ -16,6 +16,7 @@ from jbench.report.autopsy.case import Network
 from jbench.spec.model import Signal
 
 NETWORKS = [m.name for m in MODELS.values() if m.kind == 'network' and m.family == 'classic']
+NETWORKS += ['jbench_tiny']  # other encoders take minutes
 SIGNAL = Signal(n_chans=C, n_times=T, sfreq=60.0)
 
 
@@ -110,7 +111,7 @@ def test_chance_alone_rarely_reaches_the_floor():
     assert np.flatnonzero(planted.mean(0) > attribution.floor(planted)).tolist() == [3]
 
 
-@pytest.mark.parametrize('name', often(NETWORKS, ('fmri_linear', 'fmri_mlp', 'eegnet')))
+@pytest.mark.parametrize('name', often(NETWORKS, ('fmri_linear', 'fmri_mlp', 'eegnet', 'jbench_tiny')))
 def test_every_network(name):
     """Complete attributions; layers without dead units, each with a gradient, and the axis of time where it has one."""
     model, variables, x, signal = of_table(name)
