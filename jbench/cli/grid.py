@@ -93,6 +93,7 @@ def _told(args: argparse.Namespace) -> plan.Told:
         stages=tuple(s for s in args.stages if s != 'download'),
         keep_weights=args.keep_weights,
         gpus=args.gpus_per_cell,
+        elsewhere=args.plan,
     )
 
 

@@ -11,6 +11,7 @@ from jbench import files
 from jbench.data.load import prepared_set
 from jbench.data.prepare import build_set
 from jbench.data.prepare.siblings import same_signal
+from jbench.data.recording import RecordingRef
 from jbench.data.stimuli import embed
 from jbench.grid import estimates
 from jbench.grid.engine import ordered
@@ -38,6 +39,7 @@ class Told(NamedTuple):
     if_exists: str = 'resume'
     keep_weights: bool = True
     gpus: int = 1  # of a cell
+    elsewhere: bool = False  # jobs run on machines that nobody knows yet
 
 
 class Kept(NamedTuple):
@@ -59,7 +61,7 @@ class Source(NamedTuple):
     """The prepared set of some cells."""
 
     folder: Path | None
-    n_recordings: int
+    refs: list[RecordingRef]
     ready: bool
 
 
@@ -85,13 +87,13 @@ def jobs(plan: Plan, told: Told) -> list[Job]:
                 makers[cell.source] = maker = _maker(cell, source.folder, lacking)
                 lacking.setdefault(maker, []).append(cell)
         source = sources[cell.source]
-        size = estimates.windows(cell, source.folder, source.n_recordings)
+        size = estimates.windows(cell, source.folder, len(source.refs))
         cost = estimates.of_cell(cell, len(told.seeds), size, told.workdir)
         argv = _argv([cell], told, 'prepare,train', plan)
         cells.append(Job(cell.key, cell.title, argv, makers.get(cell.source, ''), *cost, told.gpus))
     needed = []
     for key, made in lacking.items():
-        costs = [estimates.of_set(cell, sources[cell.source].n_recordings) for cell in made]
+        costs = [estimates.of_set(cell, sources[cell.source].refs, elsewhere=told.elsewhere) for cell in made]
         seconds, memory = (max(column) for column in zip(*costs, strict=True))
         needed.append(Job(key, f'prepare {made[0].dataset.name}', _argv(made, told, 'prepare'), '', seconds, memory, 0))
     return ordered([*needed, *(cells if 'train' in told.stages else [])])
@@ -109,7 +111,7 @@ def locate(cell: Cell, told: Told) -> Source:
     """Where the data of a cell are prepared, and whether they are."""
     folder, refs = build_set.locate(cell.task, cell.dataset, told.data_dir, told.workdir)
     whole = folder is not None and (build_set.is_ready(folder) or sets.stored(told.workdir, folder))
-    return Source(folder, len(refs), folder is not None and whole and embed.are_here(cell.task, folder))
+    return Source(folder, refs, folder is not None and whole and embed.are_here(cell.task, folder))
 
 
 def finished(cell: Cell, told: Told) -> bool:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, wait
 from concurrent.futures.process import BrokenProcessPool
 from functools import partial
@@ -250,10 +250,10 @@ def _run(
     todo = [i for i, p in enumerate(parts) if p is None]
     progress(len(refs) - len(todo))
     if todo:
-        largest = max((_held(p) for i in todo for p in refs[i].files if os.path.exists(p)), default=0)
+        each = needed(refs[i] for i in todo)
         more = {i: [(s.task, s.parts) for s in shared if s.lacks(refs[i])] for i in todo}
-        n = n_workers(len(todo), MEMORY + largest)
-        with workers(n, MEMORY + largest) as pool:
+        n = n_workers(len(todo), each)
+        with workers(n, each) as pool:
             try:
                 with sheltered():
                     jobs = {pool.submit(make, task, dataset, refs[i], folder, more[i], n): i for i in todo}
@@ -270,6 +270,11 @@ def _run(
                     'the same command again'
                 ) from None
     return [p or {} for p in parts]
+
+
+def needed(refs: Iterable[RecordingRef]) -> int:
+    """Bytes of memory that a worker needs for the largest of some recordings."""
+    return MEMORY + max((_held(p) for r in refs for p in r.files if os.path.exists(p)), default=0)
 
 
 def _held(path: str) -> int:
