@@ -60,16 +60,21 @@ def run(args: argparse.Namespace, found: Plan) -> int:
 
 
 def show_status(args: argparse.Namespace, found: Plan | None) -> int:
-    """How far a request is, or without one all plans of the work folder; 0. Raises: RequestError for none."""
+    """How far a request is, or without one all plans of the work folder and the sets that they make; 0.
+
+    Raises: RequestError for none.
+    """
+    sets: list[status.SetState] = []
     if found is not None:
         for reason in found.absent:
             say(f'not counted: {reason}')
         wanted = status.of_cells(found.cells, args.seeds)
     else:
         mirror.bring(args.workdir, 'plans')
-        wanted = status.of_plans(status.require(plan.kept(args.workdir), args.workdir))
+        plans = status.require(plan.kept(args.workdir), args.workdir)
+        wanted, sets = status.of_plans(plans), status.of_sets(plans, args.workdir)
     states, damaged = status.everywhere(wanted, args.workdir)
-    print(status.show(states, damaged, args.workdir, args.format, verbose=args.verbose))
+    print(status.show(states, damaged, args.workdir, args.format, sets=sets, verbose=args.verbose))
     return 0
 
 

@@ -174,7 +174,7 @@ def prepare(
     waiting = f'wait for another process that prepares {dataset.name}'
     stem = _stem(task, dataset, folder)
     wait_on = partial(progress, waiting, 0, len(refs))
-    with raw_files.held(root, wait_on, alone=False), files.locked(folder.with_name(f'{stem}.lock'), wait_on):
+    with raw_files.held(root, wait_on, alone=False), files.locked(lock_of(task, dataset, folder), wait_on):
         lacking = _lacking(folder)
         if not lacking:
             return
@@ -227,6 +227,11 @@ def _refuse_rest(task: Task, dataset: Dataset, root: Path | None, refs: list[Rec
             f'{lost[0]}{more} went by --delete_raw_after: use the work folder of that time, or remove '
             f'{root}/{raw_files.NOTE} and fetch them again with --download'
         )
+
+
+def lock_of(task: Task, dataset: Dataset, folder: Path) -> Path:
+    """The file whose lock is held by the process that makes a set."""
+    return folder.with_name(f'{_stem(task, dataset, folder)}.lock')
 
 
 def _stem(task: Task, dataset: Dataset, folder: Path) -> str:
