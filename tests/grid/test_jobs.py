@@ -17,7 +17,7 @@ import two_tasks
 from jbench import files, run
 from jbench.cli import arguments
 from jbench.data.prepare import build_set
-from jbench.grid import engine, local, plan, status
+from jbench.grid import cluster, engine, local, plan, status
 from jbench.grid.engine import Grid, LostError
 from jbench.grid.job import Job, line
 from jbench.plan import cell_file
@@ -306,6 +306,7 @@ def test_of_many_sets_those_that_are_not_ready_are_listed(tmp_path):
 
 def test_seeds_of_a_killed_cell_that_are_whole_are_shown(ask, tmp_path, monkeypatch):
     def killed(jobs: list[Job], *more: Any) -> engine.Outcome:
+        more[-1].begin()
         for job in jobs[-2:]:
             kept = cell_file.read(job.argv[0].partition('=')[2])
             home = result_file.result_dir(tmp_path / 'work', kept)
@@ -370,6 +371,24 @@ def test_a_wrong_request_is_one_message(what, ask, tmp_path):
     status, out, err = ask(*argv)
     assert (status, out, err.count('\n')) == (2, '', 1) and words in err
     assert not (tmp_path / 'work').exists()
+
+
+REFUSED = {
+    'no GPU': (('--gpus_per_cell=2', '--jobs=2'), '--gpus_per_cell=2: this machine has 0 GPUs'),
+    'no address': (('--cluster=foo',), '--cluster=foo: no Dask scheduler answers there'),
+    'no file': (('--cluster=nofile.py',), 'nofile.py: no such file'),
+    'no number': (('--cluster=local:0',), '--cluster=local:0: expected local:N'),
+}
+
+
+@pytest.mark.parametrize('what', REFUSED)
+def test_a_place_that_is_refused_leaves_no_plan(what, ask, tmp_path, monkeypatch):
+    argv, words = REFUSED[what]
+    monkeypatch.setattr(cluster, 'ANSWER', 0.3)
+    monkeypatch.setattr(local, 'accelerators', lambda device: local.Devices('', ()))
+    status, out, err = ask(*argv)
+    assert (status, out) == (2, '') and words in err
+    assert not (tmp_path / 'work' / 'plans').exists() and not (tmp_path / 'work' / 'cells').exists()
 
 
 @pytest.mark.parametrize('flag', ['--jobs=2', '--plan', '--status', '--cluster=local:1'])
