@@ -361,6 +361,10 @@ WRONG = {
     ),
     'no GPU': (('--plan', '--gpus_per_cell=0'), '--gpus_per_cell=0: expected'),
     'GPUs of no GPU': (('--plan', '--gpus_per_cell=2', '--device=cpu'), '--gpus_per_cell=2 and --device=cpu: a cell'),
+    'deletion by a plan': (
+        ('--plan', '--prepare', '--delete_raw_after=prepared'),
+        '--delete_raw_after=prepared and --plan: leave out --plan; one process must prepare all sets and verify them',
+    ),
     'status of a stage': (('--status', '--prepare'), '--status looks at what is there'),
 }
 
