@@ -51,11 +51,14 @@ def _left_to_groups() -> int:
 
 def _left_to(group: Path, limit: str, used: str, files: str) -> int:
     """Bytes that the processes of a group may still take; 2^62 where it has no limit."""
-    with contextlib.suppress(OSError, ValueError):  # no such file; 'max'
+    try:
         most, now = (int((group / name).read_text()) for name in (limit, used))
-        cached = re.search(rf'^{files} (\d+)$', (group / 'memory.stat').read_text(), re.MULTILINE)
-        return max(0, most - now + (int(cached[1]) if cached else 0))
-    return 1 << 62
+    except (OSError, ValueError):  # no such file; 'max'
+        return 1 << 62
+    with contextlib.suppress(OSError):
+        if cached := re.search(rf'^{files} (\d+)$', (group / 'memory.stat').read_text(), re.MULTILINE):
+            now -= int(cached[1])
+    return max(0, most - now)
 
 
 @contextlib.contextmanager

@@ -489,13 +489,14 @@ V1 = ('memory.limit_in_bytes', 'memory.usage_in_bytes', 'total_inactive_file')
         ('0::/a/job/task\n', {'': ('max', '99', 0), 'a/job': ('500', '90', 0), 'a/job/task': ('max', '9', 0)}, 410),
         ('0::/a/b\n', {'a': ('300', '90', 0), 'a/b': ('800', '10', 0)}, 210),
         ('0::/on/the/host\n', {'': ('900', '1000', 0)}, 0),
+        ('0::/\n', {'': ('900', '100', None)}, 800),
         ('0::/../else\n', {'': ('900', '100', 0)}, 800),
         ('1:name=systemd:/\n4:memory:/job\n0::/\n', {'memory': ('900', '100', 0), 'memory/job': ('600', '50', 7)}, 557),
         ('', {'': ('900', '100', 0)}, 1 << 62),
     ],
 )
 def test_what_limits_a_container_or_a_job_is_seen(
-    own: str, groups: dict[str, tuple[str, str, int]], left: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    own: str, groups: dict[str, tuple[str, str, int | None]], left: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, (limit, used, cached) in groups.items():
         names = V1 if name.startswith('memory') else ('memory.max', 'memory.current', 'inactive_file')
@@ -503,7 +504,8 @@ def test_what_limits_a_container_or_a_job_is_seen(
         home.mkdir(parents=True, exist_ok=True)
         for file, text in zip(names, (limit, used), strict=False):
             (home / file).write_text(f'{text}\n')
-        (home / 'memory.stat').write_text(f'anon 3\n{names[2]} {cached}\nactive_file 5\n')
+        if cached is not None:
+            (home / 'memory.stat').write_text(f'anon 3\n{names[2]} {cached}\nactive_file 5\n')
     (tmp_path / 'own').write_text(own)
     monkeypatch.setattr(workers, 'CGROUP', tmp_path / 'cgroup')
     monkeypatch.setattr(workers, 'OWN', tmp_path / 'own')
