@@ -113,8 +113,9 @@ def of_sets(plans: Iterable[Kept], workdir: Path) -> list[SetState]:
         for name, key in zip(job.sets, plan.cells_of(job), strict=False):
             found.setdefault(name, []).extend((key, job.key))
     names = {f'cells/{keys[0]}.json' for keys in found.values()}
-    mirror.bring(workdir, 'cells', wanted=lambda name: name in names)
-    notes.bring(workdir, [key for keys in found.values() for key in keys])
+    if found:
+        mirror.bring(workdir, 'cells', wanted=lambda name: name in names)
+        notes.bring(workdir, [key for keys in found.values() for key in keys])
     states = []
     for name, keys in found.items():
         cell = cell_file.read(os.fspath(plan.cell_path(workdir, keys[0])))
