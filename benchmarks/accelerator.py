@@ -32,6 +32,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import accelerator_tables
+import marks
 from accelerator_rows import ROOT, Row
 
 from jbench import files
@@ -206,7 +207,7 @@ def main(argv: list[str]) -> int:
             raise RequestError(f'figures of toys say nothing, and stay out of {PAGE.name}; --page=FILE takes them')
         tables = accelerator_tables.tables(facts)
         if args.write:
-            accelerator_tables.write(args.page, tables)
+            marks.write(args.page, 'accelerator', tables)
     except RequestError as error:
         print(f'accelerator: {error}', file=sys.stderr)
         return 2

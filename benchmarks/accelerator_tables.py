@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Iterable
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import marks
 import products
 
 from jbench.spec.errors import RequestError
@@ -146,23 +146,10 @@ def precision(facts: Facts) -> str:
     return _table(('network', 'device, processor', 'default products', 'bfloat16'), lines)
 
 
-def write(page: Path, made: dict[str, str]) -> None:
-    """Put each one between its marks. Raises: RequestError where a page has no such marks."""
-    text = page.read_text(encoding='utf-8')
-    for name, table in made.items():
-        begin, end = f'<!-- accelerator: {name} -->', f'<!-- accelerator: end of {name} -->'
-        if text.count(begin) != 1 or text.count(end) != 1:
-            raise RequestError(f'{page}: expected the marks {begin} and {end}, once each')
-        between = re.escape(begin) + '.*?' + re.escape(end)
-        text = re.sub(between, lambda _, b=begin, t=table, e=end: f'{b}\n{t}\n{e}', text, flags=re.S)
-    page.write_text(text, encoding='utf-8')
-
-
-def _table(head: Iterable[str], lines: list[Any]) -> str:
+def _table(head: Sequence[str], lines: list[Any]) -> str:
     if not lines:
         return '(none measured)'
-    head = tuple(head)
-    return '\n'.join('| ' + ' | '.join(cells) + ' |' for cells in (head, ('---',) * len(head), *lines))
+    return marks.table(head, lines)
 
 
 def _ms(row: dict[str, Any] | None, seeds: int = 1) -> str:

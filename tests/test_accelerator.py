@@ -123,28 +123,28 @@ def test_tables_hold_what_was_measured_shares_of_peaks_and_ratios(benchmark):
 
 
 def test_the_page_has_a_place_for_each_table_and_a_page_without_is_refused(benchmark, tmp_path):
-    tables = benchmark('accelerator_tables')
+    tables, marks = benchmark('accelerator_tables'), benchmark('marks')
     page = shutil.copy(ROOT / 'docs' / 'accelerator.md', tmp_path / 'page.md')
     made = {name: f'table of {name} \\1' for name in tables.NAMES}
     for _ in range(2):
-        tables.write(page, made)
+        marks.write(page, 'accelerator', made)
     text = page.read_text()
     assert all(text.count(f'-->\n{table}\n<!--') == 1 for table in made.values()) and '(none measured)' not in text
     page.write_text('# Another\n')
     with pytest.raises(RequestError, match='expected the marks'):
-        tables.write(page, made)
+        marks.write(page, 'accelerator', made)
 
 
 NONE = '**No figure'  # begin the words above the tables, where there is none
 
 
 def test_the_page_says_that_no_figure_exists_as_long_as_none_does(benchmark, tmp_path):
-    page, tables = tmp_path / 'page.md', benchmark('accelerator_tables')
+    tables, marks, page = benchmark('accelerator_tables'), benchmark('marks'), tmp_path / 'page.md'
     shutil.copy(ROOT / 'docs' / 'accelerator.md', page)
     assert ('(none measured)\n<!-- accelerator: end of device -->' in page.read_text()) <= (NONE in page.read_text())
     assert 'python benchmarks/accelerator.py --write' in page.read_text()
     for head, none in (({'backend': 'cpu'}, True), ({'toy': True}, True), ({}, False)):
-        tables.write(page, tables.tables(FACTS | {'head': FACTS['head'] | head}))
+        marks.write(page, 'accelerator', tables.tables(FACTS | {'head': FACTS['head'] | head}))
         assert (NONE in page.read_text()) == none, head
     assert 'Measured on NVIDIA H100 80GB HBM3, 2026-01-01.\n' in page.read_text()
 

@@ -56,7 +56,7 @@ def test_the_workflow_runs_what_must_pass_on_each_supported_python():
     ids=['root', 'may sudo', 'may not'],
 )
 def test_ci_installs_what_its_tests_need_where_it_may(user, sudo, by, tmp_path):
-    """The lines of .ci/run that do, with programs in place of those of the system; apt-get writes down what it hears."""
+    """The lines of .ci/run that do, with programs in place of those of the system; apt-get notes what it hears."""
     heard = 'echo "${BY-itself} $*, ${DEBIAN_FRONTEND-}" >> "$NOTES"'
     for name, text in (('id', f'echo {user}'), ('sudo', sudo), ('apt-get', heard)):
         (tmp_path / name).write_text(f'#!/bin/bash\n{text}\n')
