@@ -24,7 +24,7 @@ TAIL = 1 << 14  # bytes of a log that are kept beside the errors of other cells
 
 
 class LostError(Exception):
-    """A place cannot be reached any more: what runs there saves itself, and the same command goes on."""
+    """A place cannot be reached any more: what runs there saves itself or goes on, and so does the same command."""
 
 
 class Place(Protocol):

@@ -459,6 +459,23 @@ def test_without_its_client_a_job_ends_well_and_without_the_scheduler_it_ends_no
     assert second.lines()[::2] == ['begin']
 
 
+@pytest.mark.slow
+def test_a_worker_whose_line_to_the_scheduler_is_cut_leaves_and_its_job_begins_elsewhere(tmp_path):
+    with (
+        dask_processes.running(tmp_path / 'dask', n_workers=0) as dask,
+        dask_processes.line(dask.address) as line,
+        dask_processes.working(tmp_path / 'one', line.address),
+    ):
+        run = Waits(tmp_path, dask.address, 6)
+        job = run.job()
+        with dask_processes.working(tmp_path / 'two', dask.address):
+            line.cut()
+            until(lambda: dead(job), 60)
+            status, err = run.end()
+    assert status == 0 and 'Traceback' not in err, err
+    assert run.lines()[::2] == ['begin', 'begin', 'end'] and run.lines()[1] != run.lines()[3] == run.lines()[5]
+
+
 BOTH = ('--model=eegnet,cov_ts_lr', '--seeds=1', '--format=json')
 ONE = ('--model=eegnet', '--seeds=1', '--format=json')
 
@@ -591,6 +608,21 @@ def test_the_scheduler_is_killed(one, plain, start, tmp_path):
         status, _, err = finish(start(*one, f'--workdir={work}', f'--cluster={dask.address}'))
     assert status == 0, err
     assert outcome(work) == of_one(plain) and resumed(work) == 1
+
+
+@pytest.mark.slow
+def test_the_line_to_the_scheduler_is_cut(one, plain, start, tmp_path):
+    work = tmp_path / 'work'
+    with dask_processes.running(tmp_path / 'dask') as dask, dask_processes.line(dask.address) as line:
+        command = start(*one, f'--workdir={work}', f'--cluster={line.address}')
+        _, job = training(work)
+        line.cut()
+        status, out, err = finish(command)
+        assert (status, out) == (75, '') and 'the scheduler is lost' in err and 'Traceback' not in err, err
+        assert Path(f'/proc/{job}').exists(), 'scheduler and workers live, and what runs goes on'
+        status, out, err = finish(start(*one, f'--workdir={work}', f'--cluster={dask.address}'))
+        assert status == 0 and len(json.loads(out)) == 1, err
+    assert outcome(work) == of_one(plain) and resumed(work) == 0
 
 
 @pytest.mark.slow
