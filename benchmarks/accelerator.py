@@ -32,6 +32,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import accelerator_tables
+import marks
 from accelerator_rows import ROOT, Row
 
 from jbench import files
@@ -136,9 +137,12 @@ def measured(part: str, rows: list[Row], until: float, options: list[str], log: 
 
 
 def kept(path: Path, head: dict[str, Any]) -> dict[str, Any]:
-    """What earlier runs of the same commit found on the same device; nothing else."""
+    """What earlier runs of the same commit found on the same device; nothing else.
+
+    Raises: RequestError where the file is another one.
+    """
     if path.exists():
-        before: dict[str, Any] = json.loads(path.read_text(encoding='utf-8'))
+        before = accelerator_tables.stored(path)
         if all(before['head'].get(name) == head[name] for name in SAME):
             return before | {'head': head, 'skipped': {}}
     return {'head': head, 'rows': [], 'skipped': {}}
@@ -147,7 +151,7 @@ def kept(path: Path, head: dict[str, Any]) -> dict[str, Any]:
 def measure(names: list[str], minutes: float, toy: bool, path: Path) -> dict[str, Any]:
     """Measure what is not there yet, in so many minutes, and keep it at `path`.
 
-    Raises: RequestError where jax finds no device.
+    Raises: RequestError where jax finds no device, or `path` holds something else.
     """
     end, log = time.time() + 60 * minutes, path.with_suffix('.log')
     files.make_dir(path.parent)
@@ -172,17 +176,17 @@ def measure(names: list[str], minutes: float, toy: bool, path: Path) -> dict[str
             if why:
                 print(f'  left out: {why}', flush=True)
                 facts['skipped'][rows[0].part] = why
-        path.write_text(json.dumps(facts, indent=1) + '\n', encoding='utf-8')
+        files.write_atomic(path, f'{json.dumps(facts, indent=1)}\n'.encode())
     return facts
 
 
 def main(argv: list[str]) -> int:
-    """Measure and print; 2 for an unknown network, or without a device."""
+    """Measure and print; 2 for an unknown network, without a device, or where figures cannot be read."""
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument('--models', help='names [all networks]')
     p.add_argument('--minutes', type=float, default=MINUTES, help=f'of all [{MINUTES}]; 0: measure nothing')
     p.add_argument('--json', type=Path, default=ROOT / 'build' / 'accelerator.json', help='where figures are kept')
-    p.add_argument('--write', action='store_true', help='write the tables into --page')
+    p.add_argument('--write', action='store_true', help='write the tables, and what they are of, into --page')
     p.add_argument('--page', type=Path, default=PAGE, help='[docs/accelerator.md]')
     p.add_argument('--toy', action='store_true', help='two networks at sizes that mean nothing')
     args = p.parse_args(argv)
@@ -196,14 +200,14 @@ def main(argv: list[str]) -> int:
         if args.minutes > 0:
             facts = measure(names, args.minutes, args.toy, args.json)
         elif args.json.exists():
-            facts = json.loads(args.json.read_text(encoding='utf-8'))
+            facts = accelerator_tables.stored(args.json)
         else:
             raise RequestError(f'{args.json}: no figures there; measure some without --minutes=0')
         if args.write and facts['head']['toy'] and args.page.resolve() == PAGE:
             raise RequestError(f'figures of toys say nothing, and stay out of {PAGE.name}; --page=FILE takes them')
         tables = accelerator_tables.tables(facts)
         if args.write:
-            accelerator_tables.write(args.page, tables)
+            marks.write(args.page, 'accelerator', tables)
     except RequestError as error:
         print(f'accelerator: {error}', file=sys.stderr)
         return 2

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable
+import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import marks
 import products
 
 from jbench.spec.errors import RequestError
 
 Facts = dict[str, Any]  # {'head', 'rows', 'skipped': {part: why}}
 NOTHING = '–'
-NAMES = ('device', 'steps', 'seeds', 'command', 'precision')  # of the tables, in the order of the page
+NAMES = ('state', 'device', 'steps', 'seeds', 'command', 'precision')  # words and tables, in the order of the page
+HEAD = {'device', 'backend', 'count', 'machine', 'jax', 'commit', 'date', 'toy'}  # fields of the head of figures
+ROW = {'part', 'model', 'what', 'seeds'}
 
 
 def line(row: dict[str, Any]) -> str:
@@ -28,12 +31,44 @@ def line(row: dict[str, Any]) -> str:
     return f'{what}: {row["ms"]:.3g} ms'
 
 
+def stored(path: Path) -> Facts:
+    """Figures that an earlier run kept. Raises: RequestError where a file is no such one, or not whole."""
+    try:
+        facts: Facts = json.loads(path.read_text(encoding='utf-8'))
+        heads, rows = {*facts['head']}, [{*row} for row in facts['rows']]
+        whole = heads >= HEAD and all(row >= ROW for row in rows) and isinstance(facts['skipped'], dict)
+    except (OSError, ValueError, LookupError, TypeError):
+        whole = False
+    if not whole:
+        raise RequestError(
+            f'{path}: no figures that can be read; expected JSON as benchmarks/accelerator.py keeps it (head, rows, '
+            'skipped); name another file with --json, or remove it'
+        )
+    return facts
+
+
 def tables(facts: Facts) -> dict[str, str]:
-    """Each table as Markdown, by its name."""
+    """What is written between the marks of the page, as Markdown, by its name."""
     rows = {(r['part'], r['model'], r['what'], r['seeds']): r for r in facts['rows']}
     models = list(dict.fromkeys(r['model'] for r in facts['rows'] if r['part'] in ('step', 'torch')))
-    made = (device(facts), steps(facts, rows, models), seeds(rows, models), command(facts), precision(facts))
+    made = (
+        state(facts),
+        device(facts),
+        steps(facts, rows, models),
+        seeds(rows, models),
+        command(facts),
+        precision(facts),
+    )
     return dict(zip(NAMES, made, strict=True))
+
+
+def state(facts: Facts) -> str:
+    """Whether there are figures, and of what."""
+    head = facts['head']
+    if head['toy'] or head['backend'] == 'cpu':
+        what = 'at toy sizes' if head['toy'] else 'on a processor'
+        return f'**No figure of an accelerator exists yet.** What follows was measured {what}.'
+    return f'Measured on {head["device"]}, {head["date"]}.'
 
 
 def device(facts: Facts) -> str:
@@ -111,23 +146,10 @@ def precision(facts: Facts) -> str:
     return _table(('network', 'device, processor', 'default products', 'bfloat16'), lines)
 
 
-def write(page: Path, made: dict[str, str]) -> None:
-    """Put each table between its marks. Raises: RequestError where a page has no such marks."""
-    text = page.read_text(encoding='utf-8')
-    for name, table in made.items():
-        begin, end = f'<!-- accelerator: {name} -->', f'<!-- accelerator: end of {name} -->'
-        if text.count(begin) != 1 or text.count(end) != 1:
-            raise RequestError(f'{page}: expected the marks {begin} and {end}, once each')
-        between = re.escape(begin) + '.*?' + re.escape(end)
-        text = re.sub(between, lambda _, b=begin, t=table, e=end: f'{b}\n{t}\n{e}', text, flags=re.S)
-    page.write_text(text, encoding='utf-8')
-
-
-def _table(head: Iterable[str], lines: list[Any]) -> str:
+def _table(head: Sequence[str], lines: list[Any]) -> str:
     if not lines:
         return '(none measured)'
-    head = tuple(head)
-    return '\n'.join('| ' + ' | '.join(cells) + ' |' for cells in (head, ('---',) * len(head), *lines))
+    return marks.table(head, lines)
 
 
 def _ms(row: dict[str, Any] | None, seeds: int = 1) -> str:

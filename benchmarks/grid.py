@@ -1,16 +1,17 @@
 """What a grid costs beside its cells: jobs on a Dask cluster, --status of many results, how long large grids take.
 
 - jobs: 1,000 commands that do nothing (`--version`) on two workers of a scheduler of their own, in blocks, in turns
-  with the same commands without Dask, as many at once; what is more is Dask's and the engine's. The scheduler's memory.
+  with the same commands without Dask, as many at once; what is more is Dask's and the engine's. The scheduler's memory
+  before, and after each block.
 - cells: twenty real cells (`chance --debug` on a simulated task) on two workers, and the same without Dask.
 - status: `--status` of 50,000 generated results (as benchmarks/aggregate.py makes them) and 5 % that are missing.
 - simulation: how long 4,947 experiments of 1,751 GPU-hours take on 8, 64 and 256 GPUs, by order. Nothing runs: times
-  are scaled ones of other machines, see `shapes`.
+  are scaled ones of other machines, see `shapes`. --write puts the tables into docs/scale.md.
 - core: the Core suite of 1,512 runs by what benchmarks/accelerator.py measured; without that it says so (grid_core.py).
 
 Command: python benchmarks/grid.py [--parts=jobs,cells,status,simulation,core] [--jobs=1000] [--cells=20]
-    [--results=50000] [--keep=FOLDER]
-Minutes on 2 cores: jobs 5, cells 3, status 3, simulation 1.
+    [--results=50000] [--keep=FOLDER] [--write]
+Minutes on 2 cores: jobs 5, cells 3, status 3, simulation 1; --jobs=7000 half an hour.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
@@ -36,6 +37,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / 'benchmarks')]
 import aggregate  # noqa: E402
 import grid_core  # noqa: E402
+import marks  # noqa: E402
 
 from jbench.grid import cluster, engine, estimates, plan  # noqa: E402
 from jbench.grid.futures import Futures  # noqa: E402
@@ -44,10 +46,14 @@ from jbench.grid.simulate import finish  # noqa: E402
 from jbench.models import MODELS  # noqa: E402
 from jbench.plan import cells, request, select  # noqa: E402
 from jbench.progress import Progress  # noqa: E402
+from jbench.spec.errors import RequestError, unknown  # noqa: E402
 from jbench.tasks.suites import SUITES  # noqa: E402
 
 PARTS = ('jobs', 'cells', 'status', 'simulation', 'core')
-WORKERS, BLOCKS = 2, 5
+PAGE = ROOT / 'docs' / 'scale.md'
+WORKERS = 2
+BLOCKS, MOST = 5, 500  # of jobs: at least so many blocks, of at most so many jobs
+LEAST = {'jobs': BLOCKS, 'cells': 2, 'results': 1}
 MISSING = 20  # of so many cells one has no results
 EXPERIMENTS, GPU_HOURS, LIMIT = 4947, 1751.0, 24.0  # NeuralBench's: published, and hours that it gives a job
 PAIRS, SEEDS = 97, 3  # 4,947 = 97 x 17 x 3: tasks on datasets, models, seeds
@@ -135,8 +141,7 @@ def compare(block: Sequence[Job], alone: Sequence[Job], place: Futures, grid: en
     more = Beside(with_dask.clock - without.clock, with_dask.cores - without.cores)
     print(
         f'{size} jobs on {WORKERS} workers: {with_dask.clock:.0f} ms a job ({with_dask.cores:.0f} of the cores), '
-        f'without Dask {without.clock:.0f} ({without.cores:.0f}): {more.clock:.1f} ms more ({more.cores:.1f}); '
-        f'scheduler {held(pids[0]):.1f} MiB'
+        f'without Dask {without.clock:.0f} ({without.cores:.0f}): {more.clock:.1f} ms more ({more.cores:.1f})'
     )
     return more
 
@@ -147,10 +152,15 @@ def tell(more: Sequence[Beside]) -> None:
     print(f'beyond its own process a job takes {clock:.1f} ms, {cores:.1f} ms of the cores (medians of {len(more)})')
 
 
+def blocks(jobs: Sequence[Job]) -> list[Sequence[Job]]:
+    """Jobs in blocks of one size, at least BLOCKS; those that would be less than a block are left out."""
+    size = min(MOST, len(jobs) // BLOCKS)
+    return [jobs[k * size : (k + 1) * size] for k in range(len(jobs) // size)]
+
+
 def measure_jobs(n: int) -> None:
     """Print what a job costs beyond its own process, by the clock and in time of the cores; the scheduler's memory."""
     jobs = [Job(f'{k:016x}', f'job {k}', ('--version',), devices=0) for k in range(n)]
-    size = n // BLOCKS
     with tempfile.TemporaryDirectory() as temp, scheduler(Path(temp)) as (address, pids), Progress() as progress:
         grid = engine.Grid(
             Path(temp, 'work'), progress, lambda: False
@@ -159,8 +169,12 @@ def measure_jobs(n: int) -> None:
             engine.run(jobs[:20], place, grid)  # files are read once
             bare(jobs[:20])
             print(f'scheduler before: {held(pids[0]):.1f} MiB')
-            blocks = [jobs[k * size : (k + 1) * size] for k in range(BLOCKS)]
-            tell([compare(block, block, place, grid, pids) for block in blocks])
+            more, done = list[Beside](), 0
+            for block in blocks(jobs):
+                more.append(compare(block, block, place, grid, pids))
+                done += len(block)
+                print(f'scheduler after {done} jobs: {held(pids[0]):.1f} MiB', flush=True)
+            tell(more)
 
 
 # ---- real cells ----
@@ -185,8 +199,7 @@ def real_cells(workdir: Path, n: int) -> tuple[list[Job], Callable[[Job], bool]]
 
 
 def measure_cells(n: int) -> None:
-    """Print what real cells cost beyond their own processes, on workers as of `measure_jobs`; two halves, in turns.
-    At least 2 cells."""
+    """Print what real cells cost beyond their own processes, on workers as of `measure_jobs`; two halves, in turns."""
     with tempfile.TemporaryDirectory() as temp, scheduler(Path(temp)) as (address, pids), Progress() as progress:
         (jobs, finished), (alone, _) = (real_cells(Path(temp, name), n) for name in ('dask', 'alone'))
         grid = engine.Grid(Path(temp, 'dask'), progress, lambda: False, finished)
@@ -285,6 +298,8 @@ def measured() -> list[float]:
         result = json.loads(path.read_text(encoding='utf-8'))
         if result['model'] in networks and result['status'] == 'done':
             found.append(result['timings']['total'])
+    if not found:
+        raise RequestError('leaderboard/results: no results of networks there; expected those of the repository')
     return found
 
 
@@ -319,36 +334,53 @@ def shapes(draw: random.Random) -> dict[str, list[float]]:
     pairs = estimated()
     chosen = draw.sample(pairs, PAIRS) if len(pairs) >= PAIRS else draw.choices(pairs, k=PAIRS)
     return {
-        'all alike': scaled([1.0] * EXPERIMENTS),
-        'as measured on small sets': scaled(draw.choices(measured(), k=EXPERIMENTS)),
-        'as --plan expects': scaled([s for pair in chosen for s in pair for _ in range(SEEDS)], LIMIT),
+        'alike': scaled([1.0] * EXPERIMENTS),
+        'measured': scaled(draw.choices(measured(), k=EXPERIMENTS)),
+        'expected': scaled([s for pair in chosen for s in pair for _ in range(SEEDS)], LIMIT),
     }
 
 
 def orders(hours: Sequence[float], draw: random.Random) -> Iterator[tuple[str, list[list[float]]]]:
-    """Orders in which experiments may begin, each with one list or several."""
+    """Orders in which experiments may begin, each with one list or several; one order, if all take the same time."""
+    if min(hours) == max(hours):
+        yield 'in any order', [[*hours]]
+        return
     yield 'longest first', [sorted(hours, reverse=True)]
     guessed = [sorted(hours, key=lambda h: -h * math.exp(draw.gauss(0, math.log(3)))) for _ in range(DRAWS)]
-    yield 'longest first, expected to a factor of 3', guessed
-    yield 'random', [draw.sample(hours, len(hours)) for _ in range(DRAWS)]
+    yield 'longest first, times known to a factor of 3', guessed
+    yield 'in random order', [draw.sample(hours, len(hours)) for _ in range(DRAWS)]
 
 
-def simulate() -> None:
-    """Print a table: wall, tail and idle share by shape, order and number of GPUs."""
+def simulate() -> dict[str, str]:
+    """The tables of docs/scale.md, of experiments and of cells, as Markdown by the names of their marks."""
     draw = random.Random(33)
-    print(f'SIMULATED: {EXPERIMENTS} experiments of {GPU_HOURS:.0f} GPU-hours; wall / tail in hours, share idle')
-    for shape, hours in shapes(draw).items():
-        lengths = f'median {60 * statistics.median(hours):.0f} min, longest {max(hours):.1f} h'
-        for unit, grouped in (('experiments', hours), ('cells of 3 seeds', together(hours))):
-            print(f'\n{shape}: {len(grouped)} {unit}' + (f' ({lengths})' if unit == 'experiments' else ''))
-            for order, lists in orders(grouped, draw):
-                line = []
-                for n in GPUS:
-                    ends = [finish(hours_, n) for hours_ in lists]
-                    wall, tail, idle = (statistics.mean(end[k] for end in ends) for k in range(3))
-                    line.append(f'{wall:.1f} / {tail:.1f}, {100 * idle:.0f} %')
-                print(f'| {order} | ' + ' | '.join(line) + ' |')
-    print('\nGPU-hours / GPUs: ' + ', '.join(f'{GPU_HOURS / n:.1f} h on {n}' for n in GPUS))
+    found = shapes(draw)
+    units = {'experiments': found, f'cells of {SEEDS} seeds': {name: together(hours) for name, hours in found.items()}}
+    return {unit.partition(' ')[0]: table(unit, hours, draw) for unit, hours in units.items()}
+
+
+def table(unit: str, found: Mapping[str, Sequence[float]], draw: random.Random) -> str:
+    """Hours until the last has ended, share idle and hours of the tail, by shape and order, on each of GPUS."""
+    (n_units,) = {len(hours) for hours in found.values()}
+    lines = [('evenly divided', '', *(text for n in GPUS for text in (rounded(GPU_HOURS / n), '')))]
+    for shape, hours in found.items():
+        minutes = 60 * statistics.median(hours)
+        median = f'{minutes:.0f} min' if minutes >= 1 else 'below 1 min'
+        label = f'{shape}: median {median}, longest {max(hours):.1f} h'
+        for order, lists in orders(hours, draw):
+            cells = []
+            for n in GPUS:
+                ends = [finish(hours_, n) for hours_ in lists]
+                wall, tail, idle = (statistics.mean(end[k] for end in ends) for k in range(3))
+                cells += [f'{rounded(wall)}, {100 * idle:.0f} %', f'{tail:.1f}']
+            lines.append((label, order, *cells))
+            label = ''
+    return marks.table((f'{n_units:,} {unit}', 'begun', *(h for n in GPUS for h in (f'{n} GPUs', 'tail'))), lines)
+
+
+def rounded(hours: float) -> str:
+    """Hours as a table has them."""
+    return f'{hours:.1f}' if hours < 100 else f'{hours:.0f}'
 
 
 def together(hours: Sequence[float]) -> list[float]:
@@ -357,26 +389,49 @@ def together(hours: Sequence[float]) -> list[float]:
     return [sum(ranked[k : k + SEEDS]) for k in range(0, len(ranked), SEEDS)]
 
 
-def main() -> None:
+def main(argv: Sequence[str]) -> int:
+    """Measure and print; 2 for what cannot be measured."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument('--parts', default=','.join(PARTS), help=f'of {",".join(PARTS)} [all]')
     parser.add_argument('--jobs', type=int, default=1000, help='[1000]')
     parser.add_argument('--cells', type=int, default=20, help='[20]')
     parser.add_argument('--results', type=int, default=50_000, help='[50000]')
     parser.add_argument('--keep', type=Path, help='a work folder for the generated results, which stay')
-    args = parser.parse_args()
-    if 'jobs' in args.parts:
+    parser.add_argument('--write', action='store_true', help='write the tables of the simulation into docs/scale.md')
+    args = parser.parse_args(argv)
+    try:
+        measure(args.parts.split(','), args)
+    except RequestError as error:
+        print(f'grid: {error}', file=sys.stderr)
+        return 2
+    return 0
+
+
+def measure(parts: Sequence[str], args: argparse.Namespace) -> None:
+    """Measure these parts. Raises: RequestError for one that is not known, and too few of something."""
+    for part in parts:
+        if part not in PARTS:
+            raise unknown('part', part, PARTS)
+    for name, least in LEAST.items():
+        if (n := getattr(args, name)) < least:
+            raise RequestError(f'--{name}={n}: expected at least {least}')
+    if args.write and 'simulation' not in parts:
+        raise RequestError('--write: only the part simulation has tables to write; expected --parts=simulation')
+    if 'jobs' in parts:
         measure_jobs(args.jobs)
-    if 'cells' in args.parts:
+    if 'cells' in parts:
         measure_cells(args.cells)
-    if 'status' in args.parts:
+    if 'status' in parts:
         measure_status(args.results, args.keep)
-    if 'simulation' in args.parts:
-        simulate()
-    if 'core' in args.parts:
+    if 'simulation' in parts:
+        tables = simulate()
+        print(f'SIMULATED: {GPU_HOURS:.0f} GPU-hours', *tables.values(), sep='\n\n')
+        if args.write:
+            marks.write(PAGE, 'grid', tables)
+    if 'core' in parts:
         networks = [name for name in PEERS if MODELS[name].kind == 'network' and MODELS[name].family != 'baselines']
         print(grid_core.report(ROOT / 'build' / 'accelerator.json', networks, SEEDS))
 
 
 if __name__ == '__main__':
-    main()
+    sys.exit(main(sys.argv[1:]))

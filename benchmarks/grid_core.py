@@ -8,11 +8,12 @@ batch has. Testing, preparing, compiling and starting are not counted.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
+
+import accelerator_tables
 
 from jbench.data.windows import n_samples
 from jbench.grid import estimates
@@ -57,14 +58,17 @@ def measured(facts: Mapping[str, Any]) -> dict[str, Step]:
 
 
 def report(path: Path, names: Sequence[str], seeds: int) -> str:
-    """GPU-hours of the suite by what was measured at `path`; that there is no figure where nothing was."""
+    """GPU-hours of the suite by what was measured at `path`; that there is no figure where nothing was.
+
+    Raises: RequestError where the file is another one.
+    """
     found = runs(names)
     asked = [cell for _, cell in found if cell is not None]
     total, fitting = seeds * len(found), seeds * len(asked)
     head = f'{total:,} runs of the Core suite ({fitting:,} of networks that fit their task)'
     if not path.exists():
         return f'{head}: no figure: no accelerator was measured ({path.name} of benchmarks/accelerator.py is not there)'
-    facts = json.loads(path.read_text(encoding='utf-8'))
+    facts = accelerator_tables.stored(path)
     if facts['head']['toy'] or facts['head']['backend'] == 'cpu':
         why = 'toy sizes' if facts['head']['toy'] else 'a processor'
         return f'{head}: no figure: no accelerator was measured ({path.name} is of {why})'

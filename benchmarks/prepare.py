@@ -21,6 +21,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import re
 import resource
 import shutil
 import subprocess
@@ -37,6 +38,7 @@ from jbench.data.prepare import build_set
 from jbench.data.windows import n_samples
 from jbench.plan import cells, select
 from jbench.spec.dataset import Dataset
+from jbench.spec.errors import RequestError
 from jbench.spec.task import Task
 
 N_CHANS, SFREQ = 64, 512
@@ -55,6 +57,7 @@ SETS = {
     'zyma': ('mental_arithmetic', ZYMA),
     'generated': ('mental_arithmetic', GENERATED),
 }
+FORMS = {'generated': 'H', 'long': 'HxC'}  # hours, channels
 
 
 def chosen(name: str) -> tuple[Task, Dataset]:
@@ -167,13 +170,21 @@ def write_edf(path: Path, seed: int, hours: int = 1, n_chans: int = N_CHANS) -> 
             file.write(rng.normal(0, 1300, (60, n_chans, SFREQ)).astype('<i2').tobytes())
 
 
-def generate_long(root: Path, sizes: Sequence[str]) -> Iterator[Path]:
-    """For each `hours x channels` a data folder with one recording, removed when the next is asked for."""
-    for size in sizes:
-        hours, _, n_chans = size.partition('x')
-        folder = root / size / GENERATED.name
+def numbers(text: str, form: str) -> list[tuple[int, ...]]:
+    """`24x8,1x256` by the form `HxC`, as (24, 8), (1, 256). Raises: RequestError for another form, and for zeros."""
+    one = re.sub('[A-Z]', '([1-9][0-9]*)', form)
+    found = [re.fullmatch(one, word) for word in text.split(',')]
+    if not all(found):
+        raise RequestError(f'{text!r}: expected {form}, whole numbers of at least 1, or several of them with commas')
+    return [tuple(map(int, match.groups())) for match in found if match]
+
+
+def generate_long(root: Path, sizes: Sequence[tuple[int, ...]]) -> Iterator[Path]:
+    """For each (hours, channels) a data folder with one recording, removed when the next is asked for."""
+    for hours, n_chans in sizes:
+        folder = root / f'{hours}x{n_chans}' / GENERATED.name
         folder.mkdir(parents=True)
-        write_edf(folder / 'Subject00_1.edf', 0, int(hours), int(n_chans))
+        write_edf(folder / 'Subject00_1.edf', 0, hours, n_chans)
         yield folder.parent
         shutil.rmtree(folder)
 
@@ -194,7 +205,7 @@ def generate(root: Path, hours: Sequence[int]) -> Iterator[Path]:
 
 
 def main(argv: Sequence[str]) -> int:
-    """Measure, print."""
+    """Measure, print; 2 for arguments of another form."""
     if argv[:1] == ['--child']:
         prepare(argv[1], Path(argv[2]), Path(argv[3]))
         return 0
@@ -202,12 +213,17 @@ def main(argv: Sequence[str]) -> int:
         print(__doc__, file=sys.stderr)
         return 2
     rows = []
+    try:
+        made = numbers(argv[1], FORMS[argv[0]]) if argv[0] in FORMS else []
+    except RequestError as error:
+        print(f'prepare: {error}', file=sys.stderr)
+        return 2
     with tempfile.TemporaryDirectory(prefix='generated-') as root:
         folders: Iterable[Path] = [Path(argv[1])]
         if argv[0] == 'generated':
-            folders = generate(Path(root), [int(h) for h in argv[1].split(',')])
+            folders = generate(Path(root), [hours for (hours,) in made])
         if argv[0] == 'long':
-            folders = generate_long(Path(root), argv[1].split(','))
+            folders = generate_long(Path(root), made)
         for data_dir in folders:
             rows.append(measure('generated' if argv[0] == 'long' else argv[0], data_dir))
             print('  '.join(f'{k} {v}' for k, v in rows[-1].items()), flush=True)

@@ -17,7 +17,7 @@ def get() -> object:
         memory='64GB',
         disk='10GB',
         job_extra_directives={'RequestCpus': '8', 'request_gpus': '1'},  # the first in place of `cores`
-        worker_extra_args=['--resources', 'GPU=1'],
+        worker_extra_args=['--resources', 'GPU=1,MEMORY=64e9'],
         death_timeout=60,  # s that a worker looks for its scheduler
         log_directory='htcondor-logs',
     )

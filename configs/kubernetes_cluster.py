@@ -10,6 +10,7 @@ schemas in tests; none was at hand to run it.
 
 IMAGE = 'ghcr.io/me/jbench:1'
 CLAIM, FOLDER = 'bench', '/mnt'  # a PersistentVolumeClaim, and where pods see it
+RESOURCES = f'GPU=1,MEMORY={64 << 30}'  # that a worker offers to cells: what the next line asks for
 WORKER = {'limits': {'nvidia.com/gpu': '1'}, 'requests': {'cpu': '8', 'memory': '64Gi'}}
 SCHEDULER = {
     'requests': {'cpu': '1', 'memory': '2Gi'}
@@ -25,7 +26,7 @@ def spec() -> dict:
         image=IMAGE,
         n_workers=0,
         env={'NPROC': '8'},  # threads of jax: as many as a worker's cpus
-        worker_command=['dask', 'worker', '--nthreads', '1', '--resources', 'GPU=1'],  # one cell at a time, on its GPU
+        worker_command=['dask', 'worker', '--nthreads', '1', '--resources', RESOURCES],  # one cell at a time
     )
     scheduler, worker = (made['spec'][part]['spec'] for part in ('scheduler', 'worker'))
     scheduler['containers'][0]['resources'] = SCHEDULER

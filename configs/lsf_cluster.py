@@ -19,12 +19,8 @@ def get() -> object:
         mem=64 * 10**9,  # bytes
         walltime='24:00',  # hours and minutes: LSF reads no seconds
         job_extra_directives=['-gpu "num=1"'],
-        worker_extra_args=[
-            '--resources',
-            'GPU=1',
-            '--lifetime',
-            '1430m',
-        ],  # before it is over the cell saves, and moves
+        # at the lifetime, before that is over, the cell saves, and moves
+        worker_extra_args=['--resources', 'GPU=1,MEMORY=64e9', '--lifetime', '1430m'],
         death_timeout=60,  # s that a worker looks for its scheduler
         log_directory='lsf-logs',
         use_stdin=True,  # bsub < script

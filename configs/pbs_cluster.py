@@ -18,12 +18,8 @@ def get() -> object:
         memory='64GB',  # that Dask believes the worker has; what PBS gives is in the next line
         resource_spec='select=1:ncpus=8:ngpus=1:mem=64gb',
         walltime='24:00:00',
-        worker_extra_args=[
-            '--resources',
-            'GPU=1',
-            '--lifetime',
-            '1430m',
-        ],  # before it is over the cell saves, and moves
+        # at the lifetime, before that is over, the cell saves, and moves
+        worker_extra_args=['--resources', 'GPU=1,MEMORY=64e9', '--lifetime', '1430m'],
         death_timeout=60,  # s that a worker looks for its scheduler
         log_directory='pbs-logs',
         # account='mine', job_extra_directives=['-l place=excl'],

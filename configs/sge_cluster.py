@@ -18,8 +18,8 @@ def get() -> object:
         memory='64GB',  # that Dask believes the worker has; what SGE gives is in the next two lines
         resource_spec='gpu=1,mem_free=8G',  # 8 slots of 8 GB; a limit of virtual memory (h_vmem) would end jax on a GPU
         job_extra_directives=['-pe smp 8'],
-        walltime='24:00:00',  # then SGE kills without a word,
-        worker_extra_args=['--resources', 'GPU=1', '--lifetime', '1430m'],  # so before it the cell saves, and moves
+        walltime='24:00:00',  # then SGE kills without a word: before, at the lifetime, the cell saves, and moves
+        worker_extra_args=['--resources', 'GPU=1,MEMORY=64e9', '--lifetime', '1430m'],
         death_timeout=60,  # s that a worker looks for its scheduler
         log_directory='sge-logs',
         # project='mine',

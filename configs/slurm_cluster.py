@@ -20,7 +20,7 @@ def get() -> object:
         memory='64GB',  # of the cell: Slurm ends it beyond
         walltime='24:00:00',  # when it is over, the cell saves, and goes on in another job
         job_extra_directives=['--gres=gpu:1'],
-        worker_extra_args=['--resources', 'GPU=1'],
+        worker_extra_args=['--resources', 'GPU=1,MEMORY=64e9'],  # that it offers to cells: what is asked for above
         death_timeout=60,  # s that a worker looks for its scheduler
         log_directory='slurm-logs',
         # interface='ib0',  # network that nodes and this machine share, where it is not the first one

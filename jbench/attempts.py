@@ -44,7 +44,7 @@ class Attempts:
         return None
 
     def refuse(self, cell: Cell, reason: str) -> None:
-        """Count a cell as refused; why is kept where it was to train."""
+        """Count a cell as refused; why is kept where it was to be prepared or to train."""
         self.refused.append(cell)
         if self._keep:
             _keep(f'{reason}\n', cell, self._context)

@@ -71,7 +71,7 @@ def run(
         require_heads(left)
         compiler.foresee([c for c in left if not c.companions])
 
-    attempt = Attempts(context, keep='train' in wanted, alone=not distributed)
+    attempt = Attempts(context, keep=bool({'prepare', 'train'} & {*wanted}), alone=not distributed)
     if context.delete_raw:
         delete_raw.check((c.dataset for c in cells), context.data_dir)
     finders = [name for name in FINDERS if name in wanted]

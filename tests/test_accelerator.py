@@ -9,7 +9,8 @@ import shutil
 import subprocess
 import sys
 import time
-from types import ModuleType
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
 
 import jax
 import jax.numpy as jnp
@@ -95,7 +96,7 @@ def fact(part: str, model: str, what: str, seeds: int = 1, **more: object) -> di
 SHAPE = {'batch': 64, 'n_chans': 64, 'n_times': 480, 'memory_gb': 0.5}
 FACTS = {
     'head': {'device': 'NVIDIA H100 80GB HBM3', 'count': 1, 'machine': 'x86_64, 16 cores', 'toy': False}
-    | {'jax': '0.10', 'commit': 'abc', 'date': '2026-01-01'},
+    | {'backend': 'gpu', 'jax': '0.10', 'commit': 'abc', 'date': '2026-01-01'},
     'rows': [
         fact('step', 'eegnet', 'float32', ms=2.0, operations=67e9, bytes=3350e6, **SHAPE),
         fact('step', 'eegnet', 'bfloat16', ms=1.0, operations=0.0, bytes=0.0, **SHAPE),
@@ -122,22 +123,30 @@ def test_tables_hold_what_was_measured_shares_of_peaks_and_ratios(benchmark):
 
 
 def test_the_page_has_a_place_for_each_table_and_a_page_without_is_refused(benchmark, tmp_path):
-    tables = benchmark('accelerator_tables')
+    tables, marks = benchmark('accelerator_tables'), benchmark('marks')
     page = shutil.copy(ROOT / 'docs' / 'accelerator.md', tmp_path / 'page.md')
     made = {name: f'table of {name} \\1' for name in tables.NAMES}
     for _ in range(2):
-        tables.write(page, made)
+        marks.write(page, 'accelerator', made)
     text = page.read_text()
     assert all(text.count(f'-->\n{table}\n<!--') == 1 for table in made.values()) and '(none measured)' not in text
     page.write_text('# Another\n')
     with pytest.raises(RequestError, match='expected the marks'):
-        tables.write(page, made)
+        marks.write(page, 'accelerator', made)
 
 
-def test_the_page_says_that_no_figure_exists_as_long_as_none_does():
-    text = (ROOT / 'docs' / 'accelerator.md').read_text()
-    assert ('(none measured)\n<!-- accelerator: end of device -->' in text) == ('**No figure exists yet.**' in text)
-    assert 'python benchmarks/accelerator.py --write' in text
+NONE = '**No figure'  # begin the words above the tables, where there is none
+
+
+def test_the_page_says_that_no_figure_exists_as_long_as_none_does(benchmark, tmp_path):
+    tables, marks, page = benchmark('accelerator_tables'), benchmark('marks'), tmp_path / 'page.md'
+    shutil.copy(ROOT / 'docs' / 'accelerator.md', page)
+    assert ('(none measured)\n<!-- accelerator: end of device -->' in page.read_text()) <= (NONE in page.read_text())
+    assert 'python benchmarks/accelerator.py --write' in page.read_text()
+    for head, none in (({'backend': 'cpu'}, True), ({'toy': True}, True), ({}, False)):
+        marks.write(page, 'accelerator', tables.tables(FACTS | {'head': FACTS['head'] | head}))
+        assert (NONE in page.read_text()) == none, head
+    assert 'Measured on NVIDIA H100 80GB HBM3, 2026-01-01.\n' in page.read_text()
 
 
 @pytest.mark.slow
@@ -173,11 +182,32 @@ COMMAND = [sys.executable, str(ROOT / 'benchmarks' / 'accelerator.py')]
 
 @pytest.mark.parametrize(
     ('flags', 'said'),
-    [(['--models=eegnet2'], "unknown network 'eegnet2'"), (['--minutes=0', '--json=none.json'], 'no figures there')],
+    [
+        (['--models=eegnet2'], "unknown network 'eegnet2'"),
+        (['--minutes=0', '--json=none.json'], 'no figures there'),
+        (['--minutes=0', '--json=cut.json'], 'cut.json: no figures that can be read'),
+    ],
 )
 def test_a_request_that_cannot_be_met_says_why(flags, said, tmp_path):
+    (tmp_path / 'cut.json').write_text('{"head": {"device": "X')
     done = subprocess.run([*COMMAND, *flags], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 2 and said in done.stderr and 'Traceback' not in done.stderr
+
+
+def test_a_file_that_holds_no_figures_is_one_error_and_stays(benchmark, tmp_path):
+    accelerator, path = benchmark('accelerator'), tmp_path / 'kept.json'
+    whole = json.dumps(FACTS)
+    path.write_text(whole)
+    assert accelerator.kept(path, FACTS['head'])['rows'] == FACTS['rows']
+    row, head = ({**FACTS, 'rows': [{'part': 'step'}]}, {**FACTS, 'head': {'toy': False}})
+    wrong = [whole[:-9], '', '{}', '[]', '3', *map(json.dumps, (row, head, {**FACTS, 'skipped': None}))]
+    for text in wrong:
+        path.write_text(text)
+        with pytest.raises(RequestError, match=r'kept\.json: no figures that can be read; expected JSON'):
+            accelerator.kept(path, FACTS['head'])
+        assert path.read_text() == text
+    with pytest.raises(RequestError, match='no figures that can be read'):
+        accelerator.kept(tmp_path, FACTS['head'])
 
 
 @pytest.mark.slow
@@ -211,5 +241,36 @@ def test_one_command_measures_everything_at_toy_sizes(tmp_path):
     assert refused.returncode == 2 and 'figures of toys' in refused.stderr
 
 
-def test_the_time_of_parts_adds_up_to_less_than_nine_minutes(benchmark):
-    assert 60 * benchmark('accelerator').MINUTES < 9 * 60
+def test_it_ends_when_its_time_is_over_whatever_a_device_does(benchmark, tmp_path, monkeypatch):
+    """Processes that answer once and then hang, and a clock that goes on where somebody sleeps."""
+    accelerator, started, now = benchmark('accelerator'), [], [0.0]
+    seconds = 60 * accelerator.MINUTES
+    assert seconds < 9 * 60
+
+    class Hangs:
+        def __init__(self, command: list[str], **how: object) -> None:
+            flags = dict(word.split('=', 1) for word in command if '=' in word)
+            rows, head = json.loads(Path(flags['--rows']).read_text()), command[2] == 'head'
+            said = {'head': FACTS['head']} if head else {'row': rows[0] | {'failed': 'x'}}
+            Path(flags['--out']).write_text(json.dumps(said) + '\n')
+            self.pid, self.returncode = len(started), 0 if head else None
+            started.append(self)
+
+        def poll(self) -> int | None:
+            return self.returncode
+
+        def wait(self) -> None:
+            assert self.returncode is not None, 'it would wait for ever'
+
+    def sleep(s: float) -> None:
+        now[0] += s
+        assert now[0] < 2 * seconds, 'it goes on'
+
+    monkeypatch.setattr(accelerator, 'time', SimpleNamespace(time=lambda: now[0], sleep=sleep))
+    monkeypatch.setattr(accelerator.subprocess, 'Popen', Hangs)
+    monkeypatch.setattr(accelerator.os, 'killpg', lambda pid, how: setattr(started[pid], 'returncode', -how))
+    kept, parts = tmp_path / 'accelerator.json', accelerator.parts(['eegnet', 'labram'], False)
+    assert accelerator.main(['--models=eegnet,labram', f'--json={kept}']) == 0
+    assert [p.returncode for p in started] == [0, *[-9] * len(parts)]
+    assert now[0] == pytest.approx(seconds, abs=2 * len(parts) * accelerator.LOOK)
+    assert [r['what'] for r in json.loads(kept.read_text())['rows']] == [part.rows[0].what for part in parts]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -47,6 +48,30 @@ def test_the_workflow_runs_what_must_pass_on_each_supported_python():
     assert set(jobs['publish']['needs']) == set(jobs) - {'publish'}
     for script in re.findall(r'python (\S+\.py)', text):
         assert (ROOT / script).exists()
+
+
+@pytest.mark.parametrize(
+    ('user', 'sudo', 'by'),
+    [('0', 'exit 1', 'itself'), ('1001', 'shift; BY=sudo "$@"', 'sudo'), ('1001', 'exit 1', '')],
+    ids=['root', 'may sudo', 'may not'],
+)
+def test_ci_installs_what_its_tests_need_where_it_may(user, sudo, by, tmp_path):
+    """The lines of .ci/run that do, with programs in place of those of the system; apt-get notes what it hears."""
+    heard = 'echo "${BY-itself} $*, ${DEBIAN_FRONTEND-}" >> "$NOTES"'
+    for name, text in (('id', f'echo {user}'), ('sudo', sudo), ('apt-get', heard)):
+        (tmp_path / name).write_text(f'#!/bin/bash\n{text}\n')
+        (tmp_path / name).chmod(0o755)
+    (tmp_path / 'env').symlink_to(shutil.which('env'))
+    lines = (ROOT / '.ci' / 'run').read_text(encoding='utf-8')
+    lines = lines[lines.index('as_root=') : lines.index('python -m pytest\n')]
+    script = f'set -euo pipefail\n{lines}echo "${{JBENCH_BROWSER-}} ${{JBENCH_SLURM-}}"'
+    env = {'PATH': str(tmp_path), 'NOTES': str(tmp_path / 'notes')}
+    done = subprocess.run(['/bin/bash', '-c', script], env=env, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, 'required required\n' if by else ' \n'), done.stderr
+    found = (tmp_path / 'notes').read_text().splitlines() if by else []
+    what = ('chromium chromium-driver', '--no-install-recommends slurmctld slurmd slurm-client')
+    wanted = [(f'{by} -qq update, ', f'{by} -qq install -y {names}, noninteractive') for names in what]
+    assert found == [line for both in wanted for line in both if by]
 
 
 def test_the_lint_before_a_commit_is_that_of_ci():

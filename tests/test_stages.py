@@ -15,7 +15,6 @@ import small
 from jbench import run, stages
 from jbench.context import Context
 from jbench.data.load import prepared_set
-from jbench.data.prepare import workers
 from jbench.models import MODELS
 from jbench.plan import cells, select
 from jbench.progress import Interrupted, Progress, StopSignal
@@ -227,12 +226,3 @@ def test_signals_ask_to_stop(number):
             assert signal.getsignal(number) is handler
     finally:
         signal.signal(number, before)
-
-
-@pytest.mark.parametrize(('limit', 'used', 'left'), [('max', '5', 1 << 62), ('100', '60', 40), ('100', '160', 0)])
-def test_the_limit_of_a_container_counts_as_memory(tmp_path, monkeypatch, limit, used, left):
-    monkeypatch.setattr(workers, 'CGROUP', tmp_path)
-    assert workers.free_memory() > 0
-    (tmp_path / 'memory.max').write_text(f'{limit}\n')
-    (tmp_path / 'memory.current').write_text(f'{used}\n')
-    assert (workers.free_memory() == left) == (limit != 'max')

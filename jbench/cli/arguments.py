@@ -204,8 +204,10 @@ def parse(argv: list[str]) -> argparse.Namespace:
         args.model = 'dummy'  # one that fits every target: the data are the same for all
     apart = [f'--{name}' for name in ('distributed', 'plan', 'jobs', 'cluster') if getattr(args, name)]
     if args.delete_raw_after and (apart or 'prepare' not in stages or 'check' in stages):
-        other = apart[0] if apart else f'--stage={",".join(stages)}'
-        raise RequestError(f'--delete_raw_after=prepared and {other}: use it where one process prepares and checks not')
+        what = f'--stage={",".join(stages)}: it needs a run with the stage prepare, and without check'
+        if apart:
+            what = f'{apart[0]}: leave out {apart[0]}; one process must prepare all sets and verify them'
+        raise RequestError(f'--delete_raw_after=prepared and {what}')
     _places(args, stages)
     args.stages, args.keep_weights = stages, args.keep_weights == 'yes'
     args.request = shlex.join(['python', '-m', 'jbench.run', *argv])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from functools import partial
 from typing import Any
 
 from jbench import files
@@ -23,7 +24,8 @@ UNITS = ((1, 's'), (60, 'min'), (3600, 'h'))
 
 
 def run(args: argparse.Namespace, found: Plan) -> int:
-    """Write the cells and the plan; then, unless that is all, run them and show the table. The exit status.
+    """Write the cells and the plan; unless that is all, once there is a place where they run, and then run them and
+    show the table. The exit status.
 
     Raises: RequestError for what cannot be written or reached.
     """
@@ -31,9 +33,9 @@ def run(args: argparse.Namespace, found: Plan) -> int:
     homes = [result_file.result_dir(args.workdir, cell) for cell in found.cells]
     results.bring(args.workdir, homes, suffixes=('.json',) if args.plan else ('.json', '.npz'))  # a job needs both
     jobs = plan.jobs(found, told)
-    kept = plan.write(found, jobs, told, args.request)
+    write = partial(plan.write, found, jobs, told, args.request)
     if args.plan:
-        print(_show(kept, args.format, args.verbose))
+        print(_show(write(), args.format, args.verbose))
         return 0
     from jbench.progress import Progress, StopSignal
 
@@ -46,7 +48,7 @@ def run(args: argparse.Namespace, found: Plan) -> int:
                 progress.say(f'{job.title}: finished before, nothing to compute')
             return there
 
-        outcome = _start(args, jobs, engine.Grid(args.workdir, progress, stop, finished))
+        outcome = _start(args, jobs, engine.Grid(args.workdir, progress, stop, finished, write))
     ended = engine.exit_status(jobs, outcome)
     if outcome.interrupted:
         again = 'the same command' if args.if_exists == 'resume' else 'the same command with --if_exists=resume'
@@ -60,16 +62,21 @@ def run(args: argparse.Namespace, found: Plan) -> int:
 
 
 def show_status(args: argparse.Namespace, found: Plan | None) -> int:
-    """How far a request is, or without one all plans of the work folder; 0. Raises: RequestError for none."""
+    """How far a request is, or without one all plans of the work folder and the sets that they make; 0.
+
+    Raises: RequestError for none.
+    """
+    sets: list[status.SetState] = []
     if found is not None:
         for reason in found.absent:
             say(f'not counted: {reason}')
         wanted = status.of_cells(found.cells, args.seeds)
     else:
         mirror.bring(args.workdir, 'plans')
-        wanted = status.of_plans(status.require(plan.kept(args.workdir), args.workdir))
+        plans = status.require(plan.kept(args.workdir), args.workdir)
+        wanted, sets = status.of_plans(plans), status.of_sets(plans, args.workdir)
     states, damaged = status.everywhere(wanted, args.workdir)
-    print(status.show(states, damaged, args.workdir, args.format, verbose=args.verbose))
+    print(status.show(states, damaged, args.workdir, args.format, sets=sets, verbose=args.verbose))
     return 0
 
 
@@ -93,6 +100,7 @@ def _told(args: argparse.Namespace) -> plan.Told:
         stages=tuple(s for s in args.stages if s != 'download'),
         keep_weights=args.keep_weights,
         gpus=args.gpus_per_cell,
+        elsewhere=args.plan,
     )
 
 

@@ -24,7 +24,7 @@ TAIL = 1 << 14  # bytes of a log that are kept beside the errors of other cells
 
 
 class LostError(Exception):
-    """A place cannot be reached any more: what runs there saves itself, and the same command goes on."""
+    """A place cannot be reached any more: what runs there saves itself or goes on, and so does the same command."""
 
 
 class Place(Protocol):
@@ -53,6 +53,7 @@ class Grid(NamedTuple):
     progress: Progress
     stop: Callable[[], bool]  # whether a signal asked to stop
     finished: Callable[[Job], bool] = lambda job: False  # such a job is not run, and counts as well ended
+    begin: Callable[[], object] = lambda: None  # called once a place is there, before its first job
 
 
 class Outcome(NamedTuple):
@@ -71,8 +72,9 @@ def run(jobs: Sequence[Job], place: Place, grid: Grid) -> Outcome:
         place: where they run.
         grid: folders, progress, signals, and what is finished already.
 
-    Raises: RequestError where a log cannot be written.
+    Raises: RequestError where a log cannot be written; what `grid.begin` raises.
     """
+    grid.begin()
     keys = {job.key for job in jobs}
     waiting = ordered(job if job.after in keys else job._replace(after='') for job in jobs)
     running: dict[str, Job] = {}

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from jbench import files
 from jbench.data.prepare import build_set
 from jbench.data.prepare.workers import n_workers
+from jbench.data.recording import RecordingRef
 from jbench.data.windows import n_samples
 from jbench.results import result_file
 from jbench.spec.cell import Cell
@@ -28,6 +29,7 @@ ACTIVATIONS = 64  # floats that a network keeps for a value of a window while it
 STATE = 5  # floats for a parameter: itself, its gradient, two moments, the best one
 ESTIMATOR = 1e-7  # s for a value of a window
 READ = 25e6  # bytes of recordings prepared in a second (docs/speed.md)
+PROCESSORS = 4  # of a job that jbench.launch writes down (--cpus)
 TRAINED = 0.6  # share of windows
 MARGIN = 1.3  # of memory, over what results took: the next run of a cell may take more
 FEW = 3  # results of other seeds or recipes that are read
@@ -59,13 +61,14 @@ def of_cell(cell: Cell, n_seeds: int, windows: Windows, workdir: Path) -> Cost:
     return Cost(START + compiled + n_seeds * each, int(MARGIN * peak * (1 << 20)))
 
 
-def of_set(cell: Cell, n_recordings: int) -> Cost:
-    """What preparing the data of a cell takes: its process, and those that it starts."""
-    data = cell.dataset
+def of_set(cell: Cell, refs: Sequence[RecordingRef], *, elsewhere: bool = False) -> Cost:
+    """What preparing the recordings of a cell takes: its process, and those that it starts, as many as this machine has
+    room for; `elsewhere`: as many as a job of PROCESSORS starts that has the memory that is said here."""
+    data, there, each = cell.dataset, max(1, len(refs)), build_set.needed(refs)
     seconds = data.seconds or (data.n_events or 60) * cell.task.window.duration
-    n_bytes = 4 * n_recordings * data.n_chans * seconds * max(data.sfreq, default=cell.task.signal.sfreq)
-    there = max(1, n_recordings)
-    return Cost(START + n_bytes / READ, BASE + n_workers(there, build_set.MEMORY) * build_set.MEMORY)
+    n_bytes = 4 * len(refs) * data.n_chans * seconds * max(data.sfreq, default=cell.task.signal.sfreq)
+    n = min(there, PROCESSORS) if elsewhere else n_workers(there, each)
+    return Cost(START + n_bytes / READ, BASE + n * each)
 
 
 def windows(cell: Cell, folder: Path | None, n_recordings: int) -> Windows:

@@ -17,6 +17,7 @@ class Job(NamedTuple):
     seconds: float = 0.0  # expected
     memory: int = 0  # expected, bytes
     devices: int = 1  # accelerators that it uses, where there are some; 0: it prepares, on the processor
+    sets: tuple[str, ...] = ()  # DATASET/FOLDER of each set that it prepares, in the order of the cells that it is told
 
 
 AFRESH = ('--if_exists=overwrite', '--if_exists=skip')  # with these a turn would throw away what the one before did

@@ -11,6 +11,7 @@ from jbench import files
 from jbench.data.load import prepared_set
 from jbench.data.prepare import build_set
 from jbench.data.prepare.siblings import same_signal
+from jbench.data.recording import RecordingRef
 from jbench.data.stimuli import embed
 from jbench.grid import estimates
 from jbench.grid.engine import ordered
@@ -38,6 +39,7 @@ class Told(NamedTuple):
     if_exists: str = 'resume'
     keep_weights: bool = True
     gpus: int = 1  # of a cell
+    elsewhere: bool = False  # jobs run on machines that nobody knows yet
 
 
 class Kept(NamedTuple):
@@ -59,7 +61,7 @@ class Source(NamedTuple):
     """The prepared set of some cells."""
 
     folder: Path | None
-    n_recordings: int
+    refs: list[RecordingRef]
     ready: bool
 
 
@@ -85,15 +87,18 @@ def jobs(plan: Plan, told: Told) -> list[Job]:
                 makers[cell.source] = maker = _maker(cell, source.folder, lacking)
                 lacking.setdefault(maker, []).append(cell)
         source = sources[cell.source]
-        size = estimates.windows(cell, source.folder, source.n_recordings)
+        size = estimates.windows(cell, source.folder, len(source.refs))
         cost = estimates.of_cell(cell, len(told.seeds), size, told.workdir)
         argv = _argv([cell], told, 'prepare,train', plan)
         cells.append(Job(cell.key, cell.title, argv, makers.get(cell.source, ''), *cost, told.gpus))
     needed = []
     for key, made in lacking.items():
-        costs = [estimates.of_set(cell, sources[cell.source].n_recordings) for cell in made]
+        costs = [estimates.of_set(cell, sources[cell.source].refs, elsewhere=told.elsewhere) for cell in made]
         seconds, memory = (max(column) for column in zip(*costs, strict=True))
-        needed.append(Job(key, f'prepare {made[0].dataset.name}', _argv(made, told, 'prepare'), '', seconds, memory, 0))
+        title, argv = f'prepare {made[0].dataset.name}', _argv(made, told, 'prepare')
+        folders = [folder for cell in made if (folder := sources[cell.source].folder)]
+        names = tuple(f'{folder.parent.name}/{folder.name}' for folder in folders)
+        needed.append(Job(key, title, argv, '', seconds, memory, 0, names))
     return ordered([*needed, *(cells if 'train' in told.stages else [])])
 
 
@@ -108,8 +113,13 @@ def _maker(cell: Cell, folder: Path, lacking: Mapping[str, Sequence[Cell]]) -> s
 def locate(cell: Cell, told: Told) -> Source:
     """Where the data of a cell are prepared, and whether they are."""
     folder, refs = build_set.locate(cell.task, cell.dataset, told.data_dir, told.workdir)
-    whole = folder is not None and (build_set.is_ready(folder) or sets.stored(told.workdir, folder))
-    return Source(folder, len(refs), folder is not None and whole and embed.are_here(cell.task, folder))
+    return Source(folder, refs, folder is not None and is_ready(cell, folder, told.workdir))
+
+
+def is_ready(cell: Cell, folder: Path, workdir: Path) -> bool:
+    """Whether the prepared set of a cell is whole, here or in the store of the work folder, with its embeddings."""
+    whole = build_set.is_ready(folder) or sets.stored(workdir, folder)
+    return whole and embed.are_here(cell.task, folder)
 
 
 def finished(cell: Cell, told: Told) -> bool:
@@ -174,7 +184,10 @@ def read(path: str | Path) -> Kept:
     try:
         if found['schema'] != SCHEMA:
             raise RequestError(f'{path}: of schema {found["schema"]}, expected {SCHEMA}; make it anew with --plan')
-        made = [Job(**{**{f: job[f] for f in Job._fields}, 'argv': tuple(job['argv'])}) for job in found['jobs']]
+        made = [
+            Job(**{**{f: job[f] for f in Job._fields}, 'argv': tuple(job['argv']), 'sets': tuple(job['sets'])})
+            for job in found['jobs']
+        ]
         facts = [{name: job[name] for name in FACTS} for job in found['jobs']]
         return Kept(path, found['request'], tuple(found['seeds']), made, facts)
     except (KeyError, TypeError) as error:
@@ -188,7 +201,12 @@ def kept(workdir: Path) -> list[Kept]:
 
 def cell_of(job: Job) -> str:
     """The key of the cell that a job runs; of one that prepares for several, that of the first."""
-    return Path(job.argv[0].partition('=')[2]).stem
+    return cells_of(job)[0]
+
+
+def cells_of(job: Job) -> list[str]:
+    """The keys of the cells that a job is told: one, or one for each set that it prepares."""
+    return [Path(word.partition('=')[2]).stem for word in job.argv if word.startswith('--cell=')]
 
 
 def _text(request: str, seeds: Sequence[int], listed: Sequence[dict[str, Any]]) -> bytes:

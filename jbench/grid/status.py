@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import fcntl
 import os
+from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from jbench import files
+from jbench.data.prepare import build_set
+from jbench.grid import plan
 from jbench.grid.plan import Kept
+from jbench.plan import cell_file
 from jbench.report.text import WIDTH, as_json, listed, table
 from jbench.results import ends
 from jbench.spec.cell import Cell
 from jbench.spec.errors import RequestError
-from jbench.stores import notes, results
+from jbench.stores import mirror, notes, results
 
 MANY = 40  # cells: more are shown as tasks by models
 NAMED = 10  # failed cells that are named then
 STATES = ('done', 'running', 'failed', 'missing')
+SETS = ('ready', *STATES[1:])
 
 
 class Wanted(NamedTuple):
@@ -44,6 +49,16 @@ class State(NamedTuple):
     missing: tuple[int, ...]
 
 
+class SetState(NamedTuple):
+    """How far a prepared set is that a plan asks for."""
+
+    dataset: str
+    task: str  # with its version; others may share the set
+    folder: str
+    state: str  # of SETS
+    error: str  # where it is kept; '' for none
+
+
 def of_cells(cells: Iterable[Cell], seeds: Sequence[int]) -> list[Wanted]:
     """What a request asks for."""
     return [
@@ -55,11 +70,11 @@ def of_cells(cells: Iterable[Cell], seeds: Sequence[int]) -> list[Wanted]:
 def of_plans(plans: Iterable[Kept]) -> list[Wanted]:
     """What plans ask for together; a cell of several has the seeds of all."""
     found: dict[str, Wanted] = {}
-    for plan in plans:
-        for job, facts in zip(plan.jobs, plan.facts, strict=True):
+    for kept in plans:
+        for job, facts in zip(kept.jobs, kept.facts, strict=True):
             if facts['model']:
                 before = found[job.key].seeds if job.key in found else ()
-                found[job.key] = Wanted(**facts, key=job.key, seeds=tuple(dict.fromkeys((*before, *plan.seeds))))
+                found[job.key] = Wanted(**facts, key=job.key, seeds=tuple(dict.fromkeys((*before, *kept.seeds))))
     return sorted(found.values())
 
 
@@ -90,6 +105,24 @@ def everywhere(wanted: Sequence[Wanted], workdir: Path) -> tuple[list[State], li
     return look(wanted, workdir, notes.now_running(workdir))
 
 
+def of_sets(plans: Iterable[Kept], workdir: Path) -> list[SetState]:
+    """How far the sets are that plans ask for, from the work folder, or its copy once it has what the store knows of
+    them. Raises: RequestError where a cell of a plan is not there."""
+    found: dict[str, list[str]] = {}  # keys of a cell, of the job, and of those of further plans
+    for job in (job for kept in plans for job in kept.jobs):
+        for name, key in zip(job.sets, plan.cells_of(job), strict=False):
+            found.setdefault(name, []).extend((key, job.key))
+    names = {f'cells/{keys[0]}.json' for keys in found.values()}
+    if found:
+        mirror.bring(workdir, 'cells', wanted=lambda name: name in names)
+        notes.bring(workdir, [key for keys in found.values() for key in keys])
+    states = []
+    for name, keys in found.items():
+        cell = cell_file.read(os.fspath(plan.cell_path(workdir, keys[0])))
+        states.append(_set_state(cell, workdir / 'prepared' / name, workdir, keys))
+    return sorted(states)
+
+
 def home(wanted: Wanted, workdir: Path) -> Path:
     """The folder of the results of a cell, as `result_file.result_dir` has it."""
     return Path(workdir, 'results', *map(files.slug, (wanted.task, wanted.dataset, wanted.model)), wanted.key)
@@ -112,28 +145,62 @@ def held(lock: Path) -> bool:
     return False
 
 
-def show(states: Sequence[State], damaged: Sequence[str], workdir: Path, form: str, *, verbose: bool = False) -> str:
-    """How far cells are, as text or JSON. Of more than MANY not one by one, unless `verbose`."""
+def show(
+    states: Sequence[State],
+    damaged: Sequence[str],
+    workdir: Path,
+    form: str,
+    *,
+    sets: Sequence[SetState] = (),
+    verbose: bool = False,
+) -> str:
+    """How far cells and sets are, as text or JSON. Of more than MANY not one by one, unless `verbose`."""
     n = {state: sum(len(getattr(s, state)) for s in states) for state in STATES}
     total, whole = sum(n.values()), sum(not (s.running or s.failed or s.missing) for s in states)
     if form == 'json':
         facts = {'workdir': str(workdir), 'seeds': n, 'coverage': n['done'] / max(1, total), 'cells_done': whole}
-        return as_json({**facts, 'damaged': list(damaged), 'cells': [s._asdict() for s in states]})
+        facts |= {'damaged': list(damaged), 'cells': [s._asdict() for s in states]}
+        return as_json({**facts, 'sets': [s._asdict() for s in sets]})
     parts = ', '.join(f'{n[state]} {state}' for state in STATES[1:])
     head = f'{n["done"]} of {total} seeds done ({100 * n["done"] // max(1, total)} %), {parts}; '
-    head += f'{whole} of {len(states)} cells whole; in {workdir}'
-    lines = [head, *(f'damaged: {text}' for text in damaged)]
+    head += f'{whole} of {len(states)} cells whole'
+    heads = [*([head] if states or not sets else []), *([_count(sets)] if sets else [])]
+    heads[0] += f'; in {workdir}'
+    lines = [*heads, *(f'damaged: {text}' for text in damaged)]
+    if sets:
+        lines += ['', _each_set(sets, verbose)]
+    if states or not sets:
+        lines += ['', *_cells(states, workdir, verbose)]
+    if len(states) > MANY and not verbose:
+        lines += ['', 'every cell: --status --verbose']
+    return '\n'.join(lines)
+
+
+def _count(sets: Sequence[SetState]) -> str:
+    """How many sets are in which state."""
+    n = Counter(s.state for s in sets)
+    return f'{n[SETS[0]]} of {len(sets)} sets {SETS[0]}, ' + ', '.join(f'{n[state]} {state}' for state in SETS[1:])
+
+
+def _each_set(sets: Sequence[SetState], verbose: bool) -> str:
+    """A table with a line for each set; of more than MANY for those that are not ready, unless `verbose`."""
+    shown = [s for s in sets if len(sets) <= MANY or verbose or s.state != SETS[0]]
+    rows = [(s.dataset, s.task, s.folder, f'{s.state}: {s.error}' if s.error else s.state) for s in shown]
+    return table(('dataset', 'task', 'set', 'state'), rows)
+
+
+def _cells(states: Sequence[State], workdir: Path, verbose: bool) -> list[str]:
+    """Lines on cells: on each, or of more than MANY on tasks by models, unless `verbose`."""
     if len(states) <= MANY or verbose:
         rows: list[tuple[Any, ...]] = [
             (s.task, s.dataset, s.model, *(listed(getattr(s, state)) for state in STATES)) for s in states
         ]
-        return '\n'.join([*lines, '', table(('task', 'dataset', 'model', *STATES), rows)])
+        return [table(('task', 'dataset', 'model', *STATES), rows)]
     failed = [f'{s.task}/{s.dataset} {s.model}: {notes.error_of(workdir, s.key)}' for s in states if s.failed]
     more = [f'and {len(failed) - NAMED} more'] if len(failed) > NAMED else []
     told = ['', 'failed:', *failed[:NAMED], *more] if failed else []
     blocks = [line for block in _matrix(states) for line in (block, '')]
-    found = ['', _by_task(states), '', f'seeds {"/".join(STATES)}:', *blocks[:-1]]
-    return '\n'.join([*lines, *found, *told, '', 'every cell: --status --verbose'])
+    return [_by_task(states), '', f'seeds {"/".join(STATES)}:', *blocks[:-1], *told]
 
 
 def _by_task(states: Iterable[State]) -> str:
@@ -179,6 +246,19 @@ def _state(wanted: Wanted, place: Path, ends: dict[tuple[str, int], str], workdi
     if left and notes.error_of(workdir, wanted.key).exists():
         failed = tuple(left)
     return State(*wanted[:4], done, (), failed, tuple(seed for seed in left if seed not in failed))
+
+
+def _set_state(cell: Cell, folder: Path, workdir: Path, keys: Iterable[str]) -> SetState:
+    """How far the prepared set of a cell is; `keys`: of what may have kept an error."""
+    errors = [os.fspath(log) for key in keys if (log := notes.error_of(workdir, key)).exists()]
+    if plan.is_ready(cell, folder, workdir):
+        state = 'ready'
+    elif held(build_set.lock_of(cell.task, cell.dataset, folder)):
+        state = 'running'
+    else:
+        state = 'failed' if errors else 'missing'
+    task = f'{cell.task.full_name}@{cell.task.version}'
+    return SetState(cell.dataset.name, task, folder.name, state, errors[0] if state == 'failed' else '')
 
 
 def require(plans: Sequence[Kept], workdir: Path) -> Sequence[Kept]:

@@ -60,22 +60,24 @@ def copies() -> Path:
 
 
 def is_address(text: str) -> bool:
-    """Whether a word names a store (or something like it) and no folder."""
-    return '://' in text
+    """Whether a word names a store (or something like it, as with one slash) and no folder."""
+    return '://' in text or text.startswith(tuple(f'{name}:/' for name in PACKAGES))
 
 
 def parse(text: str, flag: str) -> Address:
     """The store that `--flag=text` names.
 
-    Raises: RequestError for an unknown kind, no bucket, or credentials in the word, which is not shown then;
+    Raises: RequestError for an unknown kind, one slash, no bucket, or credentials in the word, which is not shown then;
         MissingExtraError where its package is not installed.
     """
     protocol, _, path = text.partition('://')
-    if '@' in path or '?' in path:
+    if '@' in text or '?' in text:
         raise RequestError(
-            f'{flag}: an address with {"@" if "@" in path else "?"} may hold credentials, which come from the '
+            f'{flag}: an address with {"@" if "@" in text else "?"} may hold credentials, which come from the '
             f'environment alone; expected {EXAMPLES}'
         )
+    if '://' not in text:
+        raise RequestError(f'{flag}={text}: lacks a slash (a pathlib.Path drops it: give text); expected {EXAMPLES}')
     if protocol not in PACKAGES:
         raise RequestError(f'{flag}={text}: unknown kind of store {protocol!r}; expected a folder, {EXAMPLES}')
     if not path.strip('/') or path.startswith('/'):

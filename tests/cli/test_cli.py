@@ -118,7 +118,7 @@ FLAGS: dict[str, tuple[tuple[str, ...], int, str]] = {  # flag -> (arguments, ex
     '--delete_raw_after': (
         ('--task=p3', '--delete_raw_after=prepared', '--stage=train'),
         2,
-        'where one process prepares',
+        '--stage=train: it needs a run with the stage prepare, and without check',
     ),
     '--exclude_bad': (('--task=ssvep/Kalunga2016Online', '--exclude_bad', '--data_dir={tmp}'), 2, 'holds no recording'),
     '--list': (('--list',), 0, 'eeg-core-1.0'),

@@ -23,6 +23,7 @@ import two_tasks
 from places import ROOT
 from two_tasks import finish, outcome, pid_of
 
+from jbench import files
 from jbench.grid import cluster, engine, futures, worker
 from jbench.grid.engine import Grid
 from jbench.grid.futures import Futures, Offer, resources
@@ -186,7 +187,8 @@ def test_the_example_for_a_queue_asks_for_what_a_cell_needs(name, monkeypatch, t
         made.close()
     for line in SCRIPTS[name]:
         assert f'{line}\n' in script
-    assert '--resources GPU=1' in script and '--nthreads 1 ' in script and '--death-timeout 60' in script
+    assert re.search(r'--resources GPU=1,MEMORY=64e9\b', script) and '--nthreads 1 ' in script
+    assert '--death-timeout 60' in script
     assert '--gres' not in script or name == 'slurm'
     if name in ('pbs', 'sge', 'lsf'):
         assert parse_timedelta(re.search(r'--lifetime (\S+)', script)[1]) == 24 * 3600 - 600
@@ -207,7 +209,7 @@ def test_the_example_for_kubernetes_gives_gpus_and_the_volume_to_workers():
     assert (volume['name'], volume['persistentVolumeClaim']) == (mount['name'], {'claimName': 'bench'})
     assert mount['mountPath'] == '/mnt'
     words = ' '.join(pods[0]['containers'][0]['args'])
-    assert '--nthreads 1 --resources GPU=1 --name $(DASK_WORKER_NAME)' in words
+    assert f'--nthreads 1 --resources GPU=1,MEMORY={64 << 30} --name $(DASK_WORKER_NAME)' in words
 
 
 # ---- one path for all clusters, here with workers that are threads ----
@@ -271,6 +273,26 @@ def test_a_gpu_that_no_worker_has_is_told_before_anything_runs(grid, tmp_path):
     assert cluster.run([job], file_of(tmp_path, offered), grid).statuses == {'a': 0}
     with pytest.raises(RequestError, match='a job needs 2 GPUs, and no worker offers more than 1'):
         cluster.run([job._replace(devices=2)], file_of(tmp_path, offered), grid)
+
+
+@pytest.mark.parametrize(('memory', 'at_once'), [(60, 1), (1000, 1), (40, 2)])
+def test_a_worker_runs_as_many_cells_as_the_memory_that_it_offers_holds(memory, at_once, grid, tmp_path, monkeypatch):
+    """It has two threads; of a cell that is expected to take more than it has, one runs."""
+    running = files.make_dir(tmp_path / 'running')
+
+    def work(job: Job, *more: Any) -> int:
+        (running / job.key).touch()
+        time.sleep(0.2)
+        with open(tmp_path / 'seen', 'a') as file:
+            file.write(f'{len([*running.iterdir()])}\n')
+        (running / job.key).unlink()
+        return 0
+
+    monkeypatch.setattr(worker, 'work', work)
+    jobs = [Job(name, name, (), memory=memory) for name in 'abcd']
+    offered = THREADS.replace('resources={}', "resources={'MEMORY': 100}")
+    assert set(cluster.run(jobs, file_of(tmp_path, offered), grid).statuses.values()) == {0}
+    assert max(map(int, (tmp_path / 'seen').read_text().split())) == at_once
 
 
 def test_a_log_that_cannot_be_written_fails_its_job_alone(grid, tmp_path, capsys):
@@ -437,6 +459,23 @@ def test_without_its_client_a_job_ends_well_and_without_the_scheduler_it_ends_no
     assert second.lines()[::2] == ['begin']
 
 
+@pytest.mark.slow
+def test_a_worker_whose_line_to_the_scheduler_is_cut_leaves_and_its_job_begins_elsewhere(tmp_path):
+    with (
+        dask_processes.running(tmp_path / 'dask', n_workers=0) as dask,
+        dask_processes.line(dask.address) as line,
+        dask_processes.working(tmp_path / 'one', line.address),
+    ):
+        run = Waits(tmp_path, dask.address, 6)
+        job = run.job()
+        with dask_processes.working(tmp_path / 'two', dask.address):
+            line.cut()
+            until(lambda: dead(job), 60)
+            status, err = run.end()
+    assert status == 0 and 'Traceback' not in err, err
+    assert run.lines()[::2] == ['begin', 'begin', 'end'] and run.lines()[1] != run.lines()[3] == run.lines()[5]
+
+
 BOTH = ('--model=eegnet,cov_ts_lr', '--seeds=1', '--format=json')
 ONE = ('--model=eegnet', '--seeds=1', '--format=json')
 
@@ -569,6 +608,21 @@ def test_the_scheduler_is_killed(one, plain, start, tmp_path):
         status, _, err = finish(start(*one, f'--workdir={work}', f'--cluster={dask.address}'))
     assert status == 0, err
     assert outcome(work) == of_one(plain) and resumed(work) == 1
+
+
+@pytest.mark.slow
+def test_the_line_to_the_scheduler_is_cut(one, plain, start, tmp_path):
+    work = tmp_path / 'work'
+    with dask_processes.running(tmp_path / 'dask') as dask, dask_processes.line(dask.address) as line:
+        command = start(*one, f'--workdir={work}', f'--cluster={line.address}')
+        _, job = training(work)
+        line.cut()
+        status, out, err = finish(command)
+        assert (status, out) == (75, '') and 'the scheduler is lost' in err and 'Traceback' not in err, err
+        assert Path(f'/proc/{job}').exists(), 'scheduler and workers live, and what runs goes on'
+        status, out, err = finish(start(*one, f'--workdir={work}', f'--cluster={dask.address}'))
+        assert status == 0 and len(json.loads(out)) == 1, err
+    assert outcome(work) == of_one(plain) and resumed(work) == 0
 
 
 @pytest.mark.slow

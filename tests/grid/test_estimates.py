@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
+import os
+from pathlib import Path
 
 import pytest
 import result_files
 import small
 
+from jbench.data.prepare import build_set, workers
+from jbench.data.recording import RecordingRef
 from jbench.grid import estimates
 from jbench.grid.estimates import START, Windows
+from jbench.grid.launchers import slurm
 from jbench.models import MODELS
 from jbench.results import result_file
 from jbench.results.schema import as_text
@@ -88,6 +94,44 @@ def test_the_size_of_a_set_is_that_of_its_manifest_else_as_declared(tmp_path):
     assert estimates.windows(of, tmp_path, 5) == (77, 2, n_times)
 
 
-def test_preparing_takes_longer_for_more_recordings():
-    few, many = (estimates.of_set(cell(), n) for n in (1, 30))
+def refs_of(folder: Path, *sizes: int) -> list[RecordingRef]:
+    """Recordings of so many bytes, which take no disk."""
+    paths = [folder / f'{k}.edf' for k in range(len(sizes))]
+    for path, size in zip(paths, sizes, strict=True):
+        path.touch()
+        os.truncate(path, size)
+    return [RecordingRef('Any', str(k), '0', '0', (str(p),)) for k, p in enumerate(paths)]
+
+
+def test_preparing_takes_longer_for_more_recordings(tmp_path):
+    few, many = (estimates.of_set(cell(), refs_of(tmp_path, *[1 << 20] * n)) for n in (1, 30))
     assert START < few.seconds < many.seconds and estimates.BASE < few.memory <= many.memory
+
+
+@pytest.mark.parametrize(('free', 'n'), [(1 << 30, 1), (9 << 30, 2), (1 << 50, 3)])
+def test_preparing_is_expected_to_take_what_it_takes(free, n, tmp_path, monkeypatch):
+    taken = []
+
+    def begin(*sizes: int):
+        taken.append(math.prod(sizes))
+        raise InterruptedError
+
+    monkeypatch.setattr(workers, 'free_memory', lambda: free)
+    monkeypatch.setattr(os, 'sched_getaffinity', lambda pid: range(8))
+    monkeypatch.setattr(build_set, 'workers', begin)
+    refs = refs_of(tmp_path, 1 << 20, 22 << 30, 2 << 30)  # the second: 24 h of 256 channels at 512 Hz
+    with pytest.raises(InterruptedError):
+        build_set.prepare(cell().task, cell().dataset, tmp_path / 'set-0', refs, lambda *facts: None)
+    each = (300 << 20) + (4 << 30)
+    assert taken == [n * each] and estimates.of_set(cell(), refs).memory == estimates.BASE + n * each
+
+
+@pytest.mark.parametrize(('n_recordings', 'n'), [(1, 1), (9, 4)])
+def test_a_job_elsewhere_asks_for_what_its_processors_take_there(n_recordings, n, tmp_path, monkeypatch):
+    monkeypatch.setattr(workers, 'free_memory', lambda: 1 << 50)
+    monkeypatch.setattr(os, 'sched_getaffinity', lambda pid: range(64))
+    asked = estimates.of_set(cell(), refs_of(tmp_path, *[22 << 30] * n_recordings), elsewhere=True).memory
+    assert asked == estimates.BASE + n * ((300 << 20) + (4 << 30))
+    monkeypatch.setattr(workers, 'free_memory', lambda: asked - estimates.BASE)
+    monkeypatch.setattr(os, 'sched_getaffinity', lambda pid: range(slurm.Options().cpus))
+    assert workers.n_workers(n_recordings, (300 << 20) + (4 << 30)) == n

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import redirect_stderr
 from pathlib import Path
 from typing import Any
@@ -13,15 +14,17 @@ import pytest
 import result_files
 import two_tasks
 
-from jbench import run
+from jbench import files, run
 from jbench.cli import arguments
-from jbench.grid import engine, local, plan
+from jbench.data.prepare import build_set
+from jbench.grid import cluster, engine, local, plan, status
 from jbench.grid.engine import Grid, LostError
 from jbench.grid.job import Job, line
 from jbench.plan import cell_file
 from jbench.progress import Progress
 from jbench.results import result_file
 from jbench.spec.errors import RequestError
+from jbench.stores import notes
 
 
 class Desk:
@@ -251,8 +254,59 @@ def test_a_plan_of_more_gpus_a_cell_is_another(ask, tmp_path):
     assert sorted(max(j.devices for j in plan.read(path).jobs) for path in paths) == [1, 2]
 
 
+def test_status_says_how_far_the_sets_of_a_plan_are(ask, tmp_path, capsys, monkeypatch):
+    work = tmp_path / 'work'
+
+    def states() -> list[str]:
+        assert run.main(['--status', f'--workdir={work}', '--format=json']) == 0
+        return [s['state'] for s in json.loads(capsys.readouterr().out)['sets']]
+
+    def refused(*args: Any, **more: Any) -> None:
+        raise RequestError('data are wrong, for the test')
+
+    ask('--plan', '--prepare')
+    (job,) = plan.kept(work)[0].jobs
+    assert states() == ['missing', 'missing'] and len(set(job.sets)) == 2
+    locks = [work / 'prepared' / f'{name.partition("-")[0]}.lock' for name in job.sets]
+    with files.locked(locks[0]):
+        assert sorted(states()) == ['missing', 'running']
+    with monkeypatch.context() as change:
+        change.setattr('jbench.stages.prepare', refused)
+        assert run.main([*job.argv]) == 2
+    assert states() == ['failed', 'failed']
+    _, out, _ = run.main(['--status', f'--workdir={work}']), *capsys.readouterr()
+    assert out.startswith(f'0 of 2 sets ready, 0 running, 2 failed, 0 missing; in {work}') and 'seeds' not in out
+    assert all(f'{work}/errors/{key}.log' in out for key in plan.cells_of(job))
+    for key in plan.cells_of(job):
+        notes.forget(work, key)
+    notes.keep(work, job.key, 'killed')
+    assert states() == ['failed', 'failed']
+    monkeypatch.setattr(build_set, 'workers', lambda *_: ThreadPoolExecutor(1))
+    assert run.main([*job.argv]) == 0
+    assert states() == ['ready', 'ready'], 'an error of before does not count'
+    notes.forget(work, job.key)
+    (work / 'prepared' / job.sets[1] / 'manifest.json').unlink()
+    assert sorted(states()) == ['missing', 'ready']
+    ask('--plan')
+    assert run.main(['--status', f'--workdir={work}']) == 0
+    head, sets = capsys.readouterr().out.splitlines()[:2]
+    assert head.startswith('0 of 8 seeds done (0 %)') and sets.startswith('1 of 2 sets ready')
+
+
+def test_of_many_sets_those_that_are_not_ready_are_listed(tmp_path):
+    made = [status.SetState('Real', 'p3@2', f'set{k}', 'ready' if k else 'missing', '') for k in range(50)]
+    text = status.show([], [], tmp_path, 'table', sets=made)
+    assert (
+        text.startswith('49 of 50 sets ready, 0 running, 0 failed, 1 missing')
+        and 'set0  missing' in text
+        and 'set1' not in text
+    )
+    assert status.show([], [], tmp_path, 'table', sets=made, verbose=True).count('ready') == 50
+
+
 def test_seeds_of_a_killed_cell_that_are_whole_are_shown(ask, tmp_path, monkeypatch):
     def killed(jobs: list[Job], *more: Any) -> engine.Outcome:
+        more[-1].begin()
         for job in jobs[-2:]:
             kept = cell_file.read(job.argv[0].partition('=')[2])
             home = result_file.result_dir(tmp_path / 'work', kept)
@@ -307,6 +361,10 @@ WRONG = {
     ),
     'no GPU': (('--plan', '--gpus_per_cell=0'), '--gpus_per_cell=0: expected'),
     'GPUs of no GPU': (('--plan', '--gpus_per_cell=2', '--device=cpu'), '--gpus_per_cell=2 and --device=cpu: a cell'),
+    'deletion by a plan': (
+        ('--plan', '--prepare', '--delete_raw_after=prepared'),
+        '--delete_raw_after=prepared and --plan: leave out --plan; one process must prepare all sets and verify them',
+    ),
     'status of a stage': (('--status', '--prepare'), '--status looks at what is there'),
 }
 
@@ -317,6 +375,24 @@ def test_a_wrong_request_is_one_message(what, ask, tmp_path):
     status, out, err = ask(*argv)
     assert (status, out, err.count('\n')) == (2, '', 1) and words in err
     assert not (tmp_path / 'work').exists()
+
+
+REFUSED = {
+    'no GPU': (('--gpus_per_cell=2', '--jobs=2'), '--gpus_per_cell=2: this machine has 0 GPUs'),
+    'no address': (('--cluster=foo',), '--cluster=foo: no Dask scheduler answers there'),
+    'no file': (('--cluster=nofile.py',), 'nofile.py: no such file'),
+    'no number': (('--cluster=local:0',), '--cluster=local:0: expected local:N'),
+}
+
+
+@pytest.mark.parametrize('what', REFUSED)
+def test_a_place_that_is_refused_leaves_no_plan(what, ask, tmp_path, monkeypatch):
+    argv, words = REFUSED[what]
+    monkeypatch.setattr(cluster, 'ANSWER', 0.3)
+    monkeypatch.setattr(local, 'accelerators', lambda device: local.Devices('', ()))
+    status, out, err = ask(*argv)
+    assert (status, out) == (2, '') and words in err
+    assert not (tmp_path / 'work' / 'plans').exists() and not (tmp_path / 'work' / 'cells').exists()
 
 
 @pytest.mark.parametrize('flag', ['--jobs=2', '--plan', '--status', '--cluster=local:1'])

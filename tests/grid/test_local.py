@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 import two_tasks
+from preparing import content
 from two_tasks import finish, outcome, pid_of, start
 
 from jbench.grid import local
@@ -222,6 +223,20 @@ def test_cells_at_once_give_the_files_and_the_table_of_the_plain_command(flags, 
     assert {p: p.stat().st_mtime_ns for p in tmp_path.rglob('seed*')} == before
     status, out, _ = finish(start('--status', f'--workdir={tmp_path}'))
     assert status == 0 and out.startswith('8 of 8 seeds done (100 %)')
+
+
+@pytest.mark.slow
+def test_sets_at_once_are_those_of_the_plain_command(flags, tmp_path):
+    """Two signals, so two jobs, each of the sets of two tasks."""
+    argv = [f.replace('eegnet,dummy', 'eegnet,cbramod') for f in flags] + ['--weights=none', '--stage=prepare']
+    for name, more in (('a', ()), ('b', ('--jobs=2',))):
+        status, _, err = finish(start(*argv, f'--workdir={tmp_path}/{name}', *more))
+        assert status == 0, err
+    sets = [{p.parent.name: content(p.parent) for p in (tmp_path / name).rglob('manifest.json')} for name in ('a', 'b')]
+    assert sets[0] == sets[1] and len(sets[0]) == 4
+    assert 'jobs: 2/2' in err and len([*tmp_path.glob('b/logs/prepare-*.log')]) == 2
+    status, out, _ = finish(start('--status', f'--workdir={tmp_path}/b'))
+    assert status == 0 and out.startswith('4 of 4 sets ready, 0 running, 0 failed, 0 missing'), out
 
 
 @pytest.mark.slow

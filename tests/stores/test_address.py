@@ -17,10 +17,13 @@ from jbench.stores.remote import Remote
 WRONG = {
     'ftp://host/folder': "unknown kind of store 'ftp'",
     'S3://bucket/run': "unknown kind of store 'S3'",
+    's3:/bucket/run': 'lacks a slash',
+    'gs:/': 'lacks a slash',
     's3://': 'names no bucket',
     's3:///run': 'names no bucket',
     's3://bucket/../other': 'no such folder',
     's3://KEY:hidden@bucket/run': 'credentials, which come from the environment alone',
+    'az:/box/run?sig=hidden': 'credentials, which come from the environment alone',
     'az://box/run?sig=hidden': 'credentials, which come from the environment alone',
 }
 
@@ -90,6 +93,7 @@ def test_what_azure_says_of_a_missing_container_is_the_error_of_all_stores(call)
 def test_a_folder_stays_one():
     args = arguments.parse(['--task=p3', '--workdir=some/folder'])
     assert str(args.workdir) == 'some/folder'
+    assert not any(map(address.is_address, ('s3', 's3/run', './s3:/run', 'C:/run', '/mnt/gs:/run')))
 
 
 def test_files_are_not_fetched_into_a_store():

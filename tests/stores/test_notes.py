@@ -8,13 +8,16 @@ from pathlib import Path
 
 import pytest
 import result_files
+import small
 import stores
 
-from jbench.grid import engine, status
+from jbench import files
+from jbench.grid import engine, plan, status
 from jbench.grid.job import Job
 from jbench.grid.launchers import planned
 from jbench.grid.status import Wanted
 from jbench.progress import Progress
+from jbench.spec.identity import to_json
 from jbench.stores import mirror, notes, results
 
 SEEDS = (33, 34)
@@ -102,6 +105,21 @@ def test_status_is_that_of_all_machines(many, machines, monkeypatch):
         ((), (), (), SEEDS),
     ]
     assert not [*b.rglob('*.npz')]
+
+
+def test_the_sets_of_a_plan_are_seen_elsewhere(machines):
+    a, cell = machines.on('a'), small.cell()
+    path = files.write_atomic(plan.cell_path(a, cell.key), json.dumps(to_json(cell)).encode())
+    mirror.take(a, [path])
+    job = Job('prepare-it', 'prepare', (f'--cell={path}',), devices=0, sets=('SimulatedP3/0-1',))
+    asked, b = [plan.Kept(path, '', SEEDS, [job], [])], machines.on('b')
+    (state,) = status.of_sets(asked, b)
+    assert state == ('SimulatedP3', f'p3@{cell.task.version}', '0-1', 'missing', '')
+    notes.keep(a, 'prepare-it', 'killed')
+    (state,) = status.of_sets(asked, b)
+    assert state[3:] == ('failed', str(notes.error_of(b, 'prepare-it')))
+    mirror.take(a, [files.write_atomic(a / 'prepared/SimulatedP3/0-1/manifest.json', b'{"files": {}, "digest": "x"}')])
+    assert status.of_sets(asked, b)[0].state == 'ready'
 
 
 def test_a_plan_is_launched_without_what_others_did_or_do(machines):

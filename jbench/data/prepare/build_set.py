@@ -12,7 +12,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, wait
 from concurrent.futures.process import BrokenProcessPool
 from functools import partial
@@ -174,7 +174,7 @@ def prepare(
     waiting = f'wait for another process that prepares {dataset.name}'
     stem = _stem(task, dataset, folder)
     wait_on = partial(progress, waiting, 0, len(refs))
-    with raw_files.held(root, wait_on, alone=False), files.locked(folder.with_name(f'{stem}.lock'), wait_on):
+    with raw_files.held(root, wait_on, alone=False), files.locked(lock_of(task, dataset, folder), wait_on):
         lacking = _lacking(folder)
         if not lacking:
             return
@@ -229,6 +229,11 @@ def _refuse_rest(task: Task, dataset: Dataset, root: Path | None, refs: list[Rec
         )
 
 
+def lock_of(task: Task, dataset: Dataset, folder: Path) -> Path:
+    """The file whose lock is held by the process that makes a set."""
+    return folder.with_name(f'{_stem(task, dataset, folder)}.lock')
+
+
 def _stem(task: Task, dataset: Dataset, folder: Path) -> str:
     """What the lock and the parts of a set are called by: what is finished serves with and without what is left out."""
     if not (task.exclude_bad or task.exclude):
@@ -250,10 +255,10 @@ def _run(
     todo = [i for i, p in enumerate(parts) if p is None]
     progress(len(refs) - len(todo))
     if todo:
-        largest = max((_held(p) for i in todo for p in refs[i].files if os.path.exists(p)), default=0)
+        each = needed(refs[i] for i in todo)
         more = {i: [(s.task, s.parts) for s in shared if s.lacks(refs[i])] for i in todo}
-        n = n_workers(len(todo), MEMORY + largest)
-        with workers(n, MEMORY + largest) as pool:
+        n = n_workers(len(todo), each)
+        with workers(n, each) as pool:
             try:
                 with sheltered():
                     jobs = {pool.submit(make, task, dataset, refs[i], folder, more[i], n): i for i in todo}
@@ -270,6 +275,11 @@ def _run(
                     'the same command again'
                 ) from None
     return [p or {} for p in parts]
+
+
+def needed(refs: Iterable[RecordingRef]) -> int:
+    """Bytes of memory that a worker needs for the largest of some recordings."""
+    return MEMORY + max((_held(p) for r in refs for p in r.files if os.path.exists(p)), default=0)
 
 
 def _held(path: str) -> int:

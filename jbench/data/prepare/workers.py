@@ -14,7 +14,12 @@ from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
-CGROUP = Path('/sys/fs/cgroup')  # what limits the container of this process, as containers see it
+CGROUP = Path('/sys/fs/cgroup')  # what limits containers, and jobs of a queue
+OWN = Path('/proc/self/cgroup')  # the group of this process, as 'number:kinds:/group' (version 2: without kinds)
+LIMITS = {  # kinds -> limit and use of a group, in bytes, and what of the use is files that Linux lets go of first
+    '': ('memory.max', 'memory.current', 'inactive_file'),
+    'memory': ('memory.limit_in_bytes', 'memory.usage_in_bytes', 'total_inactive_file'),
+}
 
 
 def n_workers(n_jobs: int, n_bytes: int) -> int:
@@ -27,16 +32,33 @@ def free_memory() -> int:
     """Bytes of memory that new processes may use, as Linux estimates it; elsewhere half of what there is."""
     with contextlib.suppress(OSError):
         if found := re.search(r'^MemAvailable: +(\d+) kB', Path('/proc/meminfo').read_text(), re.MULTILINE):
-            return min(int(found[1]) << 10, _left_to_container())
+            return min(int(found[1]) << 10, _left_to_groups())
     return os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') // 2
 
 
-def _left_to_container() -> int:
-    """Bytes that the container of this process may still take (cgroup v2); 2^62 where nothing limits it."""
-    with contextlib.suppress(OSError, ValueError):  # no such file; 'max'
-        limit, used = (int((CGROUP / name).read_text()) for name in ('memory.max', 'memory.current'))
-        return max(0, limit - used)
-    return 1 << 62
+def _left_to_groups() -> int:
+    """Bytes that the container or the job of this process may still take: of its group, and of each that it lies in
+    (cgroup, version 1 and 2), the least; 2^62 where nothing limits them."""
+    left = 1 << 62
+    with contextlib.suppress(OSError):
+        for line in OWN.read_text().splitlines():
+            _, kinds, name = line.split(':', 2)
+            if names := LIMITS.get(kinds):
+                own = CGROUP / kinds / name.lstrip('/')  # in a container this may be a folder that only its host has
+                left = min([left, *(_left_to(group, *names) for group in (own, *own.parents))])
+    return left
+
+
+def _left_to(group: Path, limit: str, used: str, files: str) -> int:
+    """Bytes that the processes of a group may still take; 2^62 where it has no limit."""
+    try:
+        most, now = (int((group / name).read_text()) for name in (limit, used))
+    except (OSError, ValueError):  # no such file; 'max'
+        return 1 << 62
+    with contextlib.suppress(OSError):
+        if cached := re.search(rf'^{files} (\d+)$', (group / 'memory.stat').read_text(), re.MULTILINE):
+            now -= int(cached[1])
+    return max(0, most - now)
 
 
 @contextlib.contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import runpy
 import shutil
 import typing
 from collections.abc import Callable
@@ -13,6 +14,7 @@ import make_prepared_fixture
 import numpy as np
 import pytest
 import tiny
+from places import ROOT
 from preparing import KALUNGA, SCHALK, ZYMA, Said, content, manifest, pick, prepare, python, task_of
 
 from jbench import files
@@ -427,3 +429,15 @@ def test_channels_are_matched_by_name(tmp_path: Path) -> None:
                 np.testing.assert_allclose(row, want[names.index(c)], atol=2e-4 * np.abs(want).max())
             else:
                 assert not row.any()
+
+
+@pytest.mark.parametrize(
+    ('what', 'size', 'form'),
+    [('long', size, 'HxC') for size in ('24', '24x', '0x8', '24x8,', 'axb')]
+    + [('generated', size, 'H') for size in ('0', '1x2', 'two')],
+)
+def test_the_benchmark_wants_hours_and_channels(what: str, size: str, form: str, capsys: pytest.CaptureFixture) -> None:
+    run = runpy.run_path(str(ROOT / 'benchmarks' / 'prepare.py'))
+    assert run['numbers']('24x8,1x256', 'HxC') == [(24, 8), (1, 256)]
+    assert run['main']([what, size]) == 2
+    assert capsys.readouterr().err.startswith(f'prepare: {size!r}: expected {form}, ')

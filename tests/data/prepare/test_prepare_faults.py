@@ -477,3 +477,38 @@ def test_no_more_workers_than_memory_holds(monkeypatch: pytest.MonkeyPatch, free
 @pytest.mark.skipif(not Path('/proc/meminfo').exists(), reason='reads /proc')
 def test_free_memory_is_some_and_not_more_than_there_is() -> None:
     assert 1 << 20 < workers.free_memory() < os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES')
+
+
+V1 = ('memory.limit_in_bytes', 'memory.usage_in_bytes', 'total_inactive_file')
+
+
+@pytest.mark.parametrize(
+    ('own', 'groups', 'left'),
+    [
+        ('0::/\n', {'': ('900', '100', 20)}, 820),
+        ('0::/a/job/task\n', {'': ('max', '99', 0), 'a/job': ('500', '90', 0), 'a/job/task': ('max', '9', 0)}, 410),
+        ('0::/a/b\n', {'a': ('300', '90', 0), 'a/b': ('800', '10', 0)}, 210),
+        ('0::/on/the/host\n', {'': ('900', '1000', 0)}, 0),
+        ('0::/\n', {'': ('900', '100', None)}, 800),
+        ('0::/../else\n', {'': ('900', '100', 0)}, 800),
+        ('1:name=systemd:/\n4:memory:/job\n0::/\n', {'memory': ('900', '100', 0), 'memory/job': ('600', '50', 7)}, 557),
+        ('', {'': ('900', '100', 0)}, 1 << 62),
+    ],
+)
+def test_what_limits_a_container_or_a_job_is_seen(
+    own: str, groups: dict[str, tuple[str, str, int | None]], left: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, (limit, used, cached) in groups.items():
+        names = V1 if name.startswith('memory') else ('memory.max', 'memory.current', 'inactive_file')
+        home = tmp_path / 'cgroup' / name
+        home.mkdir(parents=True, exist_ok=True)
+        for file, text in zip(names, (limit, used), strict=False):
+            (home / file).write_text(f'{text}\n')
+        if cached is not None:
+            (home / 'memory.stat').write_text(f'anon 3\n{names[2]} {cached}\nactive_file 5\n')
+    (tmp_path / 'own').write_text(own)
+    monkeypatch.setattr(workers, 'CGROUP', tmp_path / 'cgroup')
+    monkeypatch.setattr(workers, 'OWN', tmp_path / 'own')
+    assert workers._left_to_groups() == left
+    if Path('/proc/meminfo').exists():
+        assert workers.free_memory() <= left
