@@ -20,7 +20,7 @@ from safetensors.numpy import load_file, save
 import jbench
 from jbench import files
 from jbench.models import seen
-from jbench.models.pretrained import LAST
+from jbench.models.model import LAST
 
 MIXTURE = 'Schalk2004Bci2000+Zyma2019Electroencephalograms+SimulatedFilm'
 SEED = 33
