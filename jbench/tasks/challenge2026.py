@@ -27,7 +27,7 @@ CODE = 'neural-interfaces26/2026-competition@4f4c74f'  # that the protocols were
 DREYER = dict(MOTOR_IMAGERY.overrides)[
     'Dreyer2023Large'
 ]  # tests 61 to 81: by chance, people measured twice (82 to 87) leak
-# of the proxies of track 2, whose windows hold the cue: s from an event, which in Tangermann2012Review is the cross before
+# of the proxies of track 2, whose windows hold the cue: s from an event, in Tangermann2012Review the cross before it
 DREYER_CUE: tuple[Override, ...] = (('window.start', 0.0),)
 TANGERMANN_CUE: tuple[Override, ...] = (('window.start', 2.0),)
 
