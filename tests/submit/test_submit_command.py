@@ -184,11 +184,11 @@ class Made(NamedTuple):
     said: str
 
 
-def trained(name: str, work: Path, *more: str, model: str = 'eegnet') -> Path:
-    """A result of the stand-in of a task, of few people and one epoch."""
+def trained(name: str, work: Path, *more: str, n: int = 20, model: str = 'eegnet') -> Path:
+    """A result of the stand-in of a task, of n people and one epoch."""
     known = select.datasets()
     (task, _), *_ = select.select_tasks(name)
-    whole, n = known[task.simulated], 8 if task.stream else 20
+    whole = known[task.simulated]
     few = dataclasses.replace(whole, n_subjects=n, n_recordings=n * whole.n_recordings // whole.n_subjects)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(select, 'datasets', lambda: {**known, few.name: few})
@@ -203,7 +203,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Made]:
     """Track 2, on a few people of its stand-in."""
     pytest.importorskip('torch', reason="pip install 'jbench[checkpoints]'")
     work = tmp_path_factory.mktemp('submit')
-    path = trained('challenge2026/bci', work, '--set=split.test=0.5')
+    path = trained('challenge2026/bci', work, '--set=split.test=0.5', n=8)
     lines = list(make.make([path], '2026-2', work / 'track2.zip'))
     yield Made(path, work / 'track2.zip', '\n'.join(lines))
 
@@ -249,6 +249,29 @@ def test_both_networks_of_2025_are_torchscript(tmp_path: Path) -> None:
     assert f'overall score of 2025 (SIMULATED): {overall_2025(*values):.3f}'[:-1] in said
     with zipfile.ZipFile(tmp_path / 'a.zip') as found:
         assert sorted(found.namelist()) == ['submission.py', 'weights_challenge_1.pt', 'weights_challenge_2.pt']
+
+
+OTHERS = {  # track -> its task, how many people of its stand-in, and words of its local score
+    '2026-1': ('image', 3, 'top5_acc'),
+    '2026-3': ('sleep', 5, 'wbmae'),
+    '2026-4': ('pose', 5, 'angular_mae'),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize('track', OTHERS)
+def test_each_track_has_an_archive_whose_score_is_that_of_its_result(track: str, tmp_path: Path) -> None:
+    """Of its answers to the test windows: vectors to windows as scaled, seconds that are clipped, joints."""
+    pytest.importorskip('torch', reason="pip install 'jbench[checkpoints]'")
+    name, n, metric = OTHERS[track]
+    path = trained(f'challenge2026/{name}', tmp_path, n=n)
+    said = '\n'.join(make.make([path], track, tmp_path / 'a.zip'))
+    assert "answers the organisers' Simulated windows" in said and (tmp_path / 'a.zip').is_file()
+    score, of_the_file = re.findall(
+        rf'local score \(SIMULATED\): {metric} ([\d.]+).* the result file says ([\d.]+)', said
+    )[0]
+    assert float(of_the_file) == pytest.approx(result_file.read(path)['headline']['value'], rel=1e-4)
+    assert float(score) == pytest.approx(float(of_the_file), rel=1e-3), said
 
 
 INIT, WINDOWS = '        super().__init__()\n', '    def windows(self, x: Tensor) -> Tensor:\n'
