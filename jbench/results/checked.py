@@ -24,7 +24,9 @@ def read(path: str | os.PathLike[str]) -> dict[str, Any]:
     if not stat.S_ISREG(os.stat(path).st_mode):  # a pipe would be waited for
         raise RequestError(f'{path}: expected a file, found a folder, a pipe or a device')
     result, text = files.read_json_text(path)
-    version = result.get('schema') if isinstance(result, dict) else None
+    if not (isinstance(result, dict) and {'kind', 'task'} & result.keys()):  # somebody else's: nobody is to remove it
+        raise RequestError(f'{path}: no result of jbench, which has a `kind` and a `task`; runs write seed<k>.json')
+    version = result.get('schema')
     if isinstance(version, int) and version > SCHEMA:
         raise RequestError(f'{path}: expected schema {SCHEMA}, found the newer {version}: update jbench, or {REMEDY}')
     known = version if version in range(1, SCHEMA) else SCHEMA

@@ -13,11 +13,13 @@ import sys
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from types import SimpleNamespace
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import pytest
 import result_files
+import small
 from each import each
 
 from jbench import run
@@ -27,7 +29,7 @@ from jbench.metrics.challenges import overall_2025
 from jbench.plan import select
 from jbench.results import result_file
 from jbench.spec.errors import RequestError
-from jbench.submit import archive, export, make, tracks
+from jbench.submit import archive, checks, export, make, tracks
 from jbench.submit.__main__ import main
 
 Asked = Callable[..., tuple[int, str, str]]
@@ -128,6 +130,27 @@ def test_a_result_without_weights_is_named(ask: Asked, tmp_path: Path) -> None:
     path.with_suffix('.safetensors').unlink()
     status, _, err = ask(f'--results={path}', '--track=2026-2', f'--out={tmp_path}/a.zip')
     assert status == 2 and 'its weights are not here; train it again with --keep_weights=yes' in err
+
+
+@pytest.mark.parametrize('text', ['{}', '[1]', '{"name": "mine"}'])
+def test_a_file_that_is_no_result_is_not_to_be_removed(text: str, ask: Asked, tmp_path: Path) -> None:
+    (tmp_path / 'a.json').write_text(text)
+    status, _, err = ask(f'--results={tmp_path}/a.json', '--track=2026-2', f'--out={tmp_path}/a.zip')
+    assert status == 2 and 'a.json: no result of jbench' in err and len(err) < 200 and 'remove' not in err
+
+
+def test_why_there_is_no_local_score(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No prepared set, or one whose test part has other windows than the predictions."""
+    folder, cell = small.prepared(tmp_path).folder, small.cell()
+    model: Any = SimpleNamespace(path=tmp_path / 'seed33.json', result={'prepared_hash': ''}, cell=cell)
+
+    def said() -> Any:
+        return checks._local(model, tracks.TRACKS['2026-2'], cast(Any, None), lambda *at: None)
+
+    assert str(said()[0]).startswith('its test windows are not here')
+    monkeypatch.setattr(checks, 'prepared_folder', lambda *of: folder)
+    monkeypatch.setattr(result_file, 'load_predictions', lambda path: {'id': np.array([-1])})
+    assert str(said()[0]).startswith('its prepared set is here, and this jbench makes its test part of other windows')
 
 
 def test_where_torch_is_missing_one_line_says_so(ask: Asked, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
