@@ -287,7 +287,9 @@ def read(ref: RecordingRef) -> Recording:
     """Generate a recording (V, with positions) and its events: the same bits for the same reference."""
     from jbench.data.simulation.simulate import simulate
 
-    raw, events = simulate(paradigm(ref.dataset), int(ref.subject[1:]) - 1, SEED, session=int(ref.session))
+    made_by = dict(ref.fields).get('generator', '')
+    population = int(made_by.rpartition(' ')[2] or SEED)  # also where another process reads
+    raw, events = simulate(paradigm(ref.dataset), int(ref.subject[1:]) - 1, population, session=int(ref.session))
     return Recording(raw, events)
 
 
