@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,8 @@ from safetensors.numpy import load_file, save
 import jbench
 from jbench import files
 from jbench.models import seen
-from jbench.models.pretrained import LAST
+from jbench.models.model import LAST
+from jbench.spec.errors import RequestError
 
 MIXTURE = 'Schalk2004Bci2000+Zyma2019Electroencephalograms+SimulatedFilm'
 SEED = 33
@@ -34,15 +36,19 @@ def learnt(task: str, weights: str, args: argparse.Namespace) -> tuple[dict[str,
     return result, next(args.workdir.glob(f'results/**/{result["key"]}/seed{SEED}.safetensors'))
 
 
-def main() -> None:
-    """Learn twice, strip the head, write."""
+def main() -> int:
+    """Learn twice, strip the head, write; the exit status."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('--workdir', type=Path, required=True)
     parser.add_argument('--data_dir', type=Path, required=True)
     parser.add_argument('--out', type=Path, default=Path('jbench_tiny.safetensors'))
     args = parser.parse_args()
-    masked, path = learnt(f'pretrain/masked/{MIXTURE}', 'none', args)
-    movies, path = learnt('pretrain/movies/SimulatedFilm', str(path), args)
+    try:
+        masked, path = learnt(f'pretrain/masked/{MIXTURE}', 'none', args)
+        movies, path = learnt('pretrain/movies/SimulatedFilm', str(path), args)
+    except RequestError as error:
+        print(f'jbench_tiny: {error}', file=sys.stderr)
+        return 2
     encoder = {name: a for name, a in load_file(path).items() if name.partition('.')[0] not in LAST}
     content = seen.labelled(save(encoder, metadata={'format': 'pt'}), seen.declared(path))
     files.write_atomic(args.out, content)
@@ -50,7 +56,8 @@ def main() -> None:
     print(f'learnt on {", ".join(seen.datasets(args.out))}')
     for result in (masked, movies):
         print(f'{result["task"]} on {result["dataset"]}: {result["metrics"]}, chance {result["chance"]}')
+    return 0
 
 
 if __name__ == '__main__':
-    main()
+    sys.exit(main())

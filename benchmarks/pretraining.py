@@ -9,6 +9,10 @@ from these weights and once from random ones of the same seed: same windows, sam
 
 With --published nothing is pretrained; the model brings its weights (--model=jbench_tiny).
 
+--population=N simulates other people (seed 1 + N of the embedded ones): people by whom no setting of the film was
+chosen. The film and its settings stay. Sets and results of theirs lie in a work folder of their own below --workdir;
+what a result says of the layout of its set is that of the embedded people.
+
 On stdout, as a table of Markdown: what the pretraining itself scored on people it had not seen; for each task the mean
 over seeds from either start, and their difference with a 95 % bootstrap interval over subjects (a subject's scores are
 averaged over seeds first). Last line: JSON of the same numbers. Simulated sets are simulated.
@@ -18,12 +22,15 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import jbench
+from jbench.data.sources import simulated
+from jbench.spec.errors import RequestError
 
 CHANS = ('F3', 'F4', 'C3', 'Cz', 'C4', 'P3', 'Pz', 'P4')
 SIGNAL = {'signal.picks': CHANS, 'signal.sfreq': 100.0, 'signal.band': (0.5, 45.0), 'signal.scaler': 'robust'}
@@ -91,25 +98,17 @@ def compared(before: list[dict[str, Any]], after: list[dict[str, Any]]) -> dict[
     }
 
 
-def main() -> None:
-    """Pretrain, probe, and print the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument('--workdir', type=Path, required=True)
-    parser.add_argument('--data_dir', type=Path)
-    parser.add_argument('--real', action='store_true', help='open sets of --data_dir in the place of simulated ones')
-    parser.add_argument('--model', default='eegnet')
-    parser.add_argument('--published', action='store_true', help='the model brings its weights (jbench_tiny)')
-    parser.add_argument('--objective', default='pretrain/movies')
-    parser.add_argument('--seeds', type=int, nargs='+', default=[33, 34, 35])
-    parser.add_argument('--epochs', type=int, default=30)
-    parser.add_argument('--tasks', nargs='+')
-    args = parser.parse_args()
+def table(args: argparse.Namespace) -> None:
+    """Pretrain, probe, and print the table. Raises: RequestError, as `jbench.run`."""
+    tasks = args.tasks or (REAL if args.real else SIMULATED)
+    before = [
+        [probe(args, task, seed, 'none') for seed in args.seeds] for task in tasks
+    ]  # what is not there is told first
     results, files = ([], [None] * len(args.seeds)) if args.published else pretrained(args)
     rows = []
-    for task in args.tasks or (REAL if args.real else SIMULATED):
-        before = [probe(args, task, seed, 'none') for seed in args.seeds]
+    for task, untrained in zip(tasks, before, strict=True):
         after = [probe(args, task, seed, path and str(path)) for seed, path in zip(args.seeds, files, strict=True)]
-        rows.append(compared(before, after))
+        rows.append(compared(untrained, after))
     scores = {name: [r['metrics'][name] for r in results] for name in results[0]['metrics']} if results else {}
     chance = results[0]['chance'] if results else None
     if results:
@@ -128,5 +127,32 @@ def main() -> None:
     )
 
 
+def main(argv: list[str]) -> int:
+    """Of the people that are asked for; the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument('--workdir', type=Path, required=True)
+    parser.add_argument('--data_dir', type=Path)
+    parser.add_argument('--real', action='store_true', help='open sets of --data_dir in the place of simulated ones')
+    parser.add_argument('--model', default='eegnet')
+    parser.add_argument('--published', action='store_true', help='the model brings its weights (jbench_tiny)')
+    parser.add_argument('--objective', default='pretrain/movies')
+    parser.add_argument('--seeds', type=int, nargs='+', default=[33, 34, 35])
+    parser.add_argument('--epochs', type=int, default=30)
+    parser.add_argument('--tasks', nargs='+')
+    parser.add_argument('--population', type=int, default=0, help='other simulated people; 0: those of jbench')
+    args = parser.parse_args(argv)
+    if args.population < 0:
+        parser.error(f'--population={args.population}: expected 0 or more')
+    if args.population:
+        simulated.SEED += args.population
+        args.workdir /= f'population{args.population}'
+    try:
+        table(args)
+    except RequestError as error:
+        print(f'pretraining: {error}', file=sys.stderr)
+        return 2
+    return 0
+
+
 if __name__ == '__main__':
-    main()
+    sys.exit(main(sys.argv[1:]))

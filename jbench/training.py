@@ -260,8 +260,8 @@ def _weights(
         'datasets': list(dict.fromkeys((*before, *names))),
         'subjects': sorted({subject for d in read for subject in learnt_from(d)}),
         'model': cell.model.with_options,
-        'places': cell.model.places_digest,
         'seed': seed,
+        **({'places': cell.model.places_digest} if cell.model.places else {}),
     }
     return weights.to_bytes(outcome['network'], outcome['variables'], learnt_on)
 

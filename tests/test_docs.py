@@ -154,6 +154,17 @@ def test_links_lead_somewhere(page):
         assert target.startswith('https://') or (path.parent / target).exists(), f'{page}: {target}'
 
 
+def test_benchmarks_begin():
+    """Each imports what is there: scripts that take minutes are run by hand, and by no other test."""
+    pages = [*ROOT.glob('*.md'), *ROOT.glob('docs/*.md')]
+    said = {name for p in pages for name in re.findall(r'python benchmarks/(\w+)\.py', p.read_text())}
+    there = sorted(p.stem for p in (ROOT / 'benchmarks').glob('*.py'))
+    assert said and said <= set(there)
+    environment = os.environ | {'PYTHONPATH': os.pathsep.join(map(str, (ROOT, ROOT / 'benchmarks')))}
+    done = subprocess.run([sys.executable, '-c', f'import {", ".join(there)}'], env=environment, capture_output=True)
+    assert done.returncode == 0, done.stderr.decode()
+
+
 # ---- notebooks ----
 
 COLABS = sorted(p.stem for p in (ROOT / 'colabs').glob('*.py') if p.stem != 'make_notebooks')

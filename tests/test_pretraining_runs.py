@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 from pathlib import Path
 
 import pytest
+from places import ROOT
 from safetensors.numpy import load_file
 
 import jbench
 from jbench.cli import autopsy
+from jbench.data.sources import simulated
 from jbench.models import seen
 from jbench.spec.errors import RequestError
 
@@ -23,6 +26,21 @@ def run(task: str, workdir: Path, model: str = 'eegnet', **more: object) -> tupl
     changes = {**SIGNAL, 'recipe.max_epochs': 3, **more.pop('changes', {})}  # type: ignore[arg-type]
     (result,) = jbench.run(task, model, seeds=[33], workdir=workdir, simulated=True, changes=changes, **more)
     return result, next(workdir.glob(f'results/**/{result["key"]}/seed33.json'))
+
+
+def test_the_benchmark_says_what_is_not_there_and_takes_other_people(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / 'benchmarks'))
+    module = importlib.import_module('pretraining')
+    work = f'--workdir={tmp_path}'
+    assert module.main([work, '--real', f'--data_dir={tmp_path}/absent']) == 2
+    assert capsys.readouterr().err.endswith(f'pretraining: --data_dir={tmp_path}/absent: no such folder\n')
+    asked = []
+    monkeypatch.setattr(simulated, 'SEED', simulated.SEED)
+    monkeypatch.setattr(module, 'table', lambda args: asked.append((args.workdir, simulated.SEED)))
+    assert module.main([work]) == module.main([work, '--population=2']) == 0
+    assert asked == [(tmp_path, 1), (tmp_path / 'population2', 3)]
 
 
 @pytest.mark.slow

@@ -5,14 +5,20 @@ from __future__ import annotations
 import dataclasses
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
+import jax
 import numpy as np
 import pytest
+import small
 
-from jbench import run
+from jbench import run, training
+from jbench.models import MODELS, factory, seen
 from jbench.plan import select
 from jbench.results import result_file
 from jbench.results.predictions import load_predictions
+from jbench.spec.checkpoints import place_of
+from jbench.spec.model import Signal
 from jbench.targets import score
 
 BASE = ['--task=p3', '--debug', '--seeds=33']
@@ -159,3 +165,20 @@ def test_paths_of_several_lengths_are_padded() -> None:
 
     parts = [{'outputs': np.ones((2, 3)), 'id': np.arange(2)}, {'outputs': np.zeros((1, 5)), 'id': np.array([7])}]
     assert joined(parts)['outputs'].tolist() == [[1, 1, 1, -1, -1]] * 2 + [[0] * 5]
+
+
+def test_what_kept_weights_say_of_places(tmp_path: Path) -> None:
+    """Without a file of places of electrodes a header names what that of the weights that ship does."""
+    network = factory(MODELS['eegnet'])(Signal(n_chans=3, n_times=64, sfreq=128.0), 2)
+    outcome = {'network': network, 'variables': network.init(jax.random.key(0))}
+    data = SimpleNamespace(subjects=np.array(['S1', 'S2']), rows=lambda *parts: np.array([0]))
+    context = SimpleNamespace(keep_weights=True)
+
+    def said(where: str) -> dict:
+        cell = small.cell()
+        cell = dataclasses.replace(cell, model=dataclasses.replace(cell.model, places=where))
+        (tmp_path / 'w').write_bytes(training._weights(cell, data, 33, outcome, context, ()) or b'')
+        return seen.declared(tmp_path / 'w')
+
+    assert {*said('')} == {*seen.declared(place_of('jbench_tiny', Path()))}
+    assert said('positions.json@1a2b') == {**said(''), 'places': '1a2b'}

@@ -1,8 +1,8 @@
 """What a file of weights says of what it was learnt on: a line of JSON in the header of a safetensors file.
 
 Files that a run of jbench keeps have it under `jbench`: `task`, `datasets` (those of weights that it began from, too),
-`subjects` of the last dataset, `model`, `seed` and `places` (the digest of a file of places of electrodes, as
-plan/places.py; '': none). Nothing is known of other files.
+`subjects` of the last dataset, `model`, `seed` and, where the network went by a file of places of electrodes, `places`
+(its digest, as plan/places.py). Nothing is known of other files.
 """
 
 from __future__ import annotations

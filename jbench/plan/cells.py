@@ -18,6 +18,7 @@ from jbench.spec.dataset import Dataset
 from jbench.spec.errors import RequestError, unknown
 from jbench.spec.identity import to_json
 from jbench.spec.model import SCRATCH, ModelSpec
+from jbench.spec.objectives import OBJECTIVES
 from jbench.spec.overrides import Override, override, paths
 from jbench.spec.recipe import VARIANTS
 from jbench.spec.task import ByGroup, SplitSpec, Task
@@ -73,11 +74,11 @@ def fits(pick: Pick, task: Task) -> bool:
         reason += f'({task.device}) have no place there'
     recipe = task.recipe
     plain = recipe.adaptation == 'full' and recipe.layer_decay == 1 and recipe.own_head
-    if not model.head and (model.weights or not plain or recipe.together == 'yes'):
+    if not model.head and (model.weights or not plain or recipe.together == 'yes' or kind in OBJECTIVES):
         reason = (
             f'model {model.name!r} has nothing before its last layer that another task could take, so that it takes '
         )
-        reason += 'no pretrained weights, no probe or other adaptation, and no recipe.together=yes'
+        reason += 'no pretraining, no pretrained weights, no probe or other adaptation, and no recipe.together=yes'
     elif not plain and model.family != 'foundation' and not model.weights:
         reason = f'model {model.name!r} is no encoder with a head, and recipe.adaptation={recipe.adaptation} with '
         reason += (

@@ -11,7 +11,18 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jbench import files
-from jbench.report import aggregate, alignment_table, alike, calibrations, marks, matrix, order, published, ranks
+from jbench.report import (
+    aggregate,
+    alignment_table,
+    alike,
+    calibrations,
+    marks,
+    matrix,
+    order,
+    overall,
+    published,
+    ranks,
+)
 from jbench.report.aggregate import Score
 from jbench.report.overlap import overlap
 from jbench.report.text import as_csv, printable
@@ -168,7 +179,8 @@ def show(report: Report, console: Console) -> None:
 
 
 def _said(scores: Sequence[Score]) -> list[str]:
-    """What the ranks of one origin come to, a line each: Core against Full, groups of models, families, the best."""
+    """What the scores of one origin come to, a line each: Core against Full, groups of models, families, the best, the
+    overall score of 2025."""
     suite = 'core' if any(s.core for s in scores) else 'full'
     mine = [s for s in scores if s.core or suite == 'full']
     models = [line['model'] for line in standings(mine, full=True)]
@@ -191,7 +203,8 @@ def _said(scores: Sequence[Score]) -> list[str]:
     lines += [f'and {len(gaps) - FAMILIES} more pairs of families'] * (len(gaps) > FAMILIES)
     best = [f'{marks.titled(s.task, s.changes)} {s.title}' for s in ranks.best(mine)]
     more = f'; and {len(best) - MANY} more' if len(best) > MANY else ''
-    return [*lines, f'best of each task, {suite}: {"; ".join(best[:MANY])}{more}']
+    ranked = overall.line({**s._asdict(), 'simulated': 'simulated' in s.changes} for s in scores)
+    return [*lines, f'best of each task, {suite}: {"; ".join(best[:MANY])}{more}', *filter(None, [ranked])]
 
 
 def show_left_out(report: Report, console: Console) -> None:

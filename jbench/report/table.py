@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from jbench.metrics import uncertainty
-from jbench.report import matrix, order, unlearnt
+from jbench.report import matrix, order, overall, unlearnt
 from jbench.report.scores import format_score
 from jbench.report.text import printable
 from jbench.results.learnt import ENDED_EARLY
@@ -51,7 +51,7 @@ def show(table: Sequence[Row], console: Console) -> None:
     """Print rows so that they stay whole in narrow terminals and in plain logs.
 
     Of three layouts the widest that fits without a break inside a word; where none does, a few lines for each row.
-    Notes follow, numbered; then, of MANY rows, their means as tasks by models.
+    The overall score of 2025, where there is one, and notes follow; then, of MANY rows, their means as tasks by models.
     """
     from rich.text import Text
 
@@ -75,6 +75,8 @@ def show(table: Sequence[Row], console: Console) -> None:
         'norm.: 0 chance, 1 perfect; windows: tested/prepared; seconds: fit and test of all seeds'
     )
     console.print(Text(legend))
+    if ranked := overall.line(table):
+        console.print(Text(ranked))
     for i, note in enumerate(notes, 1):
         console.print(Text(f'[{i}] {printable(note)}'))
     if len(table) >= MANY:

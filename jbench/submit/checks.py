@@ -32,7 +32,7 @@ class Trial(NamedTuple):
 
     difference: float  # largest, from the network in JAX, in units of what the network learnt
     seconds: float  # a window, here
-    local: dict[str, Any] | None  # headline of the archive's own predictions; None: no test windows here
+    local: dict[str, Any] | str  # headline of the archive's own predictions; in words why there is none
     lines: tuple[str, ...]  # more to say
 
 
@@ -157,21 +157,21 @@ def _parity(model: TrainedModel, track: Track, process: Process) -> float:
 
 def _local(
     model: TrainedModel, track: Track, process: Process, update: Callable[[str, int, int], None]
-) -> tuple[dict[str, Any] | None, float]:
-    """The headline of the archive's own answers to the test windows, each as the platform would give it (None where
-    they are not here), and the largest difference of its outputs.
+) -> tuple[dict[str, Any] | str, float]:
+    """The headline of the archive's own answers to the test windows, each as the platform would give it (where they are
+    not here, that in words), and the largest difference of its outputs.
 
     Raises: RequestError where they are not those of the result.
     """
     try:
         folder = prepared_folder(model.path, model.result, model.cell)
     except RequestError:
-        return None, 0.0
+        return 'its test windows are not here (the work folder of the result has its prepared set)', 0.0
     kept, task = result_file.load_predictions(model.path), model.cell.task
     data = dataclasses.replace(prepared_set.open_set(folder, task), factor=1.0)
     rows = data.rows('test')
     if not np.array_equal(data.ids[rows], kept['id']):
-        return None, 0.0
+        return 'its prepared set is here, and this jbench makes its test part of other windows; train it again', 0.0
     outputs: list[np.ndarray] = []
     answers: list[np.ndarray] = []
     for x, stream in _windows(model, track, data, rows):

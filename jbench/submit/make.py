@@ -56,7 +56,8 @@ def make(results: list[Path], name: str, out: Path) -> Iterator[str]:
                 meta = _meta(model, track) | ({'challenge': k + 1} if name == '2025' else {})
                 trial = checks.tried(model, track, process, meta, progress.update)
                 yield from _told(trial, model, track, process.torch)
-                local += [trial.local['value']] if trial.local and trial.local['value'] is not None else []
+                value = None if isinstance(trial.local, str) else trial.local['value']
+                local += [] if value is None else [value]
         if len(local) == len(SHARES_2025):
             mark = ' (SIMULATED)' if any(model.cell.dataset.simulated for model in models) else ''
             yield f'overall score of 2025{mark}: {overall_2025(*local)}, 0.3 of challenge 1 and 0.7 of challenge 2'
@@ -115,12 +116,12 @@ def _length(seconds: float) -> str:
     return f'{seconds / 60:.0f} min' if seconds > 120 else f'{seconds:.1f} s'
 
 
-def _score(local: dict[str, Any] | None, model: TrainedModel) -> str:
+def _score(local: dict[str, Any] | str, model: TrainedModel) -> str:
     """The local score, with its interval."""
-    if local is not None and local['value'] is None:
+    if isinstance(local, str):
+        return f'no local score: {local}'
+    if local['value'] is None:
         return f'no local score: {local["name"]} is not defined on its test windows'
-    if local is None:
-        return 'no local score: its test windows are not here (the work folder of the result has its prepared set)'
     ends = f', 95 % interval {local["interval"][0]:.4g} to {local["interval"][1]:.4g}' if local['interval'] else ''
     mark = ' (SIMULATED)' if model.cell.dataset.simulated else ''
     raw = model.result['headline']['value']

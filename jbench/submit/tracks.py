@@ -34,9 +34,10 @@ class Track:
     def meta(self, ch_names: tuple[str, ...]) -> dict[str, Any]:
         """What a platform says of its windows; names are the track's own, or those of a result that has as many."""
         names = list(self.ch_names or (ch_names if len(ch_names) == self.shape[0] else ()))
-        about = {'n_chans': self.shape[0], 'n_times': self.shape[1], 'sfreq': self.sfreq, 'chs_info': None}
         return {
-            **about,
+            'n_chans': self.shape[0],
+            'n_times': self.shape[1],
+            'sfreq': self.sfreq,
             'ch_names': names or None,
             'chs_info': None,
             **({self.asked: self.n_out} if self.asked else {}),

@@ -367,7 +367,7 @@ def stored(workdir: Path) -> tuple[Path, dict[str, Any]]:
     [
         (['{result}'], 0, '@misc{eegnet,'),
         (['{result}', '{tmp}/none.json'], 2, 'none.json: no such file'),
-        (['{tmp}/other.json'], 2, 'other.json: attachments: missing'),
+        (['{tmp}/other.json'], 2, 'other.json: this is no result file'),
         (['{tmp}'], 2, 'expected a file, found a folder'),
         ([], 2, 'required: RESULT'),
         (['--help'], 0, 'BibTeX of what results rest on'),

@@ -101,6 +101,15 @@ def test_what_is_shown(results, ask):
     assert 'eegnet classic 1.00 0.000' in ' '.join(out.split())
 
 
+def test_the_score_that_ranked_in_2025_is_shown(tmp_path, ask):
+    for task, value in (('response_time', 0.94021), ('externalizing', 0.99717)):
+        name = f'challenge2025/{task}'
+        error = {'name': 'normalized_rmse', 'better': 'lower', 'value': value}
+        config = {'task': {'metric': 'normalized_rmse', 'category': 'challenge2025'}}
+        store(tmp_path, 'eegnet', value, task=name, headline=error, chance=1.0, config=config)
+    assert 'lower is better): eegnet 0.98008 (Real)' in ask(tmp_path)[1]
+
+
 def test_folders_may_stand_in_several_ways(results, ask):
     age, p3 = results / 'results' / 'age@2', results / 'results' / 'p3@2'
     first = ask(f'--results={age}', f'--results={p3}', '--format=json')

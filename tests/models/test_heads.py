@@ -99,16 +99,17 @@ def test_a_network_of_ones_own_calls_its_last_layer_head_or_says_what_it_is() ->
 
 
 @pytest.mark.parametrize(
-    ('weights', 'changes'),
+    ('task', 'weights', 'changes'),
     [
-        (':weights=none', ()),
-        ('', (('recipe.adaptation', 'probe'),)),
-        ('', (('recipe.together', 'yes'),)),
-        ('', (('recipe.layer_decay', '.5'),)),
+        ('fmri/image', ':weights=none', ()),
+        ('fmri/image', '', (('recipe.adaptation', 'probe'),)),
+        ('fmri/image', '', (('recipe.together', 'yes'),)),
+        ('fmri/image', '', (('recipe.layer_decay', '.5'),)),
+        ('pretrain/movies', '', ()),
     ],
 )
-def test_what_has_no_head_is_refused_before_anything_is_prepared(weights: str, changes: Any) -> None:
-    asked = request.Request('fmri/image', f'fmri_linear{weights}', changes, simulated='yes')
+def test_what_has_no_head_is_refused_before_anything_is_prepared(task: str, weights: str, changes: Any) -> None:
+    asked = request.Request(task, f'fmri_linear{weights}', changes, simulated='yes')
     with pytest.raises(RequestError, match=r'fmri_linear.* has nothing before its last layer') as error:
         request.plan(asked, None, Path('absent'))
     assert '\n' not in str(error.value)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from jbench.report import table
+from jbench.report import overall, table
 from jbench.report.scores import format_score
 from jbench.results.schema import SCHEMA
 
@@ -55,6 +55,42 @@ def test_numbers_by_hand() -> None:
     assert row['windows'] == {'evaluated': 2469, 'prepared': 12345}
     assert row['seconds'] == pytest.approx(3 * 31.75)
     assert row['notes'] == []
+
+
+def test_the_score_that_ranked_in_2025_stands_below() -> None:
+    """Of a model that has both headlines on one dataset: the board's row of 0.94021 and 0.99717."""
+    tasks = ('challenge2025/response_time', 'challenge2025/externalizing')
+
+    def both(model: str, *values: float | None, **more: Any) -> list[dict[str, Any]]:
+        head = {
+            'metric': 'normalized_rmse',
+            'model': model,
+            'dataset': 'Shirazi2024HbnL100',
+            'simulated': False,
+            **more,
+        }
+        return [{**head, 'task': task, 'mean': value} for task, value in zip(tasks, values, strict=True)]
+
+    def made(model: str, *values: float) -> list[dict[str, Any]]:
+        rows = both(model, *values, simulated=True)
+        return [{**row, 'dataset': name} for row, name in zip(rows, ('SimulatedA', 'SimulatedB'), strict=True)]
+
+    rows = [*both('eegnet', 0.94021, 0.99717), *made('eegnet', 1.0, 0.9)]
+    said = f'overall score of 2025 (0.3 of {tasks[0]}, 0.7 of {tasks[1]}; lower is better)'
+    assert overall.line(rows) == f'{said}: eegnet 0.98008 (Shirazi2024HbnL100), eegnet 0.93 (simulated)'
+    apart = [
+        both('a', 1.0, 1.0)[0],
+        *both('b', 1.0, None),
+        *both('c', 1.0, 1.0, metric='rmse'),
+        *both('d', 1.0, 1.0) * 2,
+    ]
+    assert overall.line([*apart, both('a', 1.0, 1.0, dataset='Shirazi2024HbnL100Mini')[1]]) == ''
+    error = {'name': 'normalized_rmse', 'better': 'lower', 'level': 'window', 'n_subjects': 12}
+    results = [make(33, 0.9, task=task) for task in tasks]
+    shown = [{**r, 'headline': {**r['headline'], **error}} for r in results]
+    console = Console(width=200, file=io.StringIO())
+    table.show(table.rows(shown), console)
+    assert f'{said}: eegnet 0.9 (Schirrmeister2017Deep)' in console.file.getvalue()  # type: ignore[attr-defined]
 
 
 def test_one_row_a_cell() -> None:

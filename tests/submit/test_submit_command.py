@@ -13,11 +13,13 @@ import sys
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from types import SimpleNamespace
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import pytest
 import result_files
+import small
 from each import each
 
 from jbench import run
@@ -27,7 +29,7 @@ from jbench.metrics.challenges import overall_2025
 from jbench.plan import select
 from jbench.results import result_file
 from jbench.spec.errors import RequestError
-from jbench.submit import archive, export, make, tracks
+from jbench.submit import archive, checks, export, make, tracks
 from jbench.submit.__main__ import main
 
 Asked = Callable[..., tuple[int, str, str]]
@@ -130,6 +132,27 @@ def test_a_result_without_weights_is_named(ask: Asked, tmp_path: Path) -> None:
     assert status == 2 and 'its weights are not here; train it again with --keep_weights=yes' in err
 
 
+@pytest.mark.parametrize('text', ['{}', '[1]', '{"name": "mine"}'])
+def test_a_file_that_is_no_result_is_not_to_be_removed(text: str, ask: Asked, tmp_path: Path) -> None:
+    (tmp_path / 'a.json').write_text(text)
+    status, _, err = ask(f'--results={tmp_path}/a.json', '--track=2026-2', f'--out={tmp_path}/a.zip')
+    assert status == 2 and 'a.json: this is no result file' in err and len(err) < 200 and 'remove' not in err
+
+
+def test_why_there_is_no_local_score(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No prepared set, or one whose test part has other windows than the predictions."""
+    folder, cell = small.prepared(tmp_path).folder, small.cell()
+    model: Any = SimpleNamespace(path=tmp_path / 'seed33.json', result={'prepared_hash': ''}, cell=cell)
+
+    def said() -> Any:
+        return checks._local(model, tracks.TRACKS['2026-2'], cast(Any, None), lambda *at: None)
+
+    assert str(said()[0]).startswith('its test windows are not here')
+    monkeypatch.setattr(checks, 'prepared_folder', lambda *of: folder)
+    monkeypatch.setattr(result_file, 'load_predictions', lambda path: {'id': np.array([-1])})
+    assert str(said()[0]).startswith('its prepared set is here, and this jbench makes its test part of other windows')
+
+
 def test_where_torch_is_missing_one_line_says_so(ask: Asked, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(make, 'find_spec', lambda name: None)
     status, _, err = ask(f'--results={stored(tmp_path)}', '--track=2026-2', f'--out={tmp_path}/a.zip')
@@ -184,11 +207,11 @@ class Made(NamedTuple):
     said: str
 
 
-def trained(name: str, work: Path, *more: str, model: str = 'eegnet') -> Path:
-    """A result of the stand-in of a task, of few people and one epoch."""
+def trained(name: str, work: Path, *more: str, n: int = 20, model: str = 'eegnet') -> Path:
+    """A result of the stand-in of a task, of n people and one epoch."""
     known = select.datasets()
     (task, _), *_ = select.select_tasks(name)
-    whole, n = known[task.simulated], 8 if task.stream else 20
+    whole = known[task.simulated]
     few = dataclasses.replace(whole, n_subjects=n, n_recordings=n * whole.n_recordings // whole.n_subjects)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(select, 'datasets', lambda: {**known, few.name: few})
@@ -203,7 +226,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Made]:
     """Track 2, on a few people of its stand-in."""
     pytest.importorskip('torch', reason="pip install 'jbench[checkpoints]'")
     work = tmp_path_factory.mktemp('submit')
-    path = trained('challenge2026/bci', work, '--set=split.test=0.5')
+    path = trained('challenge2026/bci', work, '--set=split.test=0.5', n=8)
     lines = list(make.make([path], '2026-2', work / 'track2.zip'))
     yield Made(path, work / 'track2.zip', '\n'.join(lines))
 
@@ -249,6 +272,29 @@ def test_both_networks_of_2025_are_torchscript(tmp_path: Path) -> None:
     assert f'overall score of 2025 (SIMULATED): {overall_2025(*values):.3f}'[:-1] in said
     with zipfile.ZipFile(tmp_path / 'a.zip') as found:
         assert sorted(found.namelist()) == ['submission.py', 'weights_challenge_1.pt', 'weights_challenge_2.pt']
+
+
+OTHERS = {  # track -> its task, how many people of its stand-in, and words of its local score
+    '2026-1': ('image', 3, 'top5_acc'),
+    '2026-3': ('sleep', 5, 'wbmae'),
+    '2026-4': ('pose', 5, 'angular_mae'),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize('track', OTHERS)
+def test_each_track_has_an_archive_whose_score_is_that_of_its_result(track: str, tmp_path: Path) -> None:
+    """Of its answers to the test windows: vectors to windows as scaled, seconds that are clipped, joints."""
+    pytest.importorskip('torch', reason="pip install 'jbench[checkpoints]'")
+    name, n, metric = OTHERS[track]
+    path = trained(f'challenge2026/{name}', tmp_path, n=n)
+    said = '\n'.join(make.make([path], track, tmp_path / 'a.zip'))
+    assert "answers the organisers' Simulated windows" in said and (tmp_path / 'a.zip').is_file()
+    score, of_the_file = re.findall(
+        rf'local score \(SIMULATED\): {metric} ([\d.]+).* the result file says ([\d.]+)', said
+    )[0]
+    assert float(of_the_file) == pytest.approx(result_file.read(path)['headline']['value'], rel=1e-4)
+    assert float(score) == pytest.approx(float(of_the_file), rel=1e-3), said
 
 
 INIT, WINDOWS = '        super().__init__()\n', '    def windows(self, x: Tensor) -> Tensor:\n'

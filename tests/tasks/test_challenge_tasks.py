@@ -79,6 +79,15 @@ def test_people_who_were_measured_twice_are_split_as_by_the_organisers() -> None
     assert (split.valid, split.seed) == (0.2, 33)
 
 
+@pytest.mark.parametrize('name', ['Dreyer2023Large', 'Tangermann2012Review'])
+def test_windows_of_proxies_begin_at_the_cue_or_as_much_later_as_is_asked(name: str) -> None:
+    """Their events are where those of motor_imagery are, whose windows begin at the cue as well."""
+    task, dataset = TASKS['challenge2026/bci'], select.datasets()[name]
+    cue = cells.apply(select.tasks()['motor_imagery'][0], dataset, ()).window.start
+    assert cells.apply(task, dataset, ()).window.start == cue
+    assert cells.apply(task, dataset, (('window.start', cue + 1),)).window.start == cue + 1
+
+
 def test_a_jittered_window_is_drawn_once_a_window_and_anew_for_each_event() -> None:
     window = Window(trigger='Eeg', duration=2.0, stride=2.0, jitter=Jitter())
     drawn = random.Random(42)
@@ -110,7 +119,8 @@ def test_scores_of_streams_need_streams(changes: dict, says: str) -> None:
 
 @pytest.mark.slow
 def test_a_night_is_streamed_and_its_constant_stands_in_the_table(tmp_path, capsys) -> None:
-    """Windows alone, in order: answers are those of the same network in batches; scores are means over recordings."""
+    """Windows alone, in order: answers are those of the same network in batches, whatever comes later; scores are means
+    over recordings."""
     argv = ['--task=challenge2026/sleep', '--model=eegnet,constant,constant:value=35', '--simulated=yes', '--debug']
     assert run.main([*argv, '--seeds=1', f'--workdir={tmp_path}']) == 0
     assert 'wbmae' in capsys.readouterr().out
@@ -131,10 +141,16 @@ def test_a_night_is_streamed_and_its_constant_stands_in_the_table(tmp_path, caps
     at_once = np.asarray(kept.model.apply(kept.variables, batch, train=False, key=None).outputs)
     np.testing.assert_allclose(loader.prepared.unscaled(at_once), stored, atol=0.05)  # s
     assert result_file.verify(path) == []
+    for k in (1, len(x) // 2, len(x) - 1):  # other windows from some time on: what was said before stays, bit by bit
+        said = kept.predict(np.concatenate([x[:k], 3 * x[k:]]))
+        np.testing.assert_array_equal(said[:k], stored[:k])
+        assert (said[k:] != stored[k:]).all()
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize('name', ['challenge2026/bci', 'challenge2026/pose', 'challenge2025/externalizing'])
+@pytest.mark.parametrize(
+    'name', ['challenge2026/image', 'challenge2026/bci', 'challenge2026/pose', 'challenge2025/externalizing']
+)
 def test_a_track_runs_whole(name: str, tmp_path) -> None:
     few = ['--simulated=yes', '--debug', '--seeds=1', f'--workdir={tmp_path}']
     assert run.main([f'--task={name}', '--model=eegnet,dummy', *few]) == 0

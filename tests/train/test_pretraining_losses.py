@@ -143,6 +143,18 @@ def test_every_batch_has_moments_to_be_told_from() -> None:
         moments(np.stack([np.arange(9), np.arange(9)], 1), 0, 4)
 
 
+def test_people_come_equally_often_and_each_with_several_moments() -> None:
+    """In full batches, of viewers of one whole film; none is another one's in the long run."""
+    seen = np.stack([np.repeat(np.arange(120), 18), np.tile(np.arange(18), 120)], 1)
+    drawn = [seen[moments(seen, epoch, 64)] for epoch in range(30)]
+    counts = np.bincount(np.concatenate(drawn)[:, 1])
+    assert len(counts) == 18 and np.abs(counts / counts.mean() - 1).max() < 0.15
+    for size in (4, 8, 64):
+        for batch in np.split(seen[moments(seen, 0, size)], range(size, len(seen), size)):
+            viewers, n = np.unique(np.unique(batch, axis=0)[:, 1], return_counts=True)
+            assert len(viewers) == min(8, size // 2) and ((n >= 2).all() or len(batch) < size)
+
+
 def test_places_are_counted_from_the_first_window_of_each_recording() -> None:
     raw = [['a', f'{k + 0.5:.2f}'] for k in range(4)] + [['b', f'{k:.2f}'] for k in range(2, 4)]
     y = targets.encode_next(Next(), raw, None).y

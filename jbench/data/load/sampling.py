@@ -56,10 +56,11 @@ def _weighted(weigh: Callable[[np.ndarray], np.ndarray]) -> Sampler:
 
 
 def moments(y: np.ndarray, epoch: int, batch_size: int) -> np.ndarray:
-    """Batches of several people at the same several moments, drawn with replacement; people come equally often.
+    """Batches of several people at the same several moments, drawn with replacement; who saw as much comes as often.
 
     y int [N, 2]: moment and viewer. A batch is blocks of up to PEOPLE who saw one moment, and of as many moments that
-    all of them saw: of each window it holds the same moment of others, and other moments of the same recording.
+    all of them saw: of each window it holds the same moment of others, and other moments of the same recording (a batch
+    whose size is no multiple of 2 PEOPLE may end with windows that lack either).
 
     Raises: RequestError where nobody shares a moment.
     """

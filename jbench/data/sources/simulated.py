@@ -287,8 +287,8 @@ def read(ref: RecordingRef) -> Recording:
     """Generate a recording (V, with positions) and its events: the same bits for the same reference."""
     from jbench.data.simulation.simulate import simulate
 
-    raw, events = simulate(paradigm(ref.dataset), int(ref.subject[1:]) - 1, SEED, session=int(ref.session))
-    return Recording(raw, events)
+    population = int(dict(ref.fields).get('generator', str(SEED)).split()[-1])  # as its reference was made, anywhere
+    return Recording(*simulate(paradigm(ref.dataset), int(ref.subject[1:]) - 1, population, session=int(ref.session)))
 
 
 def vectors(names: Sequence[str], size: int) -> np.ndarray:

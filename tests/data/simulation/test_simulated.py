@@ -325,6 +325,17 @@ def test_declared_facts_hold(dataset: Dataset) -> None:
         assert dict(dataset.recipe)['recipe.lr'] == 1e-2
 
 
+def test_a_reference_names_the_people_that_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wherever it is read; other people are another content, and so another prepared set."""
+    ours, *_ = simulated.recordings(BY_PARADIGM['p3'], None)
+    monkeypatch.setattr(simulated, 'SEED', simulated.SEED + 1)
+    others, *_ = simulated.recordings(BY_PARADIGM['p3'], None)
+    monkeypatch.undo()
+    assert ours.fields != others.fields and ours.name == others.name
+    first, second, plain = (simulated.read(r).raw.get_data() for r in (ours, others, ours._replace(fields=())))
+    assert not np.array_equal(first, second) and np.array_equal(first, plain)
+
+
 @pytest.mark.parametrize('dataset', [BY_PARADIGM[name] for name in BCI], ids=lambda d: d.name)
 def test_recordings_meet_the_contract(dataset: Dataset) -> None:
     p = PARADIGMS[simulated.paradigm(dataset.name)]
