@@ -70,10 +70,13 @@ DRAWS = 20
 
 @contextlib.contextmanager
 def scheduler(folder: Path) -> Iterator[tuple[str, list[int]]]:
-    """Address of a scheduler with two workers; their processes, the scheduler's first."""
+    """Address of a scheduler with two workers, as quiet as of `local:2`; their processes, the scheduler's first."""
+    import dask
+
     at = folder / 'scheduler.json'
     begin = [sys.executable, '-m']
-    quiet = {'stdout': subprocess.DEVNULL, 'stderr': subprocess.DEVNULL, 'env': {**os.environ, 'PYTHONPATH': str(ROOT)}}
+    env = {**os.environ, 'PYTHONPATH': str(ROOT), 'DASK_INTERNAL_INHERIT_CONFIG': dask.config.serialize(cluster.QUIET)}
+    quiet = {'stdout': subprocess.DEVNULL, 'stderr': subprocess.DEVNULL, 'env': env}
     where = ['--scheduler-file', str(at), '--no-dashboard']
     more = ['--nthreads', '1', '--nworkers', str(WORKERS), '--local-directory', str(folder)]
     started = [subprocess.Popen([*begin, 'distributed.cli.dask_scheduler', '--port', '0', *where], **quiet)]
@@ -93,12 +96,12 @@ def held(pid: int) -> float:
     return int(Path(f'/proc/{pid}/statm').read_text().split()[1]) * os.sysconf('SC_PAGE_SIZE') / 2**20
 
 
-def cpu(pids: Sequence[int]) -> float:
-    """Seconds of the cores that processes took, with those that they started and waited for."""
-    ticks = 0
+def cpu(pids: Sequence[int], *, waited: bool = True) -> float:
+    """Seconds of the cores that processes and their children took, those that they `waited` for, too."""
+    ticks, fields = 0, slice(11, 15 if waited else 13)  # of proc(5): utime, stime, and both of the waited for
     for pid in {p for first in pids for p in family(first)}:
         with contextlib.suppress(OSError):
-            ticks += sum(map(int, Path(f'/proc/{pid}/stat').read_text().rpartition(')')[2].split()[11:15]))
+            ticks += sum(map(int, Path(f'/proc/{pid}/stat').read_text().rpartition(')')[2].split()[fields]))
     return ticks / os.sysconf('SC_CLK_TCK')
 
 
@@ -130,9 +133,11 @@ class Beside(NamedTuple):
 
 def compare(block: Sequence[Job], alone: Sequence[Job], place: Futures, grid: engine.Grid, pids: list[int]) -> Beside:
     """Print what jobs take with Dask, and what as many commands take without it; what is more."""
-    size, begun = len(block), (cpu([*pids, os.getpid()]), time.perf_counter())
+    all_of = [*pids, os.getpid()]
+    size, begun = len(block), (cpu(all_of), cpu(all_of, waited=False), time.perf_counter())
     ended = engine.run(block, place, grid)
-    taken = time.perf_counter() - begun[1], cpu([*pids, os.getpid()]) - begun[0]
+    taken = time.perf_counter() - begun[2], cpu(all_of) - begun[0]
+    engines = 1e3 * (cpu(all_of, waited=False) - begun[1]) / size  # no job runs at either moment
     assert set(ended.statuses.values()) == {0} and len(ended.statuses) == size, ended
     before, began = cpu([os.getpid()]), time.perf_counter()
     bare(alone)
@@ -141,7 +146,8 @@ def compare(block: Sequence[Job], alone: Sequence[Job], place: Futures, grid: en
     more = Beside(with_dask.clock - without.clock, with_dask.cores - without.cores)
     print(
         f'{size} jobs on {WORKERS} workers: {with_dask.clock:.0f} ms a job ({with_dask.cores:.0f} of the cores), '
-        f'without Dask {without.clock:.0f} ({without.cores:.0f}): {more.clock:.1f} ms more ({more.cores:.1f})'
+        f'without Dask {without.clock:.0f} ({without.cores:.0f}): {more.clock:.1f} ms more ({more.cores:.1f}); '
+        f'Dask and this command themselves took {engines:.1f} ms of the cores a job'
     )
     return more
 

@@ -35,6 +35,11 @@ ANSWER = 15.0  # s within which a scheduler answers
 PATIENCE = 2.0  # s after which it is said that a worker is waited for
 LOOK = 0.005  # s between looks at the first worker
 PAGE, NO_BOKEH = 1000, b'Dask needs'  # bytes read of a dashboard, and what it says in them where it is none
+QUIET = {  # by default the clocks and samples of Dask take 2 to 4 % of a core in each process, jobs or none
+    'distributed.admin.tick.interval': '500ms',
+    'distributed.admin.system-monitor.interval': '5s',
+    'distributed.worker.profile.enabled': False,
+}
 EXAMPLES = 'tcp://HOST:8786, local:4, or a Python file with get() as configs/slurm_cluster.py'
 
 
@@ -87,7 +92,8 @@ def _client(address: str) -> Iterator[Client]:
     for name in ('distributed', 'distributed.client'):  # each has a level of its own; what is lost we say in our words
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)
     with contextlib.ExitStack() as stack:
-        stack.enter_context(dask.config.set({'distributed.nanny.pre-spawn-environ': {}}))  # see worker.undo_environment
+        # see worker.undo_environment
+        stack.enter_context(dask.config.set({'distributed.nanny.pre-spawn-environ': {}, **QUIET}))
         at: Any = address
         if address.startswith('local:'):
             at = stack.enter_context(_local(address))

@@ -146,9 +146,14 @@ def test_workers_that_share_their_memory_are_given_no_more_than_it_holds(tmp_pat
 
 
 @pytest.mark.slow
-def test_workers_of_this_machine_share_its_memory(grid):
+def test_workers_of_this_machine_share_its_memory_and_leave_the_cores_to_jobs(grid):
+    import dask
+
     with cluster.place('local:1', [Job('a', 'a', SHORT)], grid) as place:
         assert place._offer.shared > 0
+        (found,) = place._client.run(dask.config.get, 'distributed').values()
+    assert found['admin']['tick']['interval'] == cluster.QUIET['distributed.admin.tick.interval']
+    assert not found['worker']['profile']['enabled']
 
 
 def test_what_dask_sets_is_taken_back_and_no_more(monkeypatch):
