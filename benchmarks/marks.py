@@ -24,7 +24,10 @@ def write(page: Path, of: str, made: Mapping[str, str]) -> None:
 
     Raises: RequestError where a page has no such marks.
     """
-    text = page.read_text(encoding='utf-8')
+    try:
+        text = page.read_text(encoding='utf-8')
+    except OSError as error:
+        raise RequestError(f'{page}: cannot read this page: {error.strerror or error}') from error
     for name, new in made.items():
         begin, end = f'<!-- {of}: {name} -->', f'<!-- {of}: end of {name} -->'
         if text.count(begin) != 1 or text.count(end) != 1:

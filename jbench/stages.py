@@ -118,6 +118,8 @@ def _prepare_all(
             others = [o.task for o in cells if o.dataset == c.dataset and o.source not in (c.source, *prepared)]
             embedded = {*wanted} != {'check'}
             prepared[c.source] = attempt(c, partial(prepare, c, context, embedded=embedded, others=others))
+            if prepared[c.source] is not None:
+                notes.forget(context.workdir, c.key)
             if context.delete_raw:
                 attempt(c, partial(_delete_raw, c.dataset, asked, cells, prepared, context))
         elif prepared[c.source] is None:

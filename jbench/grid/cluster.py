@@ -93,9 +93,10 @@ def _client(address: str) -> Iterator[Client]:
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)
     with contextlib.ExitStack() as stack:
         # see worker.undo_environment
-        stack.enter_context(dask.config.set({'distributed.nanny.pre-spawn-environ': {}, **QUIET}))
+        stack.enter_context(dask.config.set({'distributed.nanny.pre-spawn-environ': {}}))
         at: Any = address
         if address.startswith('local:'):
+            stack.enter_context(dask.config.set(QUIET))
             at = stack.enter_context(_local(address))
         elif address.endswith('.py'):
             at = _made(address)

@@ -186,7 +186,7 @@ def read(path: str | Path) -> Kept:
             raise RequestError(f'{path}: of schema {found["schema"]}, expected {SCHEMA}; make it anew with --plan')
         made = [
             Job(**{**{f: job[f] for f in Job._fields}, 'argv': tuple(job['argv']), 'sets': tuple(job['sets'])})
-            for job in found['jobs']
+            for job in ({'sets': (), **job} for job in found['jobs'])
         ]
         facts = [{name: job[name] for name in FACTS} for job in found['jobs']]
         return Kept(path, found['request'], tuple(found['seeds']), made, facts)

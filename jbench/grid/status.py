@@ -56,7 +56,7 @@ class SetState(NamedTuple):
     task: str  # with its version; others may share the set
     folder: str
     state: str  # of SETS
-    error: str  # where it is kept; '' for none
+    error: str  # where it is kept, or why nothing is known; '' for neither
 
 
 def of_cells(cells: Iterable[Cell], seeds: Sequence[int]) -> list[Wanted]:
@@ -107,7 +107,7 @@ def everywhere(wanted: Sequence[Wanted], workdir: Path) -> tuple[list[State], li
 
 def of_sets(plans: Iterable[Kept], workdir: Path) -> list[SetState]:
     """How far the sets are that plans ask for, from the work folder, or its copy once it has what the store knows of
-    them. Raises: RequestError where a cell of a plan is not there."""
+    them; a set whose cell cannot be read is missing, with the reason."""
     found: dict[str, list[str]] = {}  # keys of a cell, of the job, and of those of further plans
     for job in (job for kept in plans for job in kept.jobs):
         for name, key in zip(job.sets, plan.cells_of(job), strict=False):
@@ -118,8 +118,13 @@ def of_sets(plans: Iterable[Kept], workdir: Path) -> list[SetState]:
         notes.bring(workdir, [key for keys in found.values() for key in keys])
     states = []
     for name, keys in found.items():
-        cell = cell_file.read(os.fspath(plan.cell_path(workdir, keys[0])))
-        states.append(_set_state(cell, workdir / 'prepared' / name, workdir, keys))
+        try:
+            cell = cell_file.read(os.fspath(plan.cell_path(workdir, keys[0])))
+        except RequestError as error:  # a file of the user's own that is gone, say
+            dataset, _, folder = name.partition('/')
+            states.append(SetState(dataset, '-', folder, 'missing', str(error)))
+        else:
+            states.append(_set_state(cell, workdir / 'prepared' / name, workdir, keys))
     return sorted(states)
 
 

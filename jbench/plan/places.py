@@ -43,6 +43,8 @@ def with_places(model: ModelSpec, data_dir: Path | None, learnt_by: str = '', *,
     if not there and (asked or not learnt_by):
         raise RequestError(f'{model.name}:{OPTION}={asked}: no such file' if asked else lacking(model.name, data_dir))
     named = _named(path) if there and path is not None else ''
+    if learnt_by and not asked and named.rpartition('@')[2] != learnt_by and not needed:
+        return model
     if learnt_by and not asked and named.rpartition('@')[2] != learnt_by:
         raise RequestError(
             f'{model.name}: its weights were learnt by places of electrodes with SHA-256 {learnt_by}, not here: '

@@ -75,7 +75,7 @@ def show(table: Sequence[Row], console: Console) -> None:
         'norm.: 0 chance, 1 perfect; windows: tested/prepared; seconds: fit and test of all seeds'
     )
     console.print(Text(legend))
-    if ranked := overall.line(table):
+    if ranked := overall.line({**row, 'changes': [n for n in row['notes'] if n.startswith(SAID)]} for row in table):
         console.print(Text(ranked))
     for i, note in enumerate(notes, 1):
         console.print(Text(f'[{i}] {printable(note)}'))

@@ -284,9 +284,14 @@ def test_status_says_how_far_the_sets_of_a_plan_are(ask, tmp_path, capsys, monke
     monkeypatch.setattr(build_set, 'workers', lambda *_: ThreadPoolExecutor(1))
     assert run.main([*job.argv]) == 0
     assert states() == ['ready', 'ready'], 'an error of before does not count'
+    assert not any(notes.error_of(work, key).exists() for key in plan.cells_of(job)), 'and is not kept'
     notes.forget(work, job.key)
     (work / 'prepared' / job.sets[1] / 'manifest.json').unlink()
     assert sorted(states()) == ['missing', 'ready']
+    cell = plan.cell_path(work, plan.cells_of(job)[0])
+    cell.rename(cell.with_suffix('.away'))
+    assert 'missing' in states(), 'the others are told of nevertheless'
+    cell.with_suffix('.away').rename(cell)
     ask('--plan')
     assert run.main(['--status', f'--workdir={work}']) == 0
     head, sets = capsys.readouterr().out.splitlines()[:2]

@@ -99,6 +99,8 @@ def test_weights_that_a_run_kept_go_by_the_places_that_they_were_learnt_with(tmp
         with pytest.raises(RequestError, match=rf'learnt by places .* {digest}, not here: .*positions=FILE') as error:
             cell(mine, data_dir)
         assert '\n' not in str(error.value)
+    asked = request.Request('motor_imagery', mine, simulated='yes', trained=False)
+    assert request.plan(asked, tmp_path, Path('absent')).cells[0].model.places == '', 'nothing trains'
 
 
 def test_what_shows_channels_says_that_published_weights_will_go_by_other_places(tmp_path, capsys):

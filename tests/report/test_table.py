@@ -67,6 +67,7 @@ def test_the_score_that_ranked_in_2025_stands_below() -> None:
             'model': model,
             'dataset': 'Shirazi2024HbnL100',
             'simulated': False,
+            'changes': (),
             **more,
         }
         return [{**head, 'task': task, 'mean': value} for task, value in zip(tasks, values, strict=True)]
@@ -78,8 +79,12 @@ def test_the_score_that_ranked_in_2025_stands_below() -> None:
     rows = [*both('eegnet', 0.94021, 0.99717), *made('eegnet', 1.0, 0.9)]
     said = f'overall score of 2025 (0.3 of {tasks[0]}, 0.7 of {tasks[1]}; lower is better)'
     assert overall.line(rows) == f'{said}: eegnet 0.98008 (Shirazi2024HbnL100), eegnet 0.93 (simulated)'
+    partial = both('eegnet', 0.9, 0.9, changes=('partial: 2 of 9 subjects',))
+    assert overall.line(partial) == f'{said}: eegnet 0.9 (Shirazi2024HbnL100, partial)'
     apart = [
         both('a', 1.0, 1.0)[0],
+        both('e', 1.0, 1.0)[0],
+        both('e', 1.0, 1.0, changes=('custom: recipe.lr',))[1],
         *both('b', 1.0, None),
         *both('c', 1.0, 1.0, metric='rmse'),
         *both('d', 1.0, 1.0) * 2,
