@@ -32,7 +32,7 @@ from jbench import results
 
 WORKDIR = os.environ.get('JBENCH_WORKDIR', 'jbench-work')  # everything that jbench writes
 QUICK = ['--debug', '--seeds=33,34'] if os.environ.get('JBENCH_SMOKE') else []
-MODEL = 'signal_jepa_post_local'  # the smallest: a minute on two cores
+MODEL = 'signal_jepa_post_local'  # the smallest: the least to wait for
 
 
 def command(*flags: str) -> int:
@@ -58,7 +58,7 @@ assert command('--task=mental_imagery', f'--model={MODEL}', *QUICK) == 2
 # best epoch stay beside the result.
 
 # %%
-FAST = ['--set', 'recipe.lr=1e-2', '--set', 'recipe.least_steps=1500']  # these recordings are few
+FAST = ['--set', 'recipe.lr=1e-2', '--set', 'recipe.least_steps=600']  # these recordings are few
 assert command('--task=motor_imagery', f'--model={MODEL}', '--weights=none', *FAST, *QUICK) == 0
 made = next(Path(WORKDIR).glob(f'results/motor_imagery*/*/{MODEL}*/*/seed33.safetensors'))
 
