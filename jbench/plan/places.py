@@ -6,6 +6,7 @@ import dataclasses
 from pathlib import Path
 
 from jbench import files
+from jbench.models import seen
 from jbench.spec.checkpoints import BANKS, CHECKPOINTS, place_of
 from jbench.spec.errors import RequestError
 from jbench.spec.model import SCRATCH, ModelSpec
@@ -14,51 +15,48 @@ from jbench.stores import mirror, recordings
 OPTION, MNE = 'positions', 'mne'  # of models with a bank; the value that asks for none
 
 
-def with_places(model: ModelSpec, data_dir: Path | None, learnt_by: str = '', *, needed: bool = True) -> ModelSpec:
+def with_places(
+    model: ModelSpec, data_dir: Path | None, workdir: Path, weights: Path | None = None, *, needed: bool = True
+) -> ModelSpec:
     """A model with the file of places that it goes by, named by its digest: that of `positions=PATH`, else, with
-    published weights, the one that belongs to them, and with weights of one's own the one that they were learnt with.
-    Others are left as they are.
+    published weights, the one that belongs to them, and with weights that a run kept the one that they were learnt
+    with (the published one, or the copy in the work folder). Others are left as they are.
 
     Args:
         model: with its weights.
-        data_dir: where published files are looked for.
-        learnt_by: the digest of places that weights of one's own name; '': they name none.
+        data_dir, workdir: where published files, and copies of what runs went by, are looked for.
+        weights: the file of its weights; None: it starts from random ones.
         needed: False: nothing trains, so that a file which is not here is no error.
 
     Raises: RequestError where the file is not here.
     """
-    bank = CHECKPOINTS[model.name].bank if model.name in CHECKPOINTS else ''
+    bank = _bank(model)
     asked = dict(model.options).get(OPTION, '') if bank else ''
-    published = model.weights not in ('', SCRATCH) and not model.own_weights
+    published = weights is not None and not model.own_weights
+    learnt_by = seen.places(weights) if weights is not None and model.own_weights else ''
     rest = tuple((name, value) for name, value in model.options if name != OPTION)
-    unasked = published or bool(learnt_by)
-    if asked == MNE and not unasked:  # as it is without the option
+    if asked == MNE and not (published or learnt_by):  # as it is without the option
         return dataclasses.replace(model, options=rest)
-    if not bank or asked == MNE or not (asked or unasked):
+    if not bank or asked == MNE or not (asked or published or learnt_by):
         return model
-    path = Path(asked) if asked else data_dir and _brought(bank, data_dir)
-    there = path is not None and path.is_file()
-    if not there and not needed:
+    tries = [Path(asked)] if asked else [_brought(bank, data_dir)] if data_dir else []
+    if learnt_by and not asked:
+        tries.append(kept_at(workdir, learnt_by))
+    for path in tries:
+        named = _named(path) if path.is_file() else ''
+        if named and (asked or published or named.endswith(f'@{learnt_by}')):
+            return dataclasses.replace(model, options=rest, places=named, own_places=bool(asked))
+    if not needed:
         return model
-    if not there and (asked or not learnt_by):
-        raise RequestError(f'{model.name}:{OPTION}={asked}: no such file' if asked else lacking(model.name, data_dir))
-    named = _named(path) if there and path is not None else ''
-    if learnt_by and not asked and named.rpartition('@')[2] != learnt_by and not needed:
-        return model
-    if learnt_by and not asked and named.rpartition('@')[2] != learnt_by:
-        raise RequestError(
-            f'{model.name}: its weights were learnt by places of electrodes with SHA-256 {learnt_by}, not here: '
-            f'{model.name}:{OPTION}=FILE names them (a run keeps a copy, {kept_at(Path("WORKDIR"), learnt_by)}), '
-            f'{model.name}:{OPTION}={MNE} takes those of MNE'
-        )
-    return dataclasses.replace(model, options=rest, places=named, own_places=bool(asked))
+    if asked:
+        raise RequestError(f'{model.name}:{OPTION}={asked}: no such file')
+    raise RequestError(lacking(model.name, data_dir) if published else _lacking_own(model.name, learnt_by))
 
 
 def unread(model: ModelSpec) -> bool:
     """Whether published weights of a model will go by a file of places, which this one, without them, does not yet."""
-    bank = CHECKPOINTS[model.name].bank if model.name in CHECKPOINTS else ''
     asked = dict(model.options).get(OPTION, '')
-    return bool(bank) and not (model.places or asked or model.own_weights or model.weights == SCRATCH)
+    return bool(_bank(model)) and not (model.places or asked or model.own_weights or model.weights == SCRATCH)
 
 
 def found(model: ModelSpec, data_dir: Path | None, workdir: Path, *, needed: bool = True) -> ModelSpec:
@@ -69,7 +67,7 @@ def found(model: ModelSpec, data_dir: Path | None, workdir: Path, *, needed: boo
     if not model.places:
         return model
     path, digest = Path(model.places.rpartition('@')[0]), model.places_digest
-    bank = CHECKPOINTS[model.name].bank if model.name in CHECKPOINTS else ''
+    bank = _bank(model)
     tries = [path, kept_at(workdir, digest), *([_brought(bank, data_dir)] if bank and data_dir else [])]
     for one in tries:
         if one.is_file() and files.sha256_file(one) == digest:
@@ -101,6 +99,20 @@ def lacking(name: str, data_dir: Path | None) -> str:
         f'{name}: the places of electrodes that its weights were learnt with are not here: --download fetches '
         f'them{where} ({BANKS[bank].words}); {name}:{OPTION}=FILE takes others, {name}:{OPTION}={MNE} those of MNE'
     )
+
+
+def _lacking_own(name: str, digest: str) -> str:
+    """What to do about places that weights of one's own were learnt with and that are not here, in words."""
+    return (
+        f'{name}: its weights were learnt by places of electrodes with SHA-256 {digest}, not here: '
+        f'{name}:{OPTION}=FILE names them (weights/{digest}.json of the work folder where it was learnt is a copy), '
+        f'{name}:{OPTION}={MNE} takes those of MNE'
+    )
+
+
+def _bank(model: ModelSpec) -> str:
+    """The published file of places that belongs to the weights of a model; '' where none does."""
+    return CHECKPOINTS[model.name].bank if model.name in CHECKPOINTS else ''
 
 
 def _brought(bank: str, data_dir: Path) -> Path:

@@ -53,7 +53,9 @@ def plan(request: Request, data_dir: Path | None, workdir: Path) -> Plan:
     Raises: RequestError where a name or a field is wrong, or nothing can run.
     """
     picks = select.select_models(request.models, request.device)
-    models, files, unweighted, takers = weights.resolve(picks, request.weights, data_dir, needed=request.trained)
+    models, files, unweighted, takers = weights.resolve(
+        picks, request.weights, data_dir, workdir, needed=request.trained
+    )
     selected = select.select_tasks(request.tasks)
     if request.simulated == 'yes' and all(d is not None and not d.simulated for _, d in selected):
         raise RequestError('--simulated=yes: unused, because every dataset is named, and a named one is never replaced')

@@ -50,13 +50,16 @@ class Weighted(NamedTuple):
     takers: str  # which models --weights is for, where some are left; '': for all
 
 
-def resolve(models: list[Pick], asked: str | None, data_dir: Path | None, *, needed: bool = True) -> Weighted:
+def resolve(
+    models: list[Pick], asked: str | None, data_dir: Path | None, workdir: Path, *, needed: bool = True
+) -> Weighted:
     """Models with the digests of the weights that they start from.
 
     Args:
         models: those that were asked for.
         asked: as --weights; what a model says itself ('labram:weights=none') goes before it.
         data_dir: where published weights are looked for.
+        workdir: where copies of places of electrodes are.
         needed: False: nothing trains, so that weights which are not here are no error.
 
     Raises: RequestError where a model that is named has no weights here, or a file cannot be read.
@@ -74,14 +77,14 @@ def resolve(models: list[Pick], asked: str | None, data_dir: Path | None, *, nee
         wanted = (model.weights or asked) if model.weights or model.name in takers else ''
         if wanted == SCRATCH or not (wanted or model.name in CHECKPOINTS):
             start = with_weights(model, SCRATCH) if wanted == SCRATCH else model
-            found.append(Pick(places.with_places(start, data_dir, needed=needed), named))
+            found.append(Pick(places.with_places(start, data_dir, workdir, needed=needed), named))
             continue
         path = _file(model, wanted, len(takers), data_dir, must=named)
         if path is not None:
             digest = _digest(path)
             start = with_weights(model, digest, data_dir, path)
             try:
-                start = places.with_places(start, data_dir, seen.places(path), needed=needed)
+                start = places.with_places(start, data_dir, workdir, path, needed=needed)
             except RequestError as error:
                 if named:
                     raise

@@ -6,7 +6,6 @@ code; windows, splits, metrics and the rule of streams are theirs, recipes are N
 
 from __future__ import annotations
 
-from jbench.spec.overrides import Override
 from jbench.spec.task import (
     Angles,
     ByGroup,
@@ -24,12 +23,7 @@ from jbench.spec.task import (
 from jbench.tasks.bci import MOTOR_IMAGERY
 
 CODE = 'neural-interfaces26/2026-competition@4f4c74f'  # that the protocols were read from
-DREYER = dict(MOTOR_IMAGERY.overrides)[
-    'Dreyer2023Large'
-]  # tests 61 to 81: by chance, people measured twice (82 to 87) leak
-# of the proxies of track 2, whose windows hold the cue: s from an event, in Tangermann2012Review the cross before it
-DREYER_CUE: tuple[Override, ...] = (('window.start', 0.0),)
-TANGERMANN_CUE: tuple[Override, ...] = (('window.start', 2.0),)
+BCI = dict(MOTOR_IMAGERY.overrides)  # of proxies of track 2, whose windows hold the cue: where it lies, who is tested
 
 TASKS = (
     Task(
@@ -72,7 +66,10 @@ TASKS = (
         recipe=Recipe(class_weights=True),
         metric='bal_acc_cells',
         stream=Stream(by=('subject', 'session'), context='interface'),
-        overrides=(('Dreyer2023Large', (*DREYER_CUE, *DREYER)), ('Tangermann2012Review', TANGERMANN_CUE)),
+        overrides=(
+            ('Dreyer2023Large', (('window.start', 0.0), *BCI['Dreyer2023Large'])),
+            ('Tangermann2012Review', BCI['Tangermann2012Review']),  # 2 s from its events, which are the cross before
+        ),
         revision=CODE,
     ),
     Task(

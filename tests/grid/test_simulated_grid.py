@@ -79,7 +79,7 @@ def test_blocks_are_alike_and_the_memory_is_told_after_a_thousand_jobs_and_the_h
 def test_the_page_has_the_tables_of_the_simulation(grid, tmp_path):
     page = tmp_path / 'scale.md'
     page.write_text(grid.PAGE.read_text())
-    grid.marks.write(page, 'grid', grid.simulate())
+    grid.marks.write(page, 'grid', grid.grid_simulation.tables())
     command = 'python benchmarks/grid.py --parts=simulation --write'
     assert command in page.read_text()
     assert page.read_text() == grid.PAGE.read_text(), f'what it is made of has changed: run {command}'

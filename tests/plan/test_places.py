@@ -99,6 +99,11 @@ def test_weights_that_a_run_kept_go_by_the_places_that_they_were_learnt_with(tmp
         with pytest.raises(RequestError, match=rf'learnt by places .* {digest}, not here: .*positions=FILE') as error:
             cell(mine, data_dir)
         assert '\n' not in str(error.value)
+    copy = written(places.kept_at(tmp_path / 'work', digest), json.dumps(BANK).encode())
+    wanted = request.Request('motor_imagery', mine, simulated='yes')
+    for data_dir in (tmp_path, None):
+        (again,) = request.plan(wanted, data_dir, tmp_path / 'work').cells
+        assert again.model.places == f'{copy}@{digest}', 'the copy in the work folder'
     asked = request.Request('motor_imagery', mine, simulated='yes', trained=False)
     assert request.plan(asked, tmp_path, Path('absent')).cells[0].model.places == '', 'nothing trains'
 
