@@ -40,6 +40,25 @@ class Answer(NamedTuple):
     features: dict[str, jax.Array] = {}  # noqa: RUF012 (nobody writes into it)
 
 
+class TokenGrid(NamedTuple):
+    """How the tokens of a window follow each other: row by row of a grid, after at most one that is of no moment.
+
+    A feature holds them along its first axis, or as a grid along its first two.
+    """
+
+    shape: tuple[int, int]
+    time: int  # which of the two axes is time
+
+    def laid_out(self, feature: np.ndarray) -> np.ndarray | None:
+        """A feature [N, tokens, ...] as [N, *shape, ...]; None of one that holds other things."""
+        n_tokens, length = self.shape[0] * self.shape[1], feature.shape[1]
+        if feature.ndim > 3 and feature.shape[1:3] == self.shape:
+            return feature
+        if feature.ndim < 3 or length - n_tokens not in (0, 1):
+            return None
+        return feature[:, length - n_tokens :].reshape(len(feature), *self.shape, *feature.shape[2:])
+
+
 class Model(NamedTuple):
     """A network as pure functions, built for one `Signal` and one number of outputs."""
 
@@ -56,6 +75,7 @@ class Model(NamedTuple):
     head: tuple[str, ...] = LAST
     # matrices that no output depends on: name of a tensor -> which of the three that are packed in it
     idle: Mapping[str, tuple[int, ...]] = {}
+    tokens: TokenGrid | None = None  # how its features hold the tokens of a window; None: it has none
 
     def named(self) -> Sequence[Tensor]:
         """`tensors`, or each array by its own path where there are none."""
@@ -168,6 +188,7 @@ def network(
     checkpoints: tuple[Exceptions, ...] = (),
     channels: Mapping[str, str] | None = None,
     head: tuple[str, ...] = LAST,
+    tokens: TokenGrid | None = None,
 ) -> Model:
     """The functions of a network for windows of `signal`.
 
@@ -175,7 +196,7 @@ def network(
         module: called as module(batch, train=..., key=...) -> logits [B, n]; collections 'params' and 'batch_stats'.
             What it or a part of it gives to `self.sow('features', name, value)` is a feature, by its dotted path; so is
             the (first) answer of each of its parts that are called 'layer_<i>' or 'block_<i>'.
-        tensors, precompute, checkpoints, channels, head: see `Model`.
+        tensors, precompute, checkpoints, channels, head, tokens: see `Model`.
         start: what becomes of the variables that the module draws (other initial values).
     """
     window = (signal.n_chans, signal.n_times)
@@ -200,7 +221,7 @@ def network(
         found = _layers(changed.get('intermediates', {}), len(x)) | _named(changed.get('features', {}))
         return Answer(jnp.asarray(logits), stats, found)
 
-    return Model(init, apply, tensors, precompute, checkpoints, channels, head)
+    return Model(init, apply, tensors, precompute, checkpoints, channels, head, tokens=tokens)
 
 
 def _is_layer(module: nn.Module, method: str) -> bool:

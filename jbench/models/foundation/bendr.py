@@ -45,7 +45,7 @@ import jax.numpy as jnp
 from jbench.models import torch_weights
 from jbench.models.foundation import adapters
 from jbench.models.layers import blocks
-from jbench.models.model import Batch, Model, network, require
+from jbench.models.model import Batch, Model, TokenGrid, network, require
 from jbench.models.torch_weights import Exceptions, Tensor
 from jbench.spec.model import Signal
 
@@ -297,4 +297,11 @@ def bendr(
 def built(module: BENDR, signal: Signal) -> Model:
     """The functions of the network, of any sizes."""
     tensors, use = _tensors(signal.n_chans, module.n_out, module.sizes), channels(signal.ch_names)
-    return network(module, signal, tensors, checkpoints=(CHECKPOINT, CHECKPOINT._replace(renamed=OLD)), channels=use)
+    return network(
+        module,
+        signal,
+        tensors,
+        checkpoints=(CHECKPOINT, CHECKPOINT._replace(renamed=OLD)),
+        channels=use,
+        tokens=TokenGrid((1, n_vectors(signal.n_times)), 1),
+    )

@@ -45,7 +45,7 @@ from jax import lax
 from jbench.models import torch_weights
 from jbench.models.foundation import adapters
 from jbench.models.layers import blocks
-from jbench.models.model import Batch, Model, network, require
+from jbench.models.model import Batch, Model, TokenGrid, network, require
 from jbench.models.torch_weights import Exceptions, Tensor
 from jbench.spec.errors import RequestError
 from jbench.spec.model import Signal
@@ -227,4 +227,12 @@ def biot(
     begin = adapters.start('biot', signal, adapter, targets=PAIRS, pattern=pattern, drawn=True)
     module = _BIOT(begin, signal.n_times, n_out, axis_name, dropout, attention_dropout)
     tensors, use = _tensors(signal.n_chans, n_out), channels(signal.ch_names)
-    return network(module, signal, tensors, precompute=precompute, checkpoints=(CHECKPOINT,), channels=use)
+    return network(
+        module,
+        signal,
+        tensors,
+        precompute=precompute,
+        checkpoints=(CHECKPOINT,),
+        channels=use,
+        tokens=TokenGrid((len(PAIRS), n_frames(signal.n_times)), 1),
+    )

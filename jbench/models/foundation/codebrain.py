@@ -56,7 +56,7 @@ from jbench.models.layers.blocks import PRECISION
 from jbench.models.layers.grid import GridPatches, grid_tensors
 from jbench.models.layers.long_convolution import LongConvolution, long_tensors
 from jbench.models.layers.patches import Front
-from jbench.models.model import Batch, Model, network, require
+from jbench.models.model import Batch, Model, TokenGrid, network, require
 from jbench.models.torch_weights import Exceptions, Tensor
 from jbench.spec.errors import RequestError
 from jbench.spec.model import Signal
@@ -236,7 +236,14 @@ def codebrain(
     used = _montage(signal) if montage == 'tueg' else tuple(range(signal.n_chans))
     module, use = _CodeBrain(used, n_out, axis_name, dropout, window), channels(signal.ch_names)
     known = use if montage == 'tueg' else None
-    made = network(module, signal, _tensors(n_out), checkpoints=(CHECKPOINT,), channels=known)
+    made = network(
+        module,
+        signal,
+        _tensors(n_out),
+        checkpoints=(CHECKPOINT,),
+        channels=known,
+        tokens=TokenGrid((len(used), signal.n_times // PATCH), 1),
+    )
     packed = [f'residual_layer.residual_blocks.{i}.attention.in_proj_weight' for i in range(BLOCKS)]
     return made._replace(idle=dict.fromkeys(packed, (0, 1)) if window == 1 else {})  # queries and keys
 

@@ -50,7 +50,7 @@ from jbench.models import torch_weights
 from jbench.models.foundation import adapters
 from jbench.models.layers import blocks
 from jbench.models.layers.prenorm import EPS, Draws, Names, PreNorm, prenorm_tensors
-from jbench.models.model import Batch, Model, network, require
+from jbench.models.model import Batch, Model, TokenGrid, network, require
 from jbench.models.torch_weights import Exceptions, Tensor
 from jbench.spec.errors import RequestError
 from jbench.spec.model import Signal
@@ -219,7 +219,14 @@ def eegpt(
     n_probed = n_patches(signal.n_times, stride) if head == 'probe' else 0
     tensors = _tensors(signal.n_chans, n_out, mixed=begin is not None, n_probed=n_probed)
     use = channels(signal.ch_names, adapter)
-    return network(module, signal, tensors, checkpoints=(CHECKPOINT[adapter],), channels=use)
+    return network(
+        module,
+        signal,
+        tensors,
+        checkpoints=(CHECKPOINT[adapter],),
+        channels=use,
+        tokens=TokenGrid((n_patches(signal.n_times, stride), SUMMARY), 0),
+    )
 
 
 def _named(signal: Signal) -> tuple[tuple[int, ...], tuple[str, ...]]:

@@ -62,7 +62,7 @@ from jbench.models.foundation.luna_layers import Block, Code, QueryLayer, Spectr
 from jbench.models.layers import blocks
 from jbench.models.layers.deep import in_turn
 from jbench.models.layers.patches import Front, Patches, patch_tensors
-from jbench.models.model import Batch, Model, network, require
+from jbench.models.model import Batch, Model, TokenGrid, network, require
 from jbench.models.torch_weights import Exceptions, Tensor
 from jbench.spec.errors import RequestError
 from jbench.spec.model import Position, Signal
@@ -221,7 +221,14 @@ def build(name: str, size: Size, signal: Signal, n_out: int, options: _Options) 
     module = _Luna(size, used, tuple(map(tuple, code.tolist())), n_out, *options)
     names = ('authors',) if options.mlp_norm else ('braindecode', 'authors_without_norms')
     layouts, use = tuple(CHECKPOINT[name] for name in names), adapters.placed(signal.ch_names, signal.positions)
-    return network(module, signal, _tensors(size, options.mlp_norm, n_out), checkpoints=layouts, channels=use)
+    return network(
+        module,
+        signal,
+        _tensors(size, options.mlp_norm, n_out),
+        checkpoints=layouts,
+        channels=use,
+        tokens=TokenGrid((1, -(-signal.n_times // PATCH)), 1),
+    )
 
 
 def luna_base(

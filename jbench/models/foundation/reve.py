@@ -56,10 +56,10 @@ from jax import lax
 from jbench.models import torch_weights
 from jbench.models.foundation import adapters
 from jbench.models.layers import blocks
-from jbench.models.layers.attention import attend_wide, n_pieces
+from jbench.models.layers.attention import attend_wide, cut
 from jbench.models.layers.blocks import PRECISION
 from jbench.models.layers.deep import in_turn
-from jbench.models.model import Batch, Model, network, require
+from jbench.models.model import Batch, Model, TokenGrid, network, require
 from jbench.models.torch_weights import Exceptions, Tensor
 from jbench.spec.errors import RequestError
 from jbench.spec.model import Position, Signal
@@ -139,7 +139,7 @@ def _in_bank(ch_names: Sequence[str], path: str) -> tuple[Position, ...]:
 
 def kept_bytes(size: Size, batch: int, length: int) -> float:
     """What the gradient keeps of the layers, about, for windows of `length` tokens in float32."""
-    scores = 2 * size.heads * length if n_pieces(batch, 4 * size.heads * length**2) == 1 else 0
+    scores = 2 * size.heads * length if cut(batch, size.heads, 4 * length**2)[1] == 1 else 0
     a_token = 4 * size.width + 4 * size.heads * HEAD + 5 * size.hidden + scores
     return 4.0 * batch * length * size.depth * a_token
 
@@ -265,7 +265,14 @@ def build(name: str, size: Size, signal: Signal, n_out: int, *, positions: str, 
             'order alone, as cbramod'
         )
     module, use = _Reve(size, tuple(used), tuple(used.values()), n_out, remat), adapters.placed(signal.ch_names, places)
-    return network(module, signal, _tensors(size, n_out), checkpoints=(CHECKPOINT,), channels=use)
+    return network(
+        module,
+        signal,
+        _tensors(size, n_out),
+        checkpoints=(CHECKPOINT,),
+        channels=use,
+        tokens=TokenGrid((len(used), n_patches(signal.n_times)), 1),
+    )
 
 
 def reve_small(

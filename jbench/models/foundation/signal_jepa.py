@@ -42,7 +42,7 @@ import numpy as np
 from jbench.models import torch_weights
 from jbench.models.layers import blocks
 from jbench.models.layers.attention import attend
-from jbench.models.model import Batch, Model, network, require
+from jbench.models.model import Batch, Model, TokenGrid, network, require
 from jbench.models.torch_weights import Exceptions, Tensor
 from jbench.spec.errors import RequestError
 from jbench.spec.model import Position, Signal
@@ -288,4 +288,11 @@ def signal_jepa(
     n_flat = N_FILTERS * WIDTH * n_vectors(signal.n_times)
     tensors = _tensors(signal.n_chans, len(start), n_flat, n_out)
     use = channels(signal.ch_names) if table == 'names' else None
-    return network(module, signal, tensors, checkpoints=(CHECKPOINT[table],), channels=use)
+    return network(
+        module,
+        signal,
+        tensors,
+        checkpoints=(CHECKPOINT[table],),
+        channels=use,
+        tokens=TokenGrid((signal.n_chans, n_vectors(signal.n_times)), 1),
+    )

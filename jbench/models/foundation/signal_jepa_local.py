@@ -33,7 +33,7 @@ from jbench.models.foundation.signal_jepa import (
     n_vectors,
 )
 from jbench.models.layers import blocks
-from jbench.models.model import Batch, Model, network, require
+from jbench.models.model import Batch, Model, TokenGrid, network, require
 from jbench.models.torch_weights import Exceptions, Tensor
 from jbench.spec.model import Signal
 
@@ -93,10 +93,22 @@ def signal_jepa_post_local(signal: Signal, n_out: int, *, axis_name: str | None 
     Raises: RequestError where windows are too short.
     """
     require('signal_jepa_post_local', signal, n_out, min_times=MIN_TIMES)
-    return network(_Local(False, n_out), signal, _tensors(False, signal, n_out), checkpoints=(POST_CHECKPOINT,))
+    return network(
+        _Local(False, n_out),
+        signal,
+        _tensors(False, signal, n_out),
+        checkpoints=(POST_CHECKPOINT,),
+        tokens=TokenGrid((signal.n_chans, n_vectors(signal.n_times)), 1),
+    )
 
 
 def signal_jepa_pre_local(signal: Signal, n_out: int, *, axis_name: str | None = None) -> Model:
     """Signal-JEPA with filters before the convolutions; arguments and errors as of `signal_jepa_post_local`."""
     require('signal_jepa_pre_local', signal, n_out, min_times=MIN_TIMES)
-    return network(_Local(True, n_out), signal, _tensors(True, signal, n_out), checkpoints=(PRE_CHECKPOINT,))
+    return network(
+        _Local(True, n_out),
+        signal,
+        _tensors(True, signal, n_out),
+        checkpoints=(PRE_CHECKPOINT,),
+        tokens=TokenGrid((N_FILTERS, n_vectors(signal.n_times)), 1),
+    )

@@ -56,7 +56,7 @@ from jbench.models.foundation.steegformer_channels import INDEX, ROWS, channels
 from jbench.models.layers import blocks
 from jbench.models.layers.deep import in_turn
 from jbench.models.layers.prenorm import EPS, Draws, Names, PreNorm, prenorm_tensors
-from jbench.models.model import Batch, Model, network, require
+from jbench.models.model import Batch, Model, TokenGrid, network, require
 from jbench.models.torch_weights import Exceptions, Tensor
 from jbench.spec.errors import RequestError
 from jbench.spec.model import Signal
@@ -211,7 +211,14 @@ def _build(name: str, signal: Signal, n_out: int, axis_name: str | None, options
     size = SIZES[name]
     module = _STEEGFormer(size, tuple(found), tuple(found.values()), n_out, pool, drop_path, axis_name, remat)
     use = channels(signal.ch_names)
-    return network(module, signal, _tensors(size, n_out), checkpoints=(CHECKPOINT,), channels=use)
+    return network(
+        module,
+        signal,
+        _tensors(size, n_out),
+        checkpoints=(CHECKPOINT,),
+        channels=use,
+        tokens=TokenGrid((signal.n_times // PATCH, len(found)), 0),
+    )
 
 
 def steegformer_small(

@@ -150,31 +150,95 @@ def attend_wide(
     tokens, ten heads of 20), 61 instead of 157 (two, 641), 5 instead of 9 (64, 64 tokens, four heads of 25), and 7
     instead of 5 for four tokens: the largest score is not differentiated, and the sum divides the result.
     """
-    pieces = n_pieces(len(q), q.itemsize * q.shape[1] * q.shape[2] * k.shape[2])
+    b, heads, length, _ = q.shape
+    rows, pieces = cut(b, heads, q.itemsize * length * k.shape[2])
     if pieces == 1:
         return _attend_wide(q, k, v, kept, rate=rate, seen=seen)
-
-    def piece(carry: None, rows: tuple[Any, ...]) -> tuple[None, jax.Array]:
-        return carry, _attend_wide(*rows, rate=rate, seen=seen)
-
-    rows = jax.tree.map(lambda a: a.reshape(pieces, -1, *a.shape[1:]), (q, k, v, kept))
-    return lax.scan(jax.checkpoint(piece), None, rows)[1].reshape(*q.shape[:3], v.shape[3])
+    arrays = jax.tree.map(lambda a: a.reshape(pieces, rows // pieces, b * heads // rows, *a.shape[2:]), (q, k, v, kept))
+    return _in_pieces(*arrays, seen, rate).reshape(b, heads, length, v.shape[3])
 
 
-def n_pieces(rows: int, row_bytes: int) -> int:
-    """Into how many equal pieces `attend_wide` cuts rows b whose scores take so many bytes each; 1: it does not."""
-    needed = rows * row_bytes / PIECE
+def cut(windows: int, heads: int, head_bytes: int) -> tuple[int, int]:
+    """Rows and equal pieces of them, in which `attend_wide` makes scores that take so many bytes a head: rows are
+    windows, or heads of windows where a window has many; one piece: it makes all at once."""
+    if heads * head_bytes <= PIECE / 2:
+        return windows, n_pieces(windows, heads * head_bytes)
+    return windows * heads, n_pieces(windows * heads, head_bytes, PIECE // 2)
+
+
+def n_pieces(rows: int, row_bytes: int, piece: int | None = None) -> int:
+    """Into how many equal pieces of some `piece` bytes (`PIECE`) rows are cut that take so many each; 1: they are
+    not."""
+    needed = rows * row_bytes / (piece or PIECE)
     if needed <= 2:
         return 1
     found = next((n for n in range(math.ceil(needed), rows + 1) if rows % n == 0), rows)
     return found if found <= 4 * needed or found == rows <= MOST_PIECES else 1
 
 
+@partial(jax.custom_vjp, nondiff_argnums=(5,))
+def _in_pieces(
+    q: jax.Array, k: jax.Array, v: jax.Array, kept: jax.Array | None, seen: np.ndarray | None, rate: float
+) -> jax.Array:
+    """`_attend_wide` of pieces [n, b, h, l, size], one after the other; the gradient makes their scores anew.
+
+    Of the first pass it needs the logarithms of the sums alone (Dao et al. 2022, FlashAttention, appendix B).
+    """
+    return _pass(q, k, v, kept, seen, rate)[0]
+
+
+def _pass(
+    q: jax.Array, k: jax.Array, v: jax.Array, kept: jax.Array | None, seen: np.ndarray | None, rate: float
+) -> tuple[jax.Array, tuple[Any, ...]]:
+    def piece(_: None, rows: tuple[Any, ...]) -> tuple[None, tuple[jax.Array, jax.Array]]:
+        q, k, v, kept = rows
+        scores = _scores(q, k, seen)
+        largest = scores.max(-1, keepdims=True)
+        powers = jnp.exp(scores - largest)
+        total = powers.sum(-1, keepdims=True)
+        mixed = jnp.einsum('bhqk,bhks->bhqs', _dropped(powers, kept, rate), v, precision=PRECISION) / total
+        return None, (mixed, _exact(largest) + jnp.log(_exact(total)))
+
+    mixed, logs = lax.scan(piece, None, (q, k, v, kept))[1]
+    return mixed, (q, k, v, kept, seen, mixed, logs)
+
+
+def _gradient(rate: float, saved: tuple[Any, ...], grad: jax.Array) -> tuple[jax.Array | None, ...]:
+    q, k, v, kept, seen, mixed, logs = saved
+
+    def piece(_: None, rows: tuple[Any, ...]) -> tuple[None, tuple[jax.Array, ...]]:
+        q, k, v, kept, grad, inner, logs = rows
+        weights = jnp.exp(_exact(_scores(q, k, seen)) - logs).astype(q.dtype)
+        of_v = jnp.einsum('bhqk,bhqs->bhks', _dropped(weights, kept, rate), grad, precision=PRECISION)
+        of_weights = jnp.einsum('bhqs,bhks->bhqk', grad, v, precision=PRECISION)
+        of_scores = weights * (_dropped(of_weights, kept, rate) - inner)
+        scale = 1 / math.sqrt(q.shape[-1])
+        of_q = jnp.einsum('bhqk,bhks->bhqs', of_scores, k, precision=PRECISION) * scale
+        return None, (of_q, jnp.einsum('bhqk,bhqs->bhks', of_scores, q * scale, precision=PRECISION), of_v)
+
+    inner = (grad * mixed).sum(-1, keepdims=True)
+    of_q, of_k, of_v = lax.scan(piece, None, (q, k, v, kept, grad, inner, logs))[1]
+    return of_q, of_k, of_v, None, None
+
+
+_in_pieces.defvjp(_pass, _gradient)
+
+
 def _attend_wide(
     q: jax.Array, k: jax.Array, v: jax.Array, kept: jax.Array | None, *, rate: float, seen: np.ndarray | None
 ) -> jax.Array:
-    scores = jnp.einsum('bhqs,bhks->bhqk', q / math.sqrt(q.shape[-1]), k, precision=PRECISION)
-    scores = scores if seen is None else jnp.where(seen, scores, -jnp.inf)
+    scores = _scores(q, k, seen)
     powers = jnp.exp(scores - lax.stop_gradient(scores.max(-1, keepdims=True)))
     mixed = jnp.einsum('bhqk,bhks->bhqs', _dropped(powers, kept, rate), v, precision=PRECISION)
     return mixed / powers.sum(-1, keepdims=True)
+
+
+def _scores(q: jax.Array, k: jax.Array, seen: np.ndarray | None) -> jax.Array:
+    """Of each query and key [b, h, l of q, l of k]; minus infinity for what is not seen."""
+    scores = jnp.einsum('bhqs,bhks->bhqk', q / math.sqrt(q.shape[-1]), k, precision=PRECISION)
+    return scores if seen is None else jnp.where(seen, scores, -jnp.inf)
+
+
+def _exact(x: jax.Array) -> jax.Array:
+    """In float32 at least."""
+    return x.astype(jnp.promote_types(x.dtype, jnp.float32))

@@ -1,7 +1,8 @@
 """What the layers of a network answer: the features that it names, their spread, units that never change.
 
-The axis of time of a feature is not said by the network. It is found: the two halves of windows are disturbed, one
-after the other, and time is the axis along which the change of the feature moves on.
+Encoders say how their tokens lie over channels and moments (`Model.tokens`): their features are laid out so, without
+the token that is of no moment. Of other features the axis of time is found: the two halves of windows are disturbed,
+one after the other, and time is the axis along which the change of the feature moves on.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import NamedTuple
 import jax
 import numpy as np
 
-from jbench.models.model import features
+from jbench.models.model import Model, features
 from jbench.models.torch_weights import Variables
 from jbench.report.autopsy.case import BATCH, Network, given
 from jbench.spec.model import Signal
@@ -42,13 +43,16 @@ def layers(network: Network, signal: Signal) -> list[Layer]:
     """Every feature of a network over its windows; [] where it names none."""
     compute, variables = features(network.model), network.variables
     sums: dict[str, list[np.ndarray]] = {}
-    axes = time_axes(compute, variables, network.x[:PROBES], signal)
+    shapes: dict[str, tuple[int, ...]] = {}
+    axes = time_axes(network.model, variables, network.x[:PROBES], signal)
     for first in range(0, len(network.x), BATCH):
         x = network.x[first : first + BATCH]
         x = np.concatenate([x, np.repeat(x[:1], BATCH - len(x), 0)])
         n = min(BATCH, len(network.x) - first)
         for name, a in _features(compute, variables, x, signal).items():
-            a = _units_last(a[:n], axes[name])
+            a = laid_out(network.model, a[:n])
+            shapes[name] = a.shape[1:]
+            a = _units_last(a, axes[name])
             parts = [a.sum(0), (a**2).sum(0), (a == 0).sum(0), np.full(a.shape[1], len(a))]
             sums[name] = [s + p for s, p in zip(sums.get(name, [np.zeros(1)] * 4), parts, strict=True)]
     found = []
@@ -56,18 +60,22 @@ def layers(network: Network, signal: Signal) -> list[Layer]:
         mean = total / n_values
         spread = np.sqrt(np.maximum(squares / n_values - mean**2, 0))
         spread[spread <= 1e-7 * np.abs(mean)] = 0  # what rounding leaves
-        shape = tuple(_shape(network, signal)[name])
-        found.append(Layer(name, shape, axes[name], float(mean.mean()), spread, float(zeros.sum() / n_values.sum())))
+        share = float(zeros.sum() / n_values.sum())
+        found.append(Layer(name, shapes[name], axes[name], float(mean.mean()), spread, share))
     return found
 
 
-def time_axes(
-    compute: Callable[..., dict[str, jax.Array]], variables: Variables, x: np.ndarray, signal: Signal
-) -> dict[str, int | None]:
-    """The axis of time of each feature, counted without that of windows; None of one that has none.
+def laid_out(model: Model, feature: np.ndarray) -> np.ndarray:
+    """A feature [N, ...], its tokens as the grid that the network says they are."""
+    grid = None if model.tokens is None else model.tokens.laid_out(feature)
+    return feature if grid is None else grid
+
+
+def time_axes(model: Model, variables: Variables, x: np.ndarray, signal: Signal) -> dict[str, int | None]:
+    """The axis of time of each feature, laid out, counted without that of windows; None of one that has none.
 
     Args:
-        compute: from `models.model.features`.
+        model: the network.
         variables: of the network.
         x: f32 [n, C, T], some windows.
         signal: for which the network was built.
@@ -76,8 +84,12 @@ def time_axes(
     noise = rng.normal(0, 1, x.shape).astype(np.float32) * (x.std() or 1.0)
     early, late = noise.copy(), noise.copy()
     early[..., half:], late[..., :half] = 0, 0
+    compute = features(model)
     plain, *moved = (_features(compute, variables, one, signal) for one in (x, x + early, x + late))
-    return {name: _time_axis(a, *(np.abs(m[name] - a) for m in moved)) for name, a in plain.items()}
+    axes = {name: _time_axis(a, *(np.abs(m[name] - a) for m in moved)) for name, a in plain.items()}
+    if model.tokens is not None:
+        axes |= {name: model.tokens.time for name, a in plain.items() if model.tokens.laid_out(a) is not None}
+    return axes
 
 
 def _time_axis(a: np.ndarray, early: np.ndarray, late: np.ndarray) -> int | None:
@@ -100,12 +112,6 @@ def _features(
 ) -> dict[str, np.ndarray]:
     batch = given(signal, x)
     return {name: np.asarray(a, np.float64) for name, a in compute(variables, **batch).items()}
-
-
-def _shape(network: Network, signal: Signal) -> dict[str, tuple[int, ...]]:
-    batch = given(signal, network.x[:1])
-    shapes = jax.eval_shape(lambda v: network.model.apply(v, batch, train=False, key=None).features, network.variables)
-    return {name: a.shape[1:] for name, a in shapes.items()}
 
 
 def _units_last(a: np.ndarray, time: int | None) -> np.ndarray:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
-from jbench.models.model import features
 from jbench.report.autopsy import ablation, activations, attribution, gradcam, gradients, predictions
 from jbench.report.autopsy.case import Case, Network, chosen, given, predictor, some, towards
 from jbench.targets import of
@@ -63,9 +63,7 @@ def _explained(case: Case, network: Network, parts: Parts) -> Parts:
     found = attribution.integrated(
         network.model, network.variables, x, usual=network.usual, weights=weights, signal=case.signal
     )
-    axes = activations.time_axes(
-        features(network.model), network.variables, network.x[: activations.PROBES], case.signal
-    )
+    axes = activations.time_axes(network.model, network.variables, network.x[: activations.PROBES], case.signal)
     layers = gradcam.gradients(network.model, network.variables, x, weights=weights, signal=case.signal)
     cams, aside = {}, []
     for name, (a, g) in layers.items():
@@ -73,7 +71,8 @@ def _explained(case: Case, network: Network, parts: Parts) -> Parts:
         if not g.any():
             aside.append(name)
         elif time is not None:
-            cams[name] = gradcam.cam(a, g, time)
+            laid = partial(activations.laid_out, network.model)
+            cams[name] = gradcam.cam(laid(a), laid(g), time)
     return parts._replace(attribution=found, explained=rows, cams=cams, aside=tuple(aside))
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -14,14 +16,18 @@ from jbench.models.layers.attention import PackedAttention, attend_wide
 RNG = np.random.default_rng(0)
 
 
-@pytest.mark.parametrize('piece', [attention.PIECE, 8 * 3 * 7 * 7 - 1])
+WINDOW = 8 * 3 * 7 * 7  # bytes of its scores, in the next test
+
+
+@pytest.mark.parametrize('piece', [attention.PIECE, 2 * WINDOW, WINDOW])  # all at once, by windows, by heads
 def test_attention_of_wide_heads_equals_its_literal_form(piece: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """With a dropout and without, whatever the size of the scores; the gradient too, and row by row."""
     monkeypatch.setattr(attention, 'PIECE', piece)
+    assert attention.cut(6, 3, 8 * 7 * 7) == {attention.PIECE: (6, 1), 2 * WINDOW: (6, 3), WINDOW: (18, 18)}[piece]
     with jax.enable_x64(True):
-        q, k, v = RNG.standard_normal((3, 4, 3, 7, 20))
+        q, k, v = RNG.standard_normal((3, 6, 3, 7, 20))
         q[0, 0] *= 300
-        keep = RNG.uniform(size=(4, 3, 7, 7)) > 0.3
+        keep = RNG.uniform(size=(6, 3, 7, 7)) > 0.3
 
         def literal(q, k, v, kept):
             weights = jax.nn.softmax(q @ k.swapaxes(2, 3) / np.sqrt(20))
@@ -44,10 +50,28 @@ def test_scores_are_made_a_few_rows_at_a_time() -> None:
     mb = 1 << 20
     cases = ((16, mb // 2), (16, mb), (16, 10 * mb), (17, mb), (1217, mb // 64), (1, 100 * mb), (1216, mb // 64))
     assert [attention.n_pieces(*case) for case in cases] == [1, 4, 16, 17, 1, 1, 8]
+    assert attention.cut(16, 10, 4 * 641**2) == (160, 160) and attention.cut(16, 5, 4 * 190**2) == (16, 4)
 
 
-def test_attention_sees_what_it_may() -> None:
+def test_pieces_are_as_exact_in_bfloat16(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the gradient makes scores anew, logarithms of sums are not rounded to bfloat16."""
+    arrays = [jnp.asarray(a, jnp.bfloat16) for a in RNG.standard_normal((3, 4, 2, 400, 8)) / 2]
+
+    def grads(dtype: Any) -> np.ndarray:
+        found = jax.grad(lambda *x: (attend_wide(*x).astype(jnp.float32) ** 2).sum(), (0, 1, 2))
+        return np.asarray(compiled(found)(*(a.astype(dtype) for a in arrays)), np.float32)
+
+    exact, whole = grads(jnp.float32), grads(jnp.bfloat16)
+    monkeypatch.setattr(attention, 'PIECE', 100)
+    pieces = grads(jnp.bfloat16)
+    errors = [((a - exact) ** 2).mean((1, 2, 3, 4)) for a in (pieces, whole)]  # of queries, keys, values
+    assert (errors[0] < 1.5 * errors[1]).all()
+
+
+@pytest.mark.parametrize('piece', [attention.PIECE, 100])
+def test_attention_sees_what_it_may(piece: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """A token and its neighbours: the others change nothing, and feel no gradient."""
+    monkeypatch.setattr(attention, 'PIECE', piece)
     q, k, v = RNG.standard_normal((3, 1, 2, 6, 4))
     seen = np.abs(np.arange(6)[:, None] - np.arange(6)) <= 1
 
