@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 import shutil
 from pathlib import Path
 from types import SimpleNamespace
@@ -22,6 +23,7 @@ from test_learning import shuffled
 from jbench import run, stages
 from jbench.cli import autopsy
 from jbench.models import MODELS, factory
+from jbench.models.foundation import labram
 from jbench.plan import cells, select
 from jbench.results import result_file
 from jbench.spec.errors import RequestError
@@ -73,6 +75,21 @@ def test_a_page_and_its_findings(workdir, tmp_path, capsys):
     (complete,) = (f for f in by_text.values() if f['text'].startswith('Attributions add up'))
     assert complete['number'] < 0.01
     assert all(f['number'] is None or np.isfinite(f['number']) for f in by_text.values())
+
+
+@pytest.mark.slow
+def test_layers_of_an_encoder_have_their_time(tmp_path, capsys, monkeypatch):
+    """LaBraM with one layer: its tokens lie over channels and seconds, and GradCAM over the latter is drawn."""
+    monkeypatch.setattr(labram, 'LAYERS', 1)
+    task = ['--task=motor_imagery', '--seeds=33', '--simulated=yes', '--debug']
+    assert run.main([*task, '--model=labram', '--weights=none', f'--workdir={tmp_path}']) == 0
+    found = told(tmp_path, str(result_of(tmp_path, 'labram*')), capsys=capsys)
+    page = Path(found['page']).read_text()
+    assert 'GradCAM of each layer over time' in page
+    rows = dict(re.findall(r'<td>(layer_0|tokens|penultimate)<td>([^<]*)<td>', page))
+    assert rows.keys() == {'layer_0', 'tokens', 'penultimate'} and rows['penultimate'] == '200'
+    assert rows['layer_0'] == rows['tokens'] and re.fullmatch(r'\d+ x \d+ x 200', rows['tokens'])
+    assert page.count('<td>axis 2<td>') == 2 and page.count('<td>none found<td>') == 1
 
 
 @pytest.mark.slow

@@ -154,8 +154,9 @@ def attend_wide(
     rows, pieces = cut(b, heads, q.itemsize * length * k.shape[2])
     if pieces == 1:
         return _attend_wide(q, k, v, kept, rate=rate, seen=seen)
-    arrays = jax.tree.map(lambda a: a.reshape(pieces, rows // pieces, b * heads // rows, *a.shape[2:]), (q, k, v, kept))
-    return _in_pieces(*arrays, seen, rate).reshape(b, heads, length, v.shape[3])
+    arrays = (q.swapaxes(2, 3), k.swapaxes(2, 3), v.swapaxes(2, 3), kept)
+    arrays = jax.tree.map(lambda a: a.reshape(pieces, rows // pieces, b * heads // rows, *a.shape[2:]), arrays)
+    return _in_pieces(*arrays, seen, rate).reshape(b, heads, v.shape[3], length).swapaxes(2, 3)
 
 
 def cut(windows: int, heads: int, head_bytes: int) -> tuple[int, int]:
@@ -180,9 +181,11 @@ def n_pieces(rows: int, row_bytes: int, piece: int | None = None) -> int:
 def _in_pieces(
     q: jax.Array, k: jax.Array, v: jax.Array, kept: jax.Array | None, seen: np.ndarray | None, rate: float
 ) -> jax.Array:
-    """`_attend_wide` of pieces [n, b, h, l, size], one after the other; the gradient makes their scores anew.
+    """`_attend_wide` of pieces, one after the other, q, k, v and the result [n, b, h, size, l]: so laid out, no product
+    goes through scores column by column.
 
-    Of the first pass it needs the logarithms of the sums alone (Dao et al. 2022, FlashAttention, appendix B).
+    The gradient makes scores anew, for which it needs the logarithms of their sums alone (Dao et al. 2022,
+    FlashAttention, appendix B).
     """
     return _pass(q, k, v, kept, seen, rate)[0]
 
@@ -192,11 +195,11 @@ def _pass(
 ) -> tuple[jax.Array, tuple[Any, ...]]:
     def piece(_: None, rows: tuple[Any, ...]) -> tuple[None, tuple[jax.Array, jax.Array]]:
         q, k, v, kept = rows
-        scores = _scores(q, k, seen)
+        scores = _seen(_product('bhsq,bhsk->bhqk', q / math.sqrt(q.shape[2]), k), seen)
         largest = scores.max(-1, keepdims=True)
         powers = jnp.exp(scores - largest)
         total = powers.sum(-1, keepdims=True)
-        mixed = jnp.einsum('bhqk,bhks->bhqs', _dropped(powers, kept, rate), v, precision=PRECISION) / total
+        mixed = _product('bhsk,bhqk->bhsq', v, _dropped(powers, kept, rate)) / total.swapaxes(2, 3)
         return None, (mixed, _exact(largest) + jnp.log(_exact(total)))
 
     mixed, logs = lax.scan(piece, None, (q, k, v, kept))[1]
@@ -208,15 +211,15 @@ def _gradient(rate: float, saved: tuple[Any, ...], grad: jax.Array) -> tuple[jax
 
     def piece(_: None, rows: tuple[Any, ...]) -> tuple[None, tuple[jax.Array, ...]]:
         q, k, v, kept, grad, inner, logs = rows
-        weights = jnp.exp(_exact(_scores(q, k, seen)) - logs).astype(q.dtype)
-        of_v = jnp.einsum('bhqk,bhqs->bhks', _dropped(weights, kept, rate), grad, precision=PRECISION)
-        of_weights = jnp.einsum('bhqs,bhks->bhqk', grad, v, precision=PRECISION)
-        of_scores = weights * (_dropped(of_weights, kept, rate) - inner)
-        scale = 1 / math.sqrt(q.shape[-1])
-        of_q = jnp.einsum('bhqk,bhks->bhqs', of_scores, k, precision=PRECISION) * scale
-        return None, (of_q, jnp.einsum('bhqk,bhqs->bhks', of_scores, q * scale, precision=PRECISION), of_v)
+        scale = 1 / math.sqrt(q.shape[2])
+        scores = _seen(_product('bhsq,bhsk->bhqk', q * scale, k), seen)
+        weights = jnp.exp(_exact(scores) - logs).astype(q.dtype)
+        of_v = _product('bhsq,bhqk->bhsk', grad, _dropped(weights, kept, rate))
+        of_scores = weights * (_dropped(_product('bhsq,bhsk->bhqk', grad, v), kept, rate) - inner)
+        of_q = _product('bhsk,bhqk->bhsq', k, of_scores) * scale
+        return None, (of_q, _product('bhsq,bhqk->bhsk', q * scale, of_scores), of_v)
 
-    inner = (grad * mixed).sum(-1, keepdims=True)
+    inner = (grad * mixed).sum(3, keepdims=True).swapaxes(3, 4)
     of_q, of_k, of_v = lax.scan(piece, None, (q, k, v, kept, grad, inner, logs))[1]
     return of_q, of_k, of_v, None, None
 
@@ -227,15 +230,17 @@ _in_pieces.defvjp(_pass, _gradient)
 def _attend_wide(
     q: jax.Array, k: jax.Array, v: jax.Array, kept: jax.Array | None, *, rate: float, seen: np.ndarray | None
 ) -> jax.Array:
-    scores = _scores(q, k, seen)
+    scores = _seen(_product('bhqs,bhks->bhqk', q / math.sqrt(q.shape[-1]), k), seen)
     powers = jnp.exp(scores - lax.stop_gradient(scores.max(-1, keepdims=True)))
-    mixed = jnp.einsum('bhqk,bhks->bhqs', _dropped(powers, kept, rate), v, precision=PRECISION)
-    return mixed / powers.sum(-1, keepdims=True)
+    return _product('bhqk,bhks->bhqs', _dropped(powers, kept, rate), v) / powers.sum(-1, keepdims=True)
 
 
-def _scores(q: jax.Array, k: jax.Array, seen: np.ndarray | None) -> jax.Array:
-    """Of each query and key [b, h, l of q, l of k]; minus infinity for what is not seen."""
-    scores = jnp.einsum('bhqs,bhks->bhqk', q / math.sqrt(q.shape[-1]), k, precision=PRECISION)
+def _product(axes: str, a: jax.Array, b: jax.Array) -> jax.Array:
+    return jnp.einsum(axes, a, b, precision=PRECISION)
+
+
+def _seen(scores: jax.Array, seen: np.ndarray | None) -> jax.Array:
+    """Scores, minus infinity for what is not seen."""
     return scores if seen is None else jnp.where(seen, scores, -jnp.inf)
 
 
