@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import sys
 
-TRIM_THRESHOLD, MMAP_MAX = -1, -4  # of mallopt(3)
+TRIM_THRESHOLD, MMAP_MAX, ARENA_MAX = -1, -4, -8  # of mallopt(3)
 
 
 def keep() -> None:
@@ -13,11 +13,13 @@ def keep() -> None:
 
     A compiled program on the processor asks for all its memory in each call: gigabytes for a large network. By default
     each call gets new pages, which the system has to hand out and to clear: a quarter of the processor time of an
-    evaluation step of STEEGFormer (`benchmarks/train_step.py`). Without glibc nothing changes.
+    evaluation step of STEEGFormer (`benchmarks/train_step.py`). Threads that begin after the call share one heap: large
+    blocks of a heap of their own would come from the system each time. Without glibc nothing changes.
     """
     if sys.platform != 'linux':
         return
     mallopt = getattr(ctypes.CDLL(None), 'mallopt', None)
     if mallopt is not None:  # which musl lacks
+        mallopt(ARENA_MAX, 1)
         mallopt(MMAP_MAX, 0)
         mallopt(TRIM_THRESHOLD, -1)

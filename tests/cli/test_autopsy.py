@@ -81,6 +81,7 @@ def test_a_page_and_its_findings(workdir, tmp_path, capsys):
 def test_layers_of_an_encoder_have_their_time(tmp_path, capsys, monkeypatch):
     """LaBraM with one layer: its tokens lie over channels and seconds, and GradCAM over the latter is drawn."""
     monkeypatch.setattr(labram, 'LAYERS', 1)
+    monkeypatch.setattr(autopsy, 'WINDOWS', 8)
     task = ['--task=motor_imagery', '--seeds=33', '--simulated=yes', '--debug']
     assert run.main([*task, '--model=labram', '--weights=none', f'--workdir={tmp_path}']) == 0
     found = told(tmp_path, str(result_of(tmp_path, 'labram*')), capsys=capsys)
