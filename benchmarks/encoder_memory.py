@@ -36,7 +36,7 @@ from jbench.spec.task import Recipe
 from jbench.train import kept_memory, optim, parallel
 from jbench.train.programs import build
 
-STEPS = 2
+STEPS = 5
 
 
 def peak_gb() -> float:

@@ -125,6 +125,15 @@ def test_devices_that_no_worker_has():
     cluster.check_resources(jobs, Offer(2, 4, 0), 'x:1', 'gpu')
 
 
+def test_jobs_that_expect_more_memory_than_there_is_are_told():
+    jobs = [Job(str(k), f'job {k}', (), memory=k << 30) for k in range(4)]
+    assert cluster.too_large(jobs, Offer(2, 0, 3 << 30)) == '' == cluster.too_large(jobs, Offer(2, 0, 0))
+    said = 'than the 1.0 GB there are, job 3 3.0 GB; each gets all of it'
+    assert cluster.too_large(jobs, Offer(2, 0, 1 << 30)) == f'2 jobs are expected to take more memory {said}'
+    shared = Offer(2, 0, 0)._replace(shared=2 << 30)
+    assert cluster.too_large(jobs, shared).startswith('one job is expected to take more memory than the 2.0 GB')
+
+
 def test_a_job_asks_for_what_workers_offer_at_all():
     job = Job('a', 'a', SHORT, memory=5 << 30)
     assert resources(job, Offer(2, 0, 0)) == {}
