@@ -19,7 +19,7 @@ from jbench.spec.errors import RequestError
 from jbench.stores import mirror, results
 
 FEW = 12  # jobs that are listed one by one
-GB = 1 << 30
+GB = 1e9
 UNITS = ((1, 's'), (60, 'min'), (3600, 'h'))
 
 

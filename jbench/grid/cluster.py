@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from distributed import Client, Future
 
 ANSWER = 15.0  # s within which a scheduler answers
-GB = 1 << 30
 PATIENCE = 2.0  # s after which it is said that a worker is waited for
 LOOK = 0.005  # s between looks at the first worker
 PAGE, NO_BOKEH = 1000, b'Dask needs'  # bytes read of a dashboard, and what it says in them where it is none
@@ -75,8 +74,6 @@ def place(address: str, jobs: Sequence[Job], grid: Grid) -> Iterator[Futures]:
             offer = offer._replace(environments=seen, shared=free_memory())
         else:
             check_resources(jobs, offer, address, device)
-        if line := too_large(jobs, offer):
-            grid.progress.say(f'--cluster={address}: {line}')
         futures = Futures(client, offer, grid)
         try:
             yield futures
@@ -234,17 +231,3 @@ def check_resources(jobs: Sequence[Job], offer: Offer, address: str, device: str
         raise RequestError(
             f'--cluster={address}: a job needs {wanted} GPUs, and no worker offers more than {offer.devices} ({how})'
         )
-
-
-def too_large(jobs: Sequence[Job], offer: Offer) -> str:
-    """What is said of jobs that expect more memory than a worker has; '' where none does. They run: what is expected is
-    an estimate."""
-    most = offer.shared or offer.memory
-    larger = sorted((job for job in jobs if most and job.memory > most), key=lambda job: -job.memory)
-    if not larger:
-        return ''
-    many = f'{len(larger)} jobs are' if len(larger) > 1 else 'one job is'
-    return (
-        f'{many} expected to take more memory than the {most / GB:.1f} GB there are, {larger[0].title} '
-        f'{larger[0].memory / GB:.1f} GB; each gets all of it'
-    )

@@ -41,9 +41,9 @@ class Answer(NamedTuple):
 
 
 class TokenGrid(NamedTuple):
-    """How the tokens of a window follow each other: row by row of a grid, after at most one that is of no moment.
+    """How the tokens of a window follow each other: row by row of a grid, after at most one that belongs to no time.
 
-    A feature holds them along its first axis, or as a grid along its first two.
+    A feature holds them along its first axis, or as a grid along its first two; one of another length holds none.
     """
 
     shape: tuple[int, int]

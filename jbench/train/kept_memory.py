@@ -13,8 +13,9 @@ def keep() -> None:
 
     A compiled program on the processor asks for all its memory in each call: gigabytes for a large network. By default
     each call gets new pages, which the system has to hand out and to clear: a quarter of the processor time of an
-    evaluation step of STEEGFormer (`benchmarks/train_step.py`). Threads that begin after the call share one heap: large
-    blocks of a heap of their own would come from the system each time. Without glibc nothing changes.
+    evaluation step of STEEGFormer (`benchmarks/train_step.py`). Threads that begin after the call share one heap,
+    unless earlier threads made others: large blocks of those come from the system each time. It takes some calls of a
+    program until its memory is found again. Without glibc nothing changes.
     """
     if sys.platform != 'linux':
         return

@@ -125,15 +125,6 @@ def test_devices_that_no_worker_has():
     cluster.check_resources(jobs, Offer(2, 4, 0), 'x:1', 'gpu')
 
 
-def test_jobs_that_expect_more_memory_than_there_is_are_told():
-    jobs = [Job(str(k), f'job {k}', (), memory=k << 30) for k in range(4)]
-    assert cluster.too_large(jobs, Offer(2, 0, 3 << 30)) == '' == cluster.too_large(jobs, Offer(2, 0, 0))
-    said = 'than the 1.0 GB there are, job 3 3.0 GB; each gets all of it'
-    assert cluster.too_large(jobs, Offer(2, 0, 1 << 30)) == f'2 jobs are expected to take more memory {said}'
-    shared = Offer(2, 0, 0)._replace(shared=2 << 30)
-    assert cluster.too_large(jobs, shared).startswith('one job is expected to take more memory than the 2.0 GB')
-
-
 def test_a_job_asks_for_what_workers_offer_at_all():
     job = Job('a', 'a', SHORT, memory=5 << 30)
     assert resources(job, Offer(2, 0, 0)) == {}
@@ -276,6 +267,15 @@ def test_a_dashboard_is_named_where_there_is_one(page, shown, monkeypatch):
         server.shutdown()
     for none in (None, '', link):
         assert cluster._dashboard(SimpleNamespace(dashboard_link=none)) == ''
+
+
+def test_a_job_that_expects_more_memory_than_there_is_runs_and_is_told(grid, tmp_path, capsys):
+    offered = file_of(tmp_path, THREADS.replace('resources={}', "resources={'MEMORY': 2e9}"))
+    jobs = [Job('a', 'job a', SHORT, memory=3 * 10**9), Job('b', 'job b', SHORT, memory=10**9)]
+    assert cluster.run(jobs, offered, grid).statuses == {'a': 0, 'b': 0}
+    err = capsys.readouterr().err
+    assert 'job a is expected to take 3.0 GB, more than the 2.0 GB there are; it runs with no other job' in err
+    assert 'job b is expected' not in err
 
 
 def test_a_gpu_that_no_worker_has_is_told_before_anything_runs(grid, tmp_path):

@@ -52,13 +52,11 @@ from jbench.spec.model import Signal
 TARGETS = tuple('Fp1 Fp2 F7 F3 Fz F4 F8 T7 C3 Cz C4 T8 P7 P3 Pz P4 P8 O1 O2'.split())
 STRIDES, TAPS = (3, 2, 2, 2, 2, 2), 3
 POSITION_TAPS, POSITION_GROUPS, HEADS = 25, 16, 8
-START = -5.0
-AMPLITUDE_RANGE = 4861.0
-LEAST_RANGE = 1e-12
+START, AMPLITUDE_RANGE, LEAST_RANGE = -5.0, 4861.0, 1e-12
 # files of braindecode, with its head or without; the authors' stood for vectors that pretraining hid
 CHECKPOINT = Exceptions(ignored=('final_layer.*', 'contextualizer.mask_replacement'), head=('head.*', 'adapter.*'))
 # as it lay at the hub before April 2026, when braindecode read nothing of it
-OLD = (('encoder_state_dict.*', 'encoder.*'), ('contextualizer_state_dict.*', 'contextualizer.*'))
+RENAMED = (('encoder_state_dict.*', 'encoder.*'), ('contextualizer_state_dict.*', 'contextualizer.*'))
 
 
 class Sizes(NamedTuple):
@@ -297,11 +295,6 @@ def bendr(
 def built(module: BENDR, signal: Signal) -> Model:
     """The functions of the network, of any sizes."""
     tensors, use = _tensors(signal.n_chans, module.n_out, module.sizes), channels(signal.ch_names)
-    return network(
-        module,
-        signal,
-        tensors,
-        checkpoints=(CHECKPOINT, CHECKPOINT._replace(renamed=OLD)),
-        channels=use,
-        tokens=TokenGrid((1, n_vectors(signal.n_times)), 1),
-    )
+    grid = TokenGrid((1, n_vectors(signal.n_times)), 1)
+    layouts = (CHECKPOINT, CHECKPOINT._replace(renamed=RENAMED))
+    return network(module, signal, tensors, checkpoints=layouts, channels=use, tokens=grid)

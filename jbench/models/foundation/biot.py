@@ -227,12 +227,5 @@ def biot(
     begin = adapters.start('biot', signal, adapter, targets=PAIRS, pattern=pattern, drawn=True)
     module = _BIOT(begin, signal.n_times, n_out, axis_name, dropout, attention_dropout)
     tensors, use = _tensors(signal.n_chans, n_out), channels(signal.ch_names)
-    return network(
-        module,
-        signal,
-        tensors,
-        precompute=precompute,
-        checkpoints=(CHECKPOINT,),
-        channels=use,
-        tokens=TokenGrid((len(PAIRS), n_frames(signal.n_times)), 1),
-    )
+    grid = TokenGrid((len(PAIRS), n_frames(signal.n_times)), 1)
+    return network(module, signal, tensors, precompute=precompute, checkpoints=(CHECKPOINT,), channels=use, tokens=grid)

@@ -157,13 +157,8 @@ def cbramod(signal: Signal, n_out: int, *, axis_name: str | None = None, dropout
             f'multiple, as {signal.n_times // PATCH * PATCH} or {(signal.n_times // PATCH + 1) * PATCH}. '
             f'Set window.duration so: at 200 Hz, to whole seconds'
         )
-    made = network(
-        _CBraMod(n_out, axis_name, dropout),
-        signal,
-        _tensors(n_out),
-        checkpoints=(CHECKPOINT,),
-        tokens=TokenGrid((signal.n_chans, signal.n_times // PATCH), 1),
-    )
+    grid = TokenGrid((signal.n_chans, signal.n_times // PATCH), 1)
+    made = network(_CBraMod(n_out, axis_name, dropout), signal, _tensors(n_out), checkpoints=(CHECKPOINT,), tokens=grid)
     alone = [of for of, n in (('s', signal.n_chans), ('t', signal.n_times // PATCH)) if n == 1]  # with itself to attend
     packed = [f'encoder.layers.{i}.self_attn_{of}.in_proj_weight' for i in range(LAYERS) for of in alone]
     return made._replace(idle=dict.fromkeys(packed, (0, 1)))  # queries and keys

@@ -236,14 +236,8 @@ def codebrain(
     used = _montage(signal) if montage == 'tueg' else tuple(range(signal.n_chans))
     module, use = _CodeBrain(used, n_out, axis_name, dropout, window), channels(signal.ch_names)
     known = use if montage == 'tueg' else None
-    made = network(
-        module,
-        signal,
-        _tensors(n_out),
-        checkpoints=(CHECKPOINT,),
-        channels=known,
-        tokens=TokenGrid((len(used), signal.n_times // PATCH), 1),
-    )
+    grid = TokenGrid((len(used), signal.n_times // PATCH), 1)
+    made = network(module, signal, _tensors(n_out), checkpoints=(CHECKPOINT,), channels=known, tokens=grid)
     packed = [f'residual_layer.residual_blocks.{i}.attention.in_proj_weight' for i in range(BLOCKS)]
     return made._replace(idle=dict.fromkeys(packed, (0, 1)) if window == 1 else {})  # queries and keys
 

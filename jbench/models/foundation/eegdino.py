@@ -224,11 +224,5 @@ def _build(size: str, signal: Signal, n_out: int, *, axis_name: str | None, drop
         )
     module = _EegDino(tuple(found.values()), tuple(found), chosen, n_out, axis_name, dropout, drop_path)
     use = channels(signal.ch_names)
-    return network(
-        module,
-        signal,
-        _tensors(chosen, n_out),
-        checkpoints=(CHECKPOINT,),
-        channels=use,
-        tokens=TokenGrid((len(found), -(-signal.n_times // PATCH)), 1),
-    )
+    grid = TokenGrid((len(found), -(-signal.n_times // PATCH)), 1)
+    return network(module, signal, _tensors(chosen, n_out), checkpoints=(CHECKPOINT,), channels=use, tokens=grid)

@@ -219,14 +219,8 @@ def eegpt(
     n_probed = n_patches(signal.n_times, stride) if head == 'probe' else 0
     tensors = _tensors(signal.n_chans, n_out, mixed=begin is not None, n_probed=n_probed)
     use = channels(signal.ch_names, adapter)
-    return network(
-        module,
-        signal,
-        tensors,
-        checkpoints=(CHECKPOINT[adapter],),
-        channels=use,
-        tokens=TokenGrid((n_patches(signal.n_times, stride), SUMMARY), 0),
-    )
+    grid = TokenGrid((n_patches(signal.n_times, stride), SUMMARY), 0)
+    return network(module, signal, tensors, checkpoints=(CHECKPOINT[adapter],), channels=use, tokens=grid)
 
 
 def _named(signal: Signal) -> tuple[tuple[int, ...], tuple[str, ...]]:

@@ -211,11 +211,5 @@ def labram(signal: Signal, n_out: int, *, axis_name: str | None = None, drop_pat
         )
     module = _Labram(tuple(found), tuple(found.values()), n_out, axis_name, drop_path)
     use = channels(signal.ch_names)
-    return network(
-        module,
-        signal,
-        _tensors(n_out),
-        checkpoints=(CHECKPOINT,),
-        channels=use,
-        tokens=TokenGrid((len(found), n_patches(signal.n_times)), 1),
-    )
+    grid = TokenGrid((len(found), n_patches(signal.n_times)), 1)
+    return network(module, signal, _tensors(n_out), checkpoints=(CHECKPOINT,), channels=use, tokens=grid)

@@ -246,7 +246,8 @@ def attached(encoder: Model, head: Model, *, frozen: bool = True) -> Model:
 
     own = set(own_head(encoder))
     tensors = [_moved(t, 'encoder', renamed=frozen) for t in encoder.named() if t not in own]
-    made = Model(init, apply, [*tensors, *(_moved(t, 'head') for t in head.tensors)], channels=encoder.channels)
+    tensors += [_moved(t, 'head') for t in head.tensors]
+    made = Model(init, apply, tensors, channels=encoder.channels, tokens=encoder.tokens)
     return (
         made
         if frozen

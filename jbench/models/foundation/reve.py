@@ -32,9 +32,8 @@ Windows: samples behind the last patch are not read.
 
 How it is computed. What is added to the tokens is one array [C P, d] a step, without the batch; its fixed part is made
 in float64 when the network is built. Attention: `attention.attend_wide`, with its gradient in half the time of
-`jax.nn.dot_product_attention` on one core (four windows, 256 tokens, eight heads of 64: 33 ms instead of 68; two, 704:
-127 instead of 245). A step of the base for 16 windows of 64 channels and 10 s takes 15.5 GB beside the weights, with
-`remat` 1.9.
+`jax.nn.dot_product_attention` on one core (four windows, 256 tokens, eight heads of 64: 33 ms instead of 68).
+A step of the base for 16 windows of 64 channels and 10 s takes 16.0 GB beside the weights, with `remat` 1.9.
 """
 
 from __future__ import annotations
@@ -56,7 +55,7 @@ from jax import lax
 from jbench.models import torch_weights
 from jbench.models.foundation import adapters
 from jbench.models.layers import blocks
-from jbench.models.layers.attention import attend_wide, cut
+from jbench.models.layers.attention import attend_wide, in_pieces
 from jbench.models.layers.blocks import PRECISION
 from jbench.models.layers.deep import in_turn
 from jbench.models.model import Batch, Model, TokenGrid, network, require
@@ -139,7 +138,7 @@ def _in_bank(ch_names: Sequence[str], path: str) -> tuple[Position, ...]:
 
 def kept_bytes(size: Size, batch: int, length: int) -> float:
     """What the gradient keeps of the layers, about, for windows of `length` tokens in float32."""
-    scores = 2 * size.heads * length if cut(batch, size.heads, 4 * length**2)[1] == 1 else 0
+    scores = 2 * size.heads * length if in_pieces(batch, size.heads, 4 * length**2)[1] == 1 else 0
     a_token = 4 * size.width + 4 * size.heads * HEAD + 5 * size.hidden + scores
     return 4.0 * batch * length * size.depth * a_token
 
@@ -265,14 +264,8 @@ def build(name: str, size: Size, signal: Signal, n_out: int, *, positions: str, 
             'order alone, as cbramod'
         )
     module, use = _Reve(size, tuple(used), tuple(used.values()), n_out, remat), adapters.placed(signal.ch_names, places)
-    return network(
-        module,
-        signal,
-        _tensors(size, n_out),
-        checkpoints=(CHECKPOINT,),
-        channels=use,
-        tokens=TokenGrid((len(used), n_patches(signal.n_times)), 1),
-    )
+    grid = TokenGrid((len(used), n_patches(signal.n_times)), 1)
+    return network(module, signal, _tensors(size, n_out), checkpoints=(CHECKPOINT,), channels=use, tokens=grid)
 
 
 def reve_small(

@@ -288,11 +288,5 @@ def signal_jepa(
     n_flat = N_FILTERS * WIDTH * n_vectors(signal.n_times)
     tensors = _tensors(signal.n_chans, len(start), n_flat, n_out)
     use = channels(signal.ch_names) if table == 'names' else None
-    return network(
-        module,
-        signal,
-        tensors,
-        checkpoints=(CHECKPOINT[table],),
-        channels=use,
-        tokens=TokenGrid((signal.n_chans, n_vectors(signal.n_times)), 1),
-    )
+    grid = TokenGrid((signal.n_chans, n_vectors(signal.n_times)), 1)
+    return network(module, signal, tensors, checkpoints=(CHECKPOINT[table],), channels=use, tokens=grid)

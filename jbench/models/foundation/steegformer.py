@@ -36,9 +36,8 @@ class token's code, their fine-tuning and braindecode from 1: kept from 1. The t
 
 How it is computed. Codes and rows of channels are one array [1 + P C, d] a step, without the batch. Query, key and
 value are one product. Attention: `attention.attend_wide`, with its gradient on one core 21 ms instead of 56 of
-`jax.nn.dot_product_attention` (four windows, 305 tokens, 8 heads of 64), 79 instead of 189 (two, 705). A step for 16
-windows of 19 channels and 4 s (609 tokens) needs 4.4 GB beside the weights (small) or 9.9 (base), with `remat` 1.0 or
-2.0.
+`jax.nn.dot_product_attention` (four windows, 305 tokens, 8 heads of 64). A step for 16 windows of 19
+channels and 4 s (609 tokens) needs 4.4 GB beside the weights (small) or 9.9 (base), with `remat` 1.0 or 2.0.
 """
 
 from __future__ import annotations
@@ -211,14 +210,8 @@ def _build(name: str, signal: Signal, n_out: int, axis_name: str | None, options
     size = SIZES[name]
     module = _STEEGFormer(size, tuple(found), tuple(found.values()), n_out, pool, drop_path, axis_name, remat)
     use = channels(signal.ch_names)
-    return network(
-        module,
-        signal,
-        _tensors(size, n_out),
-        checkpoints=(CHECKPOINT,),
-        channels=use,
-        tokens=TokenGrid((signal.n_times // PATCH, len(found)), 0),
-    )
+    grid = TokenGrid((signal.n_times // PATCH, len(found)), 0)
+    return network(module, signal, _tensors(size, n_out), checkpoints=(CHECKPOINT,), channels=use, tokens=grid)
 
 
 def steegformer_small(

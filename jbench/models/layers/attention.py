@@ -147,30 +147,35 @@ def attend_wide(
 
     For heads of some 20 features or more, where `attend` adds up too many products one by one. Against
     `jax.nn.dot_product_attention` a step of the gradient takes on one core 13 ms instead of 36 (four windows, 257
-    tokens, ten heads of 20), 61 instead of 157 (two, 641), 5 instead of 9 (64, 64 tokens, four heads of 25), and 7
-    instead of 5 for four tokens: the largest score is not differentiated, and the sum divides the result.
+    tokens, ten heads of 20), 5 instead of 9 (64, 64 tokens, four heads of 25), and 7 instead of 5 for four tokens: the
+    largest score is not differentiated, and the sum divides the result. Long rows are cut (`in_pieces`): sizes of
+    pieces are those of a processor, and were not timed on an accelerator.
     """
     b, heads, length, _ = q.shape
-    rows, pieces = cut(b, heads, q.itemsize * length * k.shape[2])
+    rows, pieces = in_pieces(b, heads, q.itemsize * length * k.shape[2])
     if pieces == 1:
         return _attend_wide(q, k, v, kept, rate=rate, seen=seen)
     arrays = (q.swapaxes(2, 3), k.swapaxes(2, 3), v.swapaxes(2, 3), kept)
     arrays = jax.tree.map(lambda a: a.reshape(pieces, rows // pieces, b * heads // rows, *a.shape[2:]), arrays)
-    return _in_pieces(*arrays, seen, rate).reshape(b, heads, v.shape[3], length).swapaxes(2, 3)
+    return _by_pieces(*arrays, seen, rate).reshape(b, heads, v.shape[3], length).swapaxes(2, 3)
 
 
-def cut(windows: int, heads: int, head_bytes: int) -> tuple[int, int]:
-    """Rows and equal pieces of them, in which `attend_wide` makes scores that take so many bytes a head: rows are
-    windows, or heads of windows where a window has many; one piece: it makes all at once."""
+def in_pieces(windows: int, heads: int, head_bytes: int) -> tuple[int, int]:
+    """How many rows there are, and in how many equal pieces of them `attend_wide` makes scores that take so many bytes
+    a head; 1: all at once.
+
+    Rows are windows; where one takes half a piece and more, heads, in pieces of half the size: of two sizes that were
+    tried with 350 to 700 tokens, the smaller was faster, and the larger with 64 to 190.
+    """
     if heads * head_bytes <= PIECE / 2:
-        return windows, n_pieces(windows, heads * head_bytes)
+        return windows, n_pieces(windows, heads * head_bytes, PIECE)
     return windows * heads, n_pieces(windows * heads, head_bytes, PIECE // 2)
 
 
-def n_pieces(rows: int, row_bytes: int, piece: int | None = None) -> int:
-    """Into how many equal pieces of some `piece` bytes (`PIECE`) rows are cut that take so many each; 1: they are
-    not."""
-    needed = rows * row_bytes / (piece or PIECE)
+def n_pieces(rows: int, row_bytes: int, piece: int) -> int:
+    """How many equal pieces of about `piece` bytes there are, of rows that take so many bytes each; 1: too few to
+    cut."""
+    needed = rows * row_bytes / piece
     if needed <= 2:
         return 1
     found = next((n for n in range(math.ceil(needed), rows + 1) if rows % n == 0), rows)
@@ -178,7 +183,7 @@ def n_pieces(rows: int, row_bytes: int, piece: int | None = None) -> int:
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(5,))
-def _in_pieces(
+def _by_pieces(
     q: jax.Array, k: jax.Array, v: jax.Array, kept: jax.Array | None, seen: np.ndarray | None, rate: float
 ) -> jax.Array:
     """`_attend_wide` of pieces, one after the other, q, k, v and the result [n, b, h, size, l]: so laid out, no product
@@ -187,15 +192,15 @@ def _in_pieces(
     The gradient makes scores anew, for which it needs the logarithms of their sums alone (Dao et al. 2022,
     FlashAttention, appendix B).
     """
-    return _pass(q, k, v, kept, seen, rate)[0]
+    return _pieces(q, k, v, kept, seen, rate)[0]
 
 
-def _pass(
+def _pieces(
     q: jax.Array, k: jax.Array, v: jax.Array, kept: jax.Array | None, seen: np.ndarray | None, rate: float
 ) -> tuple[jax.Array, tuple[Any, ...]]:
     def piece(_: None, rows: tuple[Any, ...]) -> tuple[None, tuple[jax.Array, jax.Array]]:
         q, k, v, kept = rows
-        scores = _seen(_product('bhsq,bhsk->bhqk', q / math.sqrt(q.shape[2]), k), seen)
+        scores = _seen(_product('bhsq,bhsk->bhqk', _scaled(q, 2), k), seen)
         largest = scores.max(-1, keepdims=True)
         powers = jnp.exp(scores - largest)
         total = powers.sum(-1, keepdims=True)
@@ -206,37 +211,42 @@ def _pass(
     return mixed, (q, k, v, kept, seen, mixed, logs)
 
 
-def _gradient(rate: float, saved: tuple[Any, ...], grad: jax.Array) -> tuple[jax.Array | None, ...]:
+def _pieces_gradient(rate: float, saved: tuple[Any, ...], grad: jax.Array) -> tuple[jax.Array | None, ...]:
     q, k, v, kept, seen, mixed, logs = saved
 
     def piece(_: None, rows: tuple[Any, ...]) -> tuple[None, tuple[jax.Array, ...]]:
         q, k, v, kept, grad, inner, logs = rows
-        scale = 1 / math.sqrt(q.shape[2])
-        scores = _seen(_product('bhsq,bhsk->bhqk', q * scale, k), seen)
+        scaled = _scaled(q, 2)
+        scores = _seen(_product('bhsq,bhsk->bhqk', scaled, k), seen)
         weights = jnp.exp(_exact(scores) - logs).astype(q.dtype)
         of_v = _product('bhsq,bhqk->bhsk', grad, _dropped(weights, kept, rate))
         of_scores = weights * (_dropped(_product('bhsq,bhsk->bhqk', grad, v), kept, rate) - inner)
-        of_q = _product('bhsk,bhqk->bhsq', k, of_scores) * scale
-        return None, (of_q, _product('bhsq,bhqk->bhsk', q * scale, of_scores), of_v)
+        of_q = _scaled(_product('bhsk,bhqk->bhsq', k, of_scores), 2)
+        return None, (of_q, _product('bhsq,bhqk->bhsk', scaled, of_scores), of_v)
 
     inner = (grad * mixed).sum(3, keepdims=True).swapaxes(3, 4)
     of_q, of_k, of_v = lax.scan(piece, None, (q, k, v, kept, grad, inner, logs))[1]
     return of_q, of_k, of_v, None, None
 
 
-_in_pieces.defvjp(_pass, _gradient)
+_by_pieces.defvjp(_pieces, _pieces_gradient)
 
 
 def _attend_wide(
     q: jax.Array, k: jax.Array, v: jax.Array, kept: jax.Array | None, *, rate: float, seen: np.ndarray | None
 ) -> jax.Array:
-    scores = _seen(_product('bhqs,bhks->bhqk', q / math.sqrt(q.shape[-1]), k), seen)
+    scores = _seen(_product('bhqs,bhks->bhqk', _scaled(q, 3), k), seen)
     powers = jnp.exp(scores - lax.stop_gradient(scores.max(-1, keepdims=True)))
     return _product('bhqk,bhks->bhqs', _dropped(powers, kept, rate), v) / powers.sum(-1, keepdims=True)
 
 
 def _product(axes: str, a: jax.Array, b: jax.Array) -> jax.Array:
     return jnp.einsum(axes, a, b, precision=PRECISION)
+
+
+def _scaled(q: jax.Array, axis: int) -> jax.Array:
+    """Queries over the root of the number of their features, which lie along `axis`."""
+    return q / math.sqrt(q.shape[axis])
 
 
 def _seen(scores: jax.Array, seen: np.ndarray | None) -> jax.Array:

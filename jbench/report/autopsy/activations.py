@@ -86,9 +86,12 @@ def time_axes(model: Model, variables: Variables, x: np.ndarray, signal: Signal)
     early[..., half:], late[..., :half] = 0, 0
     compute = features(model)
     plain, *moved = (_features(compute, variables, one, signal) for one in (x, x + early, x + late))
-    axes = {name: _time_axis(a, *(np.abs(m[name] - a) for m in moved)) for name, a in plain.items()}
-    if model.tokens is not None:
-        axes |= {name: model.tokens.time for name, a in plain.items() if model.tokens.laid_out(a) is not None}
+    axes = dict[str, int | None]()
+    for name, a in plain.items():
+        if model.tokens is not None and model.tokens.laid_out(a) is not None:
+            axes[name] = model.tokens.time
+        else:
+            axes[name] = _time_axis(a, *(np.abs(m[name] - a) for m in moved))
     return axes
 
 

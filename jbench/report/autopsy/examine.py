@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -71,8 +70,8 @@ def _explained(case: Case, network: Network, parts: Parts) -> Parts:
         if not g.any():
             aside.append(name)
         elif time is not None:
-            laid = partial(activations.laid_out, network.model)
-            cams[name] = gradcam.cam(laid(a), laid(g), time)
+            a, g = (activations.laid_out(network.model, v) for v in (a, g))
+            cams[name] = gradcam.cam(a, g, time)
     return parts._replace(attribution=found, explained=rows, cams=cams, aside=tuple(aside))
 
 

@@ -23,7 +23,9 @@ WINDOW = 8 * 3 * 7 * 7  # bytes of its scores, in the next test
 def test_attention_of_wide_heads_equals_its_literal_form(piece: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """With a dropout and without, whatever the size of the scores; the gradient too, and row by row."""
     monkeypatch.setattr(attention, 'PIECE', piece)
-    assert attention.cut(6, 3, 8 * 7 * 7) == {attention.PIECE: (6, 1), 2 * WINDOW: (6, 3), WINDOW: (18, 18)}[piece]
+    assert (
+        attention.in_pieces(6, 3, 8 * 7 * 7) == {attention.PIECE: (6, 1), 2 * WINDOW: (6, 3), WINDOW: (18, 18)}[piece]
+    )
     with jax.enable_x64(True):
         q, k, v = RNG.standard_normal((3, 6, 3, 7, 20))
         q[0, 0] *= 300
@@ -49,13 +51,16 @@ def test_scores_are_made_a_few_rows_at_a_time() -> None:
     """Where they are large: in equal pieces of some 4 MB, but not in a multitude of small ones."""
     mb = 1 << 20
     cases = ((16, mb // 2), (16, mb), (16, 10 * mb), (17, mb), (1217, mb // 64), (1, 100 * mb), (1216, mb // 64))
-    assert [attention.n_pieces(*case) for case in cases] == [1, 4, 16, 17, 1, 1, 8]
-    assert attention.cut(16, 10, 4 * 641**2) == (160, 160) and attention.cut(16, 5, 4 * 190**2) == (16, 4)
+    assert [attention.n_pieces(*case, 4 * mb) for case in cases] == [1, 4, 16, 17, 1, 1, 8]
+    assert attention.in_pieces(16, 10, 4 * 641**2) == (160, 160)
+    assert attention.in_pieces(16, 5, 4 * 190**2) == (16, 4)
 
 
-def test_pieces_are_as_exact_in_bfloat16(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the gradient makes scores anew, logarithms of sums are not rounded to bfloat16."""
-    arrays = [jnp.asarray(a, jnp.bfloat16) for a in RNG.standard_normal((3, 4, 2, 400, 8)) / 2]
+@pytest.mark.parametrize(('size', 'spread'), [(8, 0.5), (20, 2.0)])
+def test_pieces_are_as_exact_in_bfloat16(size: int, spread: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the gradient makes scores anew, they are the same to the last bit, and logarithms of sums are not
+    rounded to bfloat16."""
+    arrays = [jnp.asarray(a, jnp.bfloat16) for a in spread * RNG.standard_normal((3, 4, 2, 400, size))]
 
     def grads(dtype: Any) -> np.ndarray:
         found = jax.grad(lambda *x: (attend_wide(*x).astype(jnp.float32) ** 2).sum(), (0, 1, 2))

@@ -10,7 +10,6 @@ from autopsies import C, T, of_table, outputs, planted, written
 from families import often
 
 from jbench.models import MODELS
-from jbench.models.model import features
 from jbench.report.autopsy import activations, attribution, gradcam, gradients
 from jbench.report.autopsy.case import Network
 from jbench.spec.model import Signal
@@ -152,5 +151,5 @@ TIME = {  # layer -> axis of time, not counting windows
 @pytest.mark.parametrize('name', [pytest.param(n, marks=pytest.mark.slow) if n == 'ctnet' else n for n in TIME])
 def test_the_axis_of_time_is_found(name):
     model, variables, x, signal = of_table(name, 480)
-    found = activations.time_axes(features(model), variables, x, signal)
+    found = activations.time_axes(model, variables, x, signal)
     assert {layer: found[layer] for layer in TIME[name]} == TIME[name]

@@ -18,7 +18,6 @@ from jbench.report.autopsy.case import given
 from jbench.spec.model import Signal
 
 LOCAL = ('signal_jepa_post_local', 'signal_jepa_pre_local')  # of few numbers: there is no narrow copy
-WITHOUT = {'eegpt': {'layer_0'}}  # rows of its layers are patches, not windows
 ASIDE = {  # the answer does not rest on these
     'cbramod': {'tokens'},
     'eegdino_small': {'window'},
