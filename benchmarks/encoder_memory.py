@@ -3,10 +3,10 @@
     python benchmarks/encoder_memory.py [--models=reve_base,luna_large] [--cells=small,large]
 
 Each cell in a process of its own, which imports, compiles the programs of a run from shapes, draws the weights and
-takes two training steps of 16 random windows, as a run does (clipping, AdamW and its schedule; weights, gradients and
+takes five training steps of 16 random windows, as a run does (clipping, AdamW and its schedule; weights, gradients and
 both moments in float32): the peak of its resident memory (`ru_maxrss`) is in the table. Cells: small, 19 channels and
 4 s; large, 64 channels and 10 s. Last line on stdout: JSON list of rows {model, batch, n_chans, seconds, peak_gb,
-start_gb (after imports), step_s (the second step), loss}.
+start_gb (after imports), step_s (the last step), loss}.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ class token's code, their fine-tuning and braindecode from 1: kept from 1. The t
 How it is computed. Codes and rows of channels are one array [1 + P C, d] a step, without the batch. Query, key and
 value are one product. Attention: `attention.attend_wide`, with its gradient on one core 21 ms instead of 56 of
 `jax.nn.dot_product_attention` (four windows, 305 tokens, 8 heads of 64). A step for 16 windows of 19
-channels and 4 s (609 tokens) needs 4.4 GB beside the weights (small) or 9.9 (base), with `remat` 1.0 or 2.0.
+channels and 4 s (609 tokens) needs 4.6 GB beside the weights (small) or 10.2 (base), with `remat` 1.0 or 2.0.
 """
 
 from __future__ import annotations

@@ -17,6 +17,7 @@ from jbench.models.layers.blocks import PRECISION, Linear, kept, xavier
 from jbench.models.torch_weights import Tensor, linear_tensors
 
 PIECE = 4 << 20  # bytes of scores that `attend_wide` makes at a time, about
+AT_ONCE = 8  # pieces that are made at once
 MOST_PIECES = 64  # where rows cannot be divided better than one by one
 
 
@@ -164,20 +165,20 @@ def in_pieces(windows: int, heads: int, head_bytes: int) -> tuple[int, int]:
     """How many rows there are, and in how many equal pieces of them `attend_wide` makes scores that take so many bytes
     a head; 1: all at once.
 
-    Rows are windows; where one takes half a piece and more, heads, in pieces of half the size: of two sizes that were
-    tried with 350 to 700 tokens, the smaller was faster, and the larger with 64 to 190.
+    Rows are windows; where one takes more than half a piece, heads, in pieces of half the size, of which 350 to 700
+    tokens take less time. Up to `AT_ONCE` pieces, the gain is less than the loss.
     """
+    if windows * heads * head_bytes <= AT_ONCE * PIECE:
+        return windows, 1
     if heads * head_bytes <= PIECE / 2:
         return windows, n_pieces(windows, heads * head_bytes, PIECE)
     return windows * heads, n_pieces(windows * heads, head_bytes, PIECE // 2)
 
 
 def n_pieces(rows: int, row_bytes: int, piece: int) -> int:
-    """How many equal pieces of about `piece` bytes there are, of rows that take so many bytes each; 1: too few to
+    """How many equal pieces of about `piece` bytes there are, of rows that take so many bytes each; 1: they cannot be
     cut."""
     needed = rows * row_bytes / piece
-    if needed <= 2:
-        return 1
     found = next((n for n in range(math.ceil(needed), rows + 1) if rows % n == 0), rows)
     return found if found <= 4 * needed or found == rows <= MOST_PIECES else 1
 

@@ -10,6 +10,7 @@ import pytest
 
 from jbench.models import factory
 from jbench.models.foundation import probes
+from jbench.models.model import TokenGrid
 from jbench.results import weights
 from jbench.spec.errors import RequestError
 from jbench.spec.model import Signal
@@ -26,6 +27,12 @@ def encoder():
 @pytest.fixture(scope='module')
 def batch():
     return {'x': jnp.asarray(np.random.default_rng(0).normal(size=(4, 3, 60)), jnp.float32), 'mask': jnp.ones(4, bool)}
+
+
+def test_an_encoder_with_another_head_says_how_its_tokens_lie(encoder):
+    told = encoder._replace(tokens=TokenGrid((3, 3), 1))
+    for frozen in (True, False):
+        assert probes.attached(told, HEADS['linear'], frozen=frozen).tokens == told.tokens
 
 
 def test_an_encoder_has_features(encoder):

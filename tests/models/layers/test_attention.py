@@ -23,13 +23,12 @@ WINDOW = 8 * 3 * 7 * 7  # bytes of its scores, in the next test
 def test_attention_of_wide_heads_equals_its_literal_form(piece: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """With a dropout and without, whatever the size of the scores; the gradient too, and row by row."""
     monkeypatch.setattr(attention, 'PIECE', piece)
-    assert (
-        attention.in_pieces(6, 3, 8 * 7 * 7) == {attention.PIECE: (6, 1), 2 * WINDOW: (6, 3), WINDOW: (18, 18)}[piece]
-    )
+    expected = {attention.PIECE: (18, 1), 2 * WINDOW: (18, 9), WINDOW: (54, 54)}
+    assert attention.in_pieces(18, 3, 8 * 7 * 7) == expected[piece]
     with jax.enable_x64(True):
-        q, k, v = RNG.standard_normal((3, 6, 3, 7, 20))
+        q, k, v = RNG.standard_normal((3, 18, 3, 7, 20))
         q[0, 0] *= 300
-        keep = RNG.uniform(size=(6, 3, 7, 7)) > 0.3
+        keep = RNG.uniform(size=(18, 3, 7, 7)) > 0.3
 
         def literal(q, k, v, kept):
             weights = jax.nn.softmax(q @ k.swapaxes(2, 3) / np.sqrt(20))
@@ -50,10 +49,11 @@ def test_attention_of_wide_heads_equals_its_literal_form(piece: int, monkeypatch
 def test_scores_are_made_a_few_rows_at_a_time() -> None:
     """Where they are large: in equal pieces of some 4 MB, but not in a multitude of small ones."""
     mb = 1 << 20
-    cases = ((16, mb // 2), (16, mb), (16, 10 * mb), (17, mb), (1217, mb // 64), (1, 100 * mb), (1216, mb // 64))
-    assert [attention.n_pieces(*case, 4 * mb) for case in cases] == [1, 4, 16, 17, 1, 1, 8]
+    cases = ((16, 4 * mb), (16, 10 * mb), (17, 4 * mb), (1217, mb // 16), (1, 100 * mb), (1216, mb // 16))
+    assert [attention.n_pieces(*case, 4 * mb) for case in cases] == [16, 16, 17, 1, 1, 19]
     assert attention.in_pieces(16, 10, 4 * 641**2) == (160, 160)
-    assert attention.in_pieces(16, 5, 4 * 190**2) == (16, 4)
+    assert attention.in_pieces(16, 8, 4 * 190**2) == (16, 1)
+    assert attention.in_pieces(64, 8, 4 * 190**2) == (64, 32)
 
 
 @pytest.mark.parametrize(('size', 'spread'), [(8, 0.5), (20, 2.0)])
