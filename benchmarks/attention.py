@@ -1,14 +1,15 @@
 """How long attention over long rows takes, with its gradient and without, in the ways in which it can be computed.
 
-    python benchmarks/attention.py [--shapes=16x10x641x20,16x8x704x64,16x8x190x64]
+    python benchmarks/attention.py [--shapes=16x10x641x20,16x8x704x64] [--calls=8]
 
 Shapes: windows x heads x tokens x features of a head. In turns in one process, on all cores: `attend_wide`, its
-scores all at once, and `jax.nn.dot_product_attention`; the least of eight calls.
+scores all at once, and `jax.nn.dot_product_attention`; the least of so many calls.
 """
 
 from __future__ import annotations
 
 import argparse
+import re
 import time
 from collections.abc import Callable
 
@@ -62,9 +63,12 @@ def measure(shape: str, calls: int = CALLS) -> None:
 
 def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument('--shapes', default=SHAPES)
-    parser.add_argument('--calls', type=int, default=CALLS)
+    parser.add_argument('--shapes', default=SHAPES, help=f'[{SHAPES}]')
+    parser.add_argument('--calls', type=int, default=CALLS, help=f'[{CALLS}]')
     args = parser.parse_args(argv)
+    for shape in args.shapes.split(','):
+        if not re.fullmatch(r'[1-9]\d*(x[1-9]\d*){3}', shape):
+            parser.error(f'--shapes: {shape}: expected windows x heads x tokens x features, as 16x10x641x20')
     kept_memory.keep()
     for shape in args.shapes.split(','):
         measure(shape, args.calls)

@@ -27,7 +27,7 @@ from jbench.spec.errors import RequestError
 if TYPE_CHECKING:
     import numpy as np
 
-_ANEW = 'remove it and run the same command again'
+ANEW = 'remove it and run the command again that made it'
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS)
 _NO_LINK = (errno.EXDEV, errno.EPERM, errno.EMLINK, errno.ENOTSUP, errno.EACCES, errno.ENOSYS)
@@ -96,7 +96,7 @@ def read_json(path: str | os.PathLike[str]) -> Any:
 
 def read_json_text(path: str | os.PathLike[str]) -> tuple[Any, str]:
     """The content of a JSON file, and its text. Raises: as `read_json`."""
-    remedy = f'the file is damaged: {_ANEW}'
+    remedy = f'the file is damaged: {ANEW}'
     source = os.fspath(path)
     try:
         with open(source, 'rb', buffering=0) as file:
@@ -146,7 +146,7 @@ def read_npz(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
             arrays = {m.filename.removesuffix('.npy'): io.BytesIO(archive.read(m)) for m in members}
         return {name: np.lib.format.read_array(array, allow_pickle=False) for name, array in arrays.items()}
     except Exception as error:  # whatever zipfile and numpy say of cut and flipped bytes
-        raise RequestError(f'{path}: not a whole NPZ archive ({error}); {_ANEW}') from error
+        raise RequestError(f'{path}: not a whole NPZ archive ({error}); {ANEW}') from error
 
 
 def sha256_file(path: str | os.PathLike[str]) -> str:

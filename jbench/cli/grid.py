@@ -19,7 +19,6 @@ from jbench.spec.errors import RequestError
 from jbench.stores import mirror, results
 
 FEW = 12  # jobs that are listed one by one
-GB = 1e9
 UNITS = ((1, 's'), (60, 'min'), (3600, 'h'))
 
 
@@ -127,10 +126,10 @@ def _show(kept: plan.Kept, form: str, verbose: bool) -> str:
     )
     head += f'expected {_time(sum(j.seconds for j in jobs))} one after the other, '
     head += f'the longest job {_time(max((j.seconds for j in jobs), default=0))}, '
-    head += f'the largest {max((j.memory for j in jobs), default=0) / GB:.1f} GB'
+    head += f'the largest {max((j.memory for j in jobs), default=0) / 1e9:.1f} GB'
     line = {job.key: k for k, job in enumerate(jobs, 1)}
     rows = [
-        (line[j.key], j.title, _time(j.seconds), f'{j.memory / GB:.1f} GB', line[j.after] if j.after else '')
+        (line[j.key], j.title, _time(j.seconds), f'{j.memory / 1e9:.1f} GB', line[j.after] if j.after else '')
         for j in jobs
     ]
     listed = rows if verbose else rows[:FEW]

@@ -26,7 +26,6 @@ AGAIN = 20  # times that a job begins again after its machine was taken away
 TAKEN_AWAY = (SAVED, 128 + signal.SIGTERM)  # statuses of a job that others than we stopped, as a queue does
 EVERY = 2.0  # s between looks at the workers
 SILENCE = 60.0  # s without any worker after which that is said
-GB = 1e9
 LOOK = 0.005  # s between looks at what has ended
 
 
@@ -76,7 +75,7 @@ class Futures:
         most = self._offer.shared or self._offer.memory
         if job.memory > most > 0:
             self._grid.progress.say(
-                f'{job.title} is expected to take {job.memory / GB:.1f} GB, more than the {most / GB:.1f} GB there '
+                f'{job.title} is expected to take {job.memory / 1e9:.1f} GB, more than the {most / 1e9:.1f} GB there '
                 'are; it runs with no other job beside it'
             )
         key = f'job-{job.key}-{self._run}-{self._begun[job.key]}'

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from jbench import targets
+from jbench import files, targets
 from jbench.report.statistics.calibration import Calibration, calibration
 from jbench.results import predictions, result_file
 from jbench.spec.errors import RequestError
@@ -31,7 +31,7 @@ def of_result(path: str | Path) -> Calibration | None:
         outputs, y, _ = score.pooled(kind, arrays, task.get('level', 'window'))
     except (KeyError, TypeError, ValueError, IndexError) as error:
         reason = f'{type(error).__name__}: {error}'
-        raise RequestError(f'{path}: its predictions are not of its task: {reason}; {predictions.REMEDY}') from error
+        raise RequestError(f'{path}: its predictions are not of its task: {reason}; {files.ANEW}') from error
     return calibration(outputs, y)
 
 

@@ -11,7 +11,6 @@ from typing import Any
 
 from jbench import files
 from jbench.results import older
-from jbench.results.predictions import REMEDY
 from jbench.results.schema import SCHEMA, fits, mismatches, schema
 from jbench.spec.errors import RequestError
 from jbench.spec.identity import canonical
@@ -37,12 +36,16 @@ def read(path: str | os.PathLike[str]) -> dict[str, Any]:
         raise RequestError(f'{path}: {NO_RESULT}')
     version = result.get('schema')
     if isinstance(version, int) and version > SCHEMA:
-        raise RequestError(f'{path}: expected schema {SCHEMA}, found the newer {version}: update jbench, or {REMEDY}')
+        raise RequestError(
+            f'{path}: expected schema {SCHEMA}, found the newer {version}: update jbench, or {files.ANEW}'
+        )
     known = version if version in range(1, SCHEMA) else SCHEMA
     if not fits(known)(result):
-        raise RequestError(f'{path}: {"; ".join(mismatches(result, schema(known)))}; {REMEDY}')
+        raise RequestError(f'{path}: {"; ".join(mismatches(result, schema(known)))}; {files.ANEW}')
     if not as_written(text, result['sha256']) and (own := digest(result)) != result['sha256']:
-        raise RequestError(f'{path}: changed since written: expected sha256 {result["sha256"]}, found {own}; {REMEDY}')
+        raise RequestError(
+            f'{path}: changed since written: expected sha256 {result["sha256"]}, found {own}; {files.ANEW}'
+        )
     return older.raised(result) if result['schema'] < SCHEMA else result
 
 

@@ -12,7 +12,6 @@ from jbench import files
 from jbench.spec.errors import RequestError
 from jbench.targets.packed import Packed, integers
 
-REMEDY = 'remove it and run the same command again'
 KINDS = {'i': 'integers', 'f': 'floats', 'U': 'text', 'S': 'packed text'}
 SHAPES = {  # of each array: kinds of numpy's types, and how many dimensions it may have
     'id': ('i', (1,)),
@@ -35,7 +34,7 @@ def load_predictions(path: str | Path, *, packed: bool = False) -> dict[str, Any
     npz = Path(path).with_suffix('.npz')
     arrays = files.read_npz(npz)
     if set(arrays) - {'group', 'vectors', 'cell'} != {'id', 'outputs', 'y', 'subject'}:
-        raise RequestError(f'{npz}: expected the arrays id, outputs, y, subject, found {sorted(arrays)}; {REMEDY}')
+        raise RequestError(f'{npz}: expected the arrays id, outputs, y, subject, found {sorted(arrays)}; {files.ANEW}')
     n = len(arrays['id']) if arrays['id'].ndim else 0
     for name, array in arrays.items():
         kinds, axes = SHAPES[name]
@@ -44,15 +43,16 @@ def load_predictions(path: str | Path, *, packed: bool = False) -> dict[str, Any
             wanted = f'{" or ".join(KINDS[k] for k in kinds)} in {" or ".join(map(str, axes))} dimensions'
             rest = '' if name == 'vectors' else ', as many as ids and at least one'
             raise RequestError(
-                f'{npz}: {name}: expected {wanted}{rest}; found {array.dtype} {list(array.shape)}, {n} ids; {REMEDY}'
+                f'{npz}: {name}: expected {wanted}{rest}; found {array.dtype} {list(array.shape)}, {n} ids; '
+                f'{files.ANEW}'
             )
     if (np.diff(arrays['id']) <= 0).any():
-        raise RequestError(f'{npz}: id: expected each once, in ascending order; {REMEDY}')
+        raise RequestError(f'{npz}: id: expected each once, in ascending order; {files.ANEW}')
     try:
         arrays = opened(arrays)
         return arrays if packed else arrays | {'y': np.asarray(arrays['y'])}
     except ValueError as error:
-        raise RequestError(f'{npz}: y: {error}; {REMEDY}') from None
+        raise RequestError(f'{npz}: y: {error}; {files.ANEW}') from None
 
 
 def opened(arrays: Mapping[str, np.ndarray]) -> dict[str, Any]:

@@ -14,7 +14,7 @@ import numpy as np
 
 from jbench import files
 from jbench.results import checked, forged, older, place
-from jbench.results.predictions import REMEDY, arrange, load_predictions, opened
+from jbench.results.predictions import arrange, load_predictions, opened
 from jbench.results.schema import SCHEMA, as_text, mismatches, plain, schema
 from jbench.spec.cell import Cell
 from jbench.spec.errors import RequestError
@@ -100,7 +100,7 @@ def read(path: str | Path) -> dict[str, Any]:
     if expected is not None and not npz.is_file():
         raise RequestError(f'{npz}: no such file: put the predictions of {path.name} there, or run its command again')
     if expected is not None and (actual := files.sha256_file(npz)) != expected:
-        raise RequestError(f'{npz}: expected predictions_sha256 {expected}, found {actual}; {REMEDY}')
+        raise RequestError(f'{npz}: expected predictions_sha256 {expected}, found {actual}; {files.ANEW}')
     return result
 
 

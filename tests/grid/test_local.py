@@ -8,14 +8,14 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import two_tasks
 from preparing import content
-from two_tasks import finish, outcome, pid_of, start
+from two_tasks import finish, outcome, pid_of, start, until
 
 from jbench.grid import local
 from jbench.grid.engine import Grid
@@ -25,16 +25,6 @@ from jbench.progress import Progress, StopSignal
 from jbench.spec.errors import RequestError
 
 SHORT = ('--version',)
-
-
-def until(what: Callable[[], Any], seconds: float = 240) -> Any:
-    """What a function gives, once that is something."""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if found := what():
-            return found
-        time.sleep(0.02)
-    raise AssertionError('it did not come')
 
 
 # ---- slots ----

@@ -6,6 +6,8 @@ import json
 import os
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -94,3 +96,13 @@ def pid_of(text: str) -> int | None:
         if text in line and 'setpriv' not in line.split(' ')[0] and int(place.name) != os.getpid():
             return int(place.name)
     return None
+
+
+def until(what: Callable[[], Any], seconds: float = 400) -> Any:
+    """What a function gives, once that is something."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if found := what():
+            return found
+        time.sleep(0.02)
+    raise AssertionError('it did not come')

@@ -12,7 +12,7 @@ import pytest
 from flax import linen as nn
 
 from jbench.models import MODELS, factory
-from jbench.models.model import Model, features, network
+from jbench.models.model import Model, TokenGrid, features, network
 from jbench.spec.errors import RequestError
 from jbench.spec.model import Signal
 from jbench.spec.task import Recipe
@@ -137,3 +137,15 @@ def test_features_of_windows_by_dotted_path():
     assert list(features(model, 'last')(variables, x)) == ['last']
     with pytest.raises(RequestError, match=r"unknown feature of this network 'lost'.*\n.*part\.scaled\.0"):
         features(model, 'lost')(variables, x)
+
+
+def test_tokens_become_a_grid():
+    grid = TokenGrid((2, 3), 1)
+    tokens = np.arange(2 * 6 * 4).reshape(2, 6, 4)
+    laid = grid.laid_out(tokens)
+    assert laid.shape == (2, 2, 3, 4)
+    np.testing.assert_array_equal(laid[:, 1, 2], tokens[:, 5])
+    np.testing.assert_array_equal(grid.laid_out(laid), laid)
+    class_token = np.full((2, 1, 4), -1)
+    np.testing.assert_array_equal(grid.laid_out(np.concatenate([class_token, tokens], 1)), laid)
+    assert grid.laid_out(tokens[:, 0]) is None and grid.laid_out(tokens[:, :5]) is None

@@ -24,7 +24,7 @@ print(ask())
 """
 
 
-@pytest.mark.skipif(sys.platform != 'linux', reason='of glibc')
+@pytest.mark.skipif(sys.platform != 'linux', reason='mallopt is of glibc on Linux; elsewhere nothing is set')
 @pytest.mark.parametrize('in_thread', [False, True])
 def test_a_block_that_was_freed_is_used_again(in_thread: bool) -> None:
     """Also one of a thread, as those are in which jax runs programs."""

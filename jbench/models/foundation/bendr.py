@@ -56,7 +56,8 @@ START, AMPLITUDE_RANGE, LEAST_RANGE = -5.0, 4861.0, 1e-12
 # files of braindecode, with its head or without; the authors' stood for vectors that pretraining hid
 CHECKPOINT = Exceptions(ignored=('final_layer.*', 'contextualizer.mask_replacement'), head=('head.*', 'adapter.*'))
 # as it lay at the hub before April 2026, when braindecode read nothing of it
-RENAMED = (('encoder_state_dict.*', 'encoder.*'), ('contextualizer_state_dict.*', 'contextualizer.*'))
+OLD = (('encoder_state_dict.*', 'encoder.*'), ('contextualizer_state_dict.*', 'contextualizer.*'))
+LAYOUTS = (CHECKPOINT, CHECKPOINT._replace(renamed=OLD))
 
 
 class Sizes(NamedTuple):
@@ -75,9 +76,7 @@ def channels(ch_names: Sequence[str]) -> dict[str, str]:
 
 def n_vectors(n_times: int) -> int:
     """Vectors that the convolutions make of a window."""
-    for stride in STRIDES:
-        n_times = -(-n_times // stride)
-    return n_times
+    return -(-n_times // math.prod(STRIDES))
 
 
 def scaled(x: jax.Array) -> jax.Array:
@@ -201,6 +200,8 @@ class _Layer(nn.Module):
 
 
 class BENDR(nn.Module):
+    """The network over batch['x'] [b, c, t], c and its start those of `begin`."""
+
     begin: adapters.Start
     n_out: int
     axis_name: str | None
@@ -296,5 +297,4 @@ def built(module: BENDR, signal: Signal) -> Model:
     """The functions of the network, of any sizes."""
     tensors, use = _tensors(signal.n_chans, module.n_out, module.sizes), channels(signal.ch_names)
     grid = TokenGrid((1, n_vectors(signal.n_times)), 1)
-    layouts = (CHECKPOINT, CHECKPOINT._replace(renamed=RENAMED))
-    return network(module, signal, tensors, checkpoints=layouts, channels=use, tokens=grid)
+    return network(module, signal, tensors, checkpoints=LAYOUTS, channels=use, tokens=grid)

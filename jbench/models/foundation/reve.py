@@ -55,7 +55,7 @@ from jax import lax
 from jbench.models import torch_weights
 from jbench.models.foundation import adapters
 from jbench.models.layers import blocks
-from jbench.models.layers.attention import attend_wide, in_pieces
+from jbench.models.layers.attention import attend_wide, n_pieces
 from jbench.models.layers.blocks import PRECISION
 from jbench.models.layers.deep import in_turn
 from jbench.models.model import Batch, Model, TokenGrid, network, require
@@ -138,7 +138,7 @@ def _in_bank(ch_names: Sequence[str], path: str) -> tuple[Position, ...]:
 
 def kept_bytes(size: Size, batch: int, length: int) -> float:
     """What the gradient keeps of the layers, about, for windows of `length` tokens in float32."""
-    scores = 2 * size.heads * length if in_pieces(batch, size.heads, 4 * length**2)[1] == 1 else 0
+    scores = 2 * size.heads * length if n_pieces(batch * size.heads, 4 * length**2) == 1 else 0
     a_token = 4 * size.width + 4 * size.heads * HEAD + 5 * size.hidden + scores
     return 4.0 * batch * length * size.depth * a_token
 

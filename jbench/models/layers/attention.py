@@ -16,8 +16,8 @@ from jax import lax
 from jbench.models.layers.blocks import PRECISION, Linear, kept, xavier
 from jbench.models.torch_weights import Tensor, linear_tensors
 
-PIECE = 4 << 20  # bytes of scores that `attend_wide` makes at a time, about
-AT_ONCE = 8  # pieces that are made at once
+PIECE = 2 << 20  # bytes of scores that `attend_wide` makes at a time, about
+AT_ONCE = 32 << 20  # bytes up to which it makes all
 MOST_PIECES = 64  # where rows cannot be divided better than one by one
 
 
@@ -149,36 +149,24 @@ def attend_wide(
     For heads of some 20 features or more, where `attend` adds up too many products one by one. Against
     `jax.nn.dot_product_attention` a step of the gradient takes on one core 13 ms instead of 36 (four windows, 257
     tokens, ten heads of 20), 5 instead of 9 (64, 64 tokens, four heads of 25), and 7 instead of 5 for four tokens: the
-    largest score is not differentiated, and the sum divides the result. Long rows are cut (`in_pieces`): sizes of
+    largest score is not differentiated, and the sum divides the result. Long rows are cut (`n_pieces`): sizes of
     pieces are those of a processor, and were not timed on an accelerator.
     """
     b, heads, length, _ = q.shape
-    rows, pieces = in_pieces(b, heads, q.itemsize * length * k.shape[2])
+    pieces = n_pieces(b * heads, q.itemsize * length * k.shape[2])
     if pieces == 1:
         return _attend_wide(q, k, v, kept, rate=rate, seen=seen)
     arrays = (q.swapaxes(2, 3), k.swapaxes(2, 3), v.swapaxes(2, 3), kept)
-    arrays = jax.tree.map(lambda a: a.reshape(pieces, rows // pieces, b * heads // rows, *a.shape[2:]), arrays)
+    arrays = jax.tree.map(lambda a: a.reshape(pieces, -1, *a.shape[2:]), arrays)
     return _by_pieces(*arrays, seen, rate).reshape(b, heads, v.shape[3], length).swapaxes(2, 3)
 
 
-def in_pieces(windows: int, heads: int, head_bytes: int) -> tuple[int, int]:
-    """How many rows there are, and in how many equal pieces of them `attend_wide` makes scores that take so many bytes
-    a head; 1: all at once.
-
-    Rows are windows; where one takes more than half a piece, heads, in pieces of half the size, of which 350 to 700
-    tokens take less time. Up to `AT_ONCE` pieces, the gain is less than the loss.
-    """
-    if windows * heads * head_bytes <= AT_ONCE * PIECE:
-        return windows, 1
-    if heads * head_bytes <= PIECE / 2:
-        return windows, n_pieces(windows, heads * head_bytes, PIECE)
-    return windows * heads, n_pieces(windows * heads, head_bytes, PIECE // 2)
-
-
-def n_pieces(rows: int, row_bytes: int, piece: int) -> int:
-    """How many equal pieces of about `piece` bytes there are, of rows that take so many bytes each; 1: they cannot be
-    cut."""
-    needed = rows * row_bytes / piece
+def n_pieces(rows: int, row_bytes: int) -> int:
+    """In how many equal pieces `attend_wide` makes the scores of rows, each a head of a window, that take so many bytes
+    each; 1: all at once, because they are few or cannot be cut."""
+    needed = rows * row_bytes / PIECE
+    if rows * row_bytes <= AT_ONCE:
+        return 1
     found = next((n for n in range(math.ceil(needed), rows + 1) if rows % n == 0), rows)
     return found if found <= 4 * needed or found == rows <= MOST_PIECES else 1
 
@@ -187,7 +175,7 @@ def n_pieces(rows: int, row_bytes: int, piece: int) -> int:
 def _by_pieces(
     q: jax.Array, k: jax.Array, v: jax.Array, kept: jax.Array | None, seen: np.ndarray | None, rate: float
 ) -> jax.Array:
-    """`_attend_wide` of pieces, one after the other, q, k, v and the result [n, b, h, size, l]: so laid out, no product
+    """`_attend_wide` of pieces, one after the other, q, k, v and the result [n, r, size, l]: so laid out, no product
     goes through scores column by column.
 
     The gradient makes scores anew, for which it needs the logarithms of their sums alone (Dao et al. 2022,
@@ -201,11 +189,11 @@ def _pieces(
 ) -> tuple[jax.Array, tuple[Any, ...]]:
     def piece(_: None, rows: tuple[Any, ...]) -> tuple[None, tuple[jax.Array, jax.Array]]:
         q, k, v, kept = rows
-        scores = _seen(_product('bhsq,bhsk->bhqk', _scaled(q, 2), k), seen)
+        scores = _seen(_product('rsq,rsk->rqk', _scaled(q, 1), k), seen)
         largest = scores.max(-1, keepdims=True)
         powers = jnp.exp(scores - largest)
         total = powers.sum(-1, keepdims=True)
-        mixed = _product('bhsk,bhqk->bhsq', v, _dropped(powers, kept, rate)) / total.swapaxes(2, 3)
+        mixed = _product('rsk,rqk->rsq', v, _dropped(powers, kept, rate)) / total.swapaxes(1, 2)
         return None, (mixed, _exact(largest) + jnp.log(_exact(total)))
 
     mixed, logs = lax.scan(piece, None, (q, k, v, kept))[1]
@@ -217,15 +205,15 @@ def _pieces_gradient(rate: float, saved: tuple[Any, ...], grad: jax.Array) -> tu
 
     def piece(_: None, rows: tuple[Any, ...]) -> tuple[None, tuple[jax.Array, ...]]:
         q, k, v, kept, grad, inner, logs = rows
-        scaled = _scaled(q, 2)
-        scores = _seen(_product('bhsq,bhsk->bhqk', scaled, k), seen)
+        scaled = _scaled(q, 1)
+        scores = _seen(_product('rsq,rsk->rqk', scaled, k), seen)
         weights = jnp.exp(_exact(scores) - logs).astype(q.dtype)
-        of_v = _product('bhsq,bhqk->bhsk', grad, _dropped(weights, kept, rate))
-        of_scores = weights * (_dropped(_product('bhsq,bhsk->bhqk', grad, v), kept, rate) - inner)
-        of_q = _scaled(_product('bhsk,bhqk->bhsq', k, of_scores), 2)
-        return None, (of_q, _product('bhsq,bhqk->bhsk', scaled, of_scores), of_v)
+        of_v = _product('rsq,rqk->rsk', grad, _dropped(weights, kept, rate))
+        of_scores = weights * (_dropped(_product('rsq,rsk->rqk', grad, v), kept, rate) - inner)
+        of_q = _scaled(_product('rsk,rqk->rsq', k, of_scores), 1)
+        return None, (of_q, _product('rsq,rqk->rsk', scaled, of_scores), of_v)
 
-    inner = (grad * mixed).sum(3, keepdims=True).swapaxes(3, 4)
+    inner = (grad * mixed).sum(2, keepdims=True).swapaxes(2, 3)
     of_q, of_k, of_v = lax.scan(piece, None, (q, k, v, kept, grad, inner, logs))[1]
     return of_q, of_k, of_v, None, None
 

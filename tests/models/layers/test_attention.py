@@ -16,19 +16,21 @@ from jbench.models.layers.attention import PackedAttention, attend_wide
 RNG = np.random.default_rng(0)
 
 
-WINDOW = 8 * 3 * 7 * 7  # bytes of its scores, in the next test
+def small(monkeypatch: pytest.MonkeyPatch, pieces: int, nbytes: int) -> None:
+    """Let scores of so many bytes be made in some pieces; 1: all at once."""
+    monkeypatch.setattr(attention, 'AT_ONCE', nbytes if pieces == 1 else 0)
+    monkeypatch.setattr(attention, 'PIECE', nbytes / pieces)
 
 
-@pytest.mark.parametrize('piece', [attention.PIECE, 2 * WINDOW, WINDOW])  # all at once, by windows, by heads
-def test_attention_of_wide_heads_equals_its_literal_form(piece: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize('pieces', [1, 4, 12])  # of 12 rows
+def test_attention_of_wide_heads_equals_its_literal_form(pieces: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """With a dropout and without, whatever the size of the scores; the gradient too, and row by row."""
-    monkeypatch.setattr(attention, 'PIECE', piece)
-    expected = {attention.PIECE: (18, 1), 2 * WINDOW: (18, 9), WINDOW: (54, 54)}
-    assert attention.in_pieces(18, 3, 8 * 7 * 7) == expected[piece]
+    small(monkeypatch, pieces, 12 * 8 * 7 * 7)
+    assert attention.n_pieces(12, 8 * 7 * 7) == pieces
     with jax.enable_x64(True):
-        q, k, v = RNG.standard_normal((3, 18, 3, 7, 20))
+        q, k, v = RNG.standard_normal((3, 4, 3, 7, 20))
         q[0, 0] *= 300
-        keep = RNG.uniform(size=(18, 3, 7, 7)) > 0.3
+        keep = RNG.uniform(size=(4, 3, 7, 7)) > 0.3
 
         def literal(q, k, v, kept):
             weights = jax.nn.softmax(q @ k.swapaxes(2, 3) / np.sqrt(20))
@@ -47,13 +49,11 @@ def test_attention_of_wide_heads_equals_its_literal_form(piece: int, monkeypatch
 
 
 def test_scores_are_made_a_few_rows_at_a_time() -> None:
-    """Where they are large: in equal pieces of some 4 MB, but not in a multitude of small ones."""
+    """Where they are large: in equal pieces of some 2 MB, but not in a multitude of small ones."""
     mb = 1 << 20
-    cases = ((16, 4 * mb), (16, 10 * mb), (17, 4 * mb), (1217, mb // 16), (1, 100 * mb), (1216, mb // 16))
-    assert [attention.n_pieces(*case, 4 * mb) for case in cases] == [16, 16, 17, 1, 1, 19]
-    assert attention.in_pieces(16, 10, 4 * 641**2) == (160, 160)
-    assert attention.in_pieces(16, 8, 4 * 190**2) == (16, 1)
-    assert attention.in_pieces(64, 8, 4 * 190**2) == (64, 32)
+    cases = ((16, 2 * mb), (16, 4 * mb), (34, 4 * mb), (1217, mb // 16), (1, 100 * mb), (1216, mb // 16))
+    assert [attention.n_pieces(*case) for case in cases] == [1, 16, 34, 1, 1, 38]
+    assert attention.n_pieces(16 * 10, 4 * 641**2) == 160 and attention.n_pieces(64 * 8, 4 * 190**2) == 64
 
 
 @pytest.mark.parametrize(('size', 'spread'), [(8, 0.5), (20, 2.0)])
@@ -67,16 +67,16 @@ def test_pieces_are_as_exact_in_bfloat16(size: int, spread: float, monkeypatch: 
         return np.asarray(compiled(found)(*(a.astype(dtype) for a in arrays)), np.float32)
 
     exact, whole = grads(jnp.float32), grads(jnp.bfloat16)
-    monkeypatch.setattr(attention, 'PIECE', 100)
+    small(monkeypatch, 8, 8 * 2 * 400 * 400)
     pieces = grads(jnp.bfloat16)
     errors = [((a - exact) ** 2).mean((1, 2, 3, 4)) for a in (pieces, whole)]  # of queries, keys, values
     assert (errors[0] < 1.5 * errors[1]).all()
 
 
-@pytest.mark.parametrize('piece', [attention.PIECE, 100])
-def test_attention_sees_what_it_may(piece: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize('pieces', [1, 2])
+def test_attention_sees_what_it_may(pieces: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """A token and its neighbours: the others change nothing, and feel no gradient."""
-    monkeypatch.setattr(attention, 'PIECE', piece)
+    small(monkeypatch, pieces, 2 * 4 * 6 * 6)
     q, k, v = RNG.standard_normal((3, 1, 2, 6, 4))
     seen = np.abs(np.arange(6)[:, None] - np.arange(6)) <= 1
 

@@ -12,7 +12,7 @@ import pytest
 from shapes import fitting
 
 from jbench.models import MODELS, factory
-from jbench.models.model import Model, TokenGrid, features
+from jbench.models.model import Model, features
 from jbench.report.autopsy import activations, gradcam
 from jbench.report.autopsy.case import given
 from jbench.spec.model import Signal
@@ -76,15 +76,3 @@ def test_time_lies_where_the_encoder_says(name, monkeypatch):
 def test_every_encoder_is_asked():
     first = {m.name.partition('_')[0] for m in MODELS.values() if m.family == 'foundation'} - {'jbench'}
     assert first == {name.partition('_')[0] for name in narrow.NARROW}
-
-
-def test_tokens_become_a_grid():
-    grid = TokenGrid((2, 3), 1)
-    tokens = np.arange(2 * 6 * 4).reshape(2, 6, 4)
-    laid = grid.laid_out(tokens)
-    assert laid.shape == (2, 2, 3, 4)
-    np.testing.assert_array_equal(laid[:, 1, 2], tokens[:, 5])
-    np.testing.assert_array_equal(grid.laid_out(laid), laid)
-    class_token = np.full((2, 1, 4), -1)
-    np.testing.assert_array_equal(grid.laid_out(np.concatenate([class_token, tokens], 1)), laid)
-    assert grid.laid_out(tokens[:, 0]) is None and grid.laid_out(tokens[:, :5]) is None
