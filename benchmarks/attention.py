@@ -21,7 +21,7 @@ from jbench.models.layers import attention
 from jbench.train import kept_memory
 
 CALLS = 8
-SHAPES = '16x10x641x20,16x8x704x64,16x8x190x64,160x4x64x25'
+SHAPES = '16x10x641x20,16x8x704x64,64x8x190x64'
 Function = Callable[[jax.Array], jax.Array]
 
 

@@ -163,7 +163,8 @@ def attend_wide(
 
 def n_pieces(rows: int, row_bytes: int) -> int:
     """In how many equal pieces `attend_wide` makes the scores of rows, each a head of a window, that take so many bytes
-    each; 1: all at once, because they are few or cannot be cut."""
+    each; 1: all at once, because they are few or cannot be cut. Pieces save memory, and time where rows are long and
+    heads narrow (`benchmarks/attention.py`)."""
     needed = rows * row_bytes / PIECE
     if rows * row_bytes <= AT_ONCE:
         return 1
