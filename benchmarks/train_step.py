@@ -19,11 +19,13 @@ Pretrained encoders (`encoders.py`) come at their own rate, on electrodes of the
 and 64 channels, windows of 4 and 10 s; with --cells=small 16, 19 and 4 s alone, with large 16, 64 and 10 s. A call is
 four steps here, too (a run has up to 16 in one, 3 of the largest cell), but one of a network whose step takes longer
 than 2 s; a row has 12 s or three blocks, and the difference is that of logits in evaluation. A cell whose step would
-take more than half of the free memory is left out, and said. Each row says how long our programs took to compile.
+take more than half of the free memory is left out, and said. Each row says how long our programs took to compile, and which
+ratio a program of the same products could have at most: their time against that which their products and convolutions,
+as torch counts them, take at the rate of the fastest product of large matrices that the run saw on these cores.
 
 On stdout a table (medians, 10 % quantiles, load), and as last line a JSON list of rows {model, n_chans, n_times,
 n_outputs, batch, phase, ours_ms, peer_ms, ratio, ours_cpu_ms, peer_cpu_ms, cpu_ratio, max_abs_difference}, of encoders
-{seconds, steps, compile_s} too; times are medians in ms. The time of the cores (cpu, of all threads) tells the two
+{seconds, steps, compile_s, most} too; times are medians in ms. The time of the cores (cpu, of all threads) tells the two
 sides apart on a machine with other work, too, where times by the clock do not.
 """
 
@@ -299,8 +301,8 @@ def measure(name: str, n_chans: int, n_out: int) -> list[dict[str, Any]]:
     return rows
 
 
-def measure_encoder(cell: Cell, least: int = LEAST) -> list[dict[str, Any]]:
-    """The rows of an encoder at one shape; none where it is left out."""
+def measure_encoder(cell: Cell, rate: float, least: int = LEAST) -> list[dict[str, Any]]:
+    """The rows of an encoder at one shape, on cores that do `rate` operations a ms; none where it is left out."""
     import torch
 
     rng = np.random.default_rng(0)
@@ -309,7 +311,7 @@ def measure_encoder(cell: Cell, least: int = LEAST) -> list[dict[str, Any]]:
     torch.manual_seed(0)
     net = encoders.peer(cell)
     inputs, labels = torch.tensor(x), torch.tensor(y)
-    expected = _without_grad(net, inputs)
+    expected, operations = _without_grad(net, inputs), encoders.operations(net, inputs, labels)
     own = encoders.ours(cell, x, y, {k: v.numpy().copy() for k, v in net.state_dict().items()})
     if own is None:
         return []
@@ -324,8 +326,10 @@ def measure_encoder(cell: Cell, least: int = LEAST) -> list[dict[str, Any]]:
         a, b = take_turns(pair, steps, encoders.SECONDS, least)
         shape = {'n_chans': cell.n_chans, 'n_times': cell.n_times, 'n_outputs': encoders.N_OUT, 'batch': cell.batch}
         more = {'phase': phase, 'seconds': cell.seconds, 'steps': steps, 'compile_s': own.compile_s}
-        rows.append(line({'model': cell.name} | shape | more, a, b, off))
-        said(str(cell), rows[-1], (a, b), f'compiled in {own.compile_s:.0f} s' if phase == 'train' else '')
+        row = line({'model': cell.name} | shape | more, a, b, off)
+        rows.append(row | {'most': row['peer_ms'] * rate / operations[phase]})
+        compiled = f', compiled in {own.compile_s:.0f} s' if phase == 'train' else ''
+        said(str(cell), row, (a, b), f'ratio at most {rows[-1]["most"]:.2f}{compiled}')
     return rows
 
 
@@ -371,7 +375,8 @@ def main(argv: list[str]) -> int:
         print(f'jax {jax.__version__}, {THREADS} threads, load {os.getloadavg()[0]:.2f} at the start', flush=True)
         rows = [r for n in names if n in PEERS for shape in SHAPES for r in measure(n, *shape)]
         every = [cell for n in names if n not in PEERS for cell in encoders.cells(n, args.cells)]
-        rows += [r for cell in every for r in measure_encoder(cell, args.blocks)]
+        rate = encoders.best_rate() if every else np.nan
+        rows += [r for cell in every for r in measure_encoder(cell, rate, args.blocks)]
     except ImportError as error:
         print(f"train_step: {error}: pip install -e '.[peers]'", file=sys.stderr)
         return 2
@@ -380,9 +385,9 @@ def main(argv: list[str]) -> int:
         return 2
     print(f'load {os.getloadavg()[0]:.2f} at the end (both sides of this run included)')
     groups = {'networks of NeuralBench': NEURALBENCH, 'pretrained encoders': GROUPS['foundation']}
-    kinds = {'ratio': '', 'cpu_ratio': ' of the time of the cores'}
+    kinds = {'ratio': '', 'cpu_ratio': ' of the time of the cores', 'most': ' at most'}
     for phase, (what, group), (kind, words) in itertools.product(('train', 'eval'), groups.items(), kinds.items()):
-        ratios = [r[kind] for r in rows if r['phase'] == phase and r['model'] in group]
+        ratios = [r[kind] for r in rows if r['phase'] == phase and r['model'] in group and kind in r]
         if ratios:
             mean = np.exp(np.mean(np.log(ratios)))
             print(

@@ -27,6 +27,9 @@ from jbench.train.step import State
 SAVE_EVERY = 60.0  # s between checkpoints; a save costs more than an epoch on a small set
 
 
+LOWER = 'a lower recipe.lr may mend it'
+
+
 class NonFinite(Exception):
     """The loss is no longer a number; the seed has failed."""
 
@@ -163,7 +166,7 @@ def fit(
             course.loss += float(sums['loss'])
             course.grad_norm += float(sums['grad_norm'])
             if not math.isfinite(course.loss):
-                raise NonFinite(f'the loss is not finite in epoch {course.epoch} (step {int(state["step"])})')
+                raise NonFinite(f'the loss is not finite in epoch {course.epoch} (step {int(state["step"])}); {LOWER}')
             course.chunk += 1
             save_if(False)
         guard()
@@ -182,7 +185,8 @@ def fit(
     if valid is None:
         best, course.best_epoch = copy({name: state[name] for name in best}), course.epoch - 1
     if course.best_epoch < 0:
-        raise NonFinite(f'{metric} on the validation part was never defined')
+        why = '' if np.isfinite(outputs).all() else f': the answers are no numbers; {LOWER}'
+        raise NonFinite(f'{metric} on the validation part was never defined{why}')
     return Fitted(best, course.history, course.best_epoch, before + time.monotonic() - began, course.resumed_at)
 
 

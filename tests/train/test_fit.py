@@ -172,8 +172,14 @@ def test_early_stopping_waits_for_steps(setting, monkeypatch, steps, monitor, be
 
 
 def test_a_loss_that_is_no_number_fails_the_seed(setting):
-    with pytest.raises(fit.NonFinite, match='epoch'):
+    with pytest.raises(fit.NonFinite, match=r'epoch.*a lower recipe\.lr'):
         run(setting, lr=1e38)
+
+
+def test_answers_that_are_no_numbers_fail_the_seed(setting, monkeypatch):
+    monkeypatch.setattr(fit, 'predict', lambda programs, variables, valid, guard: np.full((len(valid), 4), np.nan))
+    with pytest.raises(fit.NonFinite, match=r'the answers are no numbers; a lower recipe\.lr'):
+        run(setting)
 
 
 @pytest.mark.slow
