@@ -19,14 +19,14 @@ Pretrained encoders (`encoders.py`) come at their own rate, on electrodes of the
 and 64 channels, windows of 4 and 10 s; with --cells=small 16, 19 and 4 s alone, with large 16, 64 and 10 s. A call is
 four steps here, too (a run has up to 16 in one, 3 of the largest cell), but one of a network whose step takes longer
 than 2 s; a row has 12 s or three blocks, and the difference is that of logits in evaluation. A cell whose step would
-take more than half of the free memory is left out, and said. Each row says how long our programs took to compile, and which
-ratio a program of the same products could have at most: their time against that which their products and convolutions,
-as torch counts them, take at the rate of the fastest product of large matrices that the run saw on these cores.
+take more than half of the free memory is left out, and said. Each row says how long our programs took to compile, and
+which ratio a program of the same products could have at most: their time against that which their products and
+convolutions, as torch counts them, take at the rate of the fastest product of large matrices that the run saw.
 
 On stdout a table (medians, 10 % quantiles, load), and as last line a JSON list of rows {model, n_chans, n_times,
 n_outputs, batch, phase, ours_ms, peer_ms, ratio, ours_cpu_ms, peer_cpu_ms, cpu_ratio, max_abs_difference}, of encoders
-{seconds, steps, compile_s, most} too; times are medians in ms. The time of the cores (cpu, of all threads) tells the two
-sides apart on a machine with other work, too, where times by the clock do not.
+{seconds, steps, compile_s, most} too; times are medians in ms. The time of the cores (cpu, of all threads) tells the
+two sides apart on a machine with other work, too, where times by the clock do not.
 """
 
 from __future__ import annotations

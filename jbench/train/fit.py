@@ -21,10 +21,11 @@ from jbench.spec.metrics import METRICS
 from jbench.spec.task import Recipe, Task
 from jbench.targets import score
 from jbench.train import checkpoint
-from jbench.train.parallel import Programs, copy, predict, shard
+from jbench.train.parallel import Programs, copy, predict, seen, shard
 from jbench.train.step import State
 
-SAVE_EVERY = 60.0  # s between checkpoints; a save costs more than an epoch on a small set
+SAVE_EVERY = 60.0  # s between checkpoints, at least; a save costs more than an epoch on a small set
+SAVE_SHARE = 0.05  # of the time of training, at most: of 157 million weights a save takes many seconds
 
 
 LOWER = 'a lower recipe.lr may mend it'
@@ -131,7 +132,8 @@ def fit(
 
     Args:
         programs: compiled for these shapes.
-        start: the state before the first step (its optimiser holds the length of the schedule).
+        start: the state before the first step (its optimiser holds the length of the schedule); that step takes its
+            arrays over.
         train, valid: loaders; without `valid` nothing is selected, and the state after the last epoch is kept.
         recipe: epochs and patience.
         metric: monitor on the validation part; the first of equal bests is kept.
@@ -144,15 +146,18 @@ def fit(
     course, state, best = _begin(start, watch)
     batches = n_batches(len(train), recipe.batch_size)
     limits = length(recipe, batches)
-    before, saved = course.seconds, began
+    before, due_at = course.seconds, began + SAVE_EVERY
     sign = 1.0 if METRICS[metric].better == 'higher' else -1.0
 
     def save_if(due: bool) -> None:
-        nonlocal saved
-        if watch.folder is not None and (due or time.monotonic() - saved > SAVE_EVERY):
-            course.seconds, saved = before + time.monotonic() - began, time.monotonic()
+        nonlocal due_at
+        if watch.folder is not None and (due or time.monotonic() > due_at):
+            now = time.monotonic()
+            course.seconds = before + now - began
             if processes.first():
-                checkpoint.save(watch.folder, int(state['step']), {'now': copy(state), 'best': best}, course.__dict__)
+                arrays = {'now': seen(state), 'best': best}
+                checkpoint.save(watch.folder, int(state['step']), arrays, course.__dict__)
+            due_at = next_save(now)
 
     def guard() -> None:
         if watch.stop():
@@ -190,6 +195,12 @@ def fit(
     return Fitted(best, course.history, course.best_epoch, before + time.monotonic() - began, course.resumed_at)
 
 
+def next_save(began: float) -> float:
+    """When the next save is due, now that one ends which `began` then (s of the monotonic clock)."""
+    now = time.monotonic()
+    return now + max(SAVE_EVERY, (now - began) / SAVE_SHARE)
+
+
 def monitor(valid: Loader, outputs: np.ndarray, metric: str) -> float | None:
     """The score that selects the epoch; None where outputs are no numbers, or it is not defined."""
     if not np.isfinite(outputs).all():
@@ -206,7 +217,7 @@ def _begin(start: State, watch: Watch) -> tuple[Course, State, dict[str, Any]]:
         course = Course(**found[1])
         course.resumed_at.append(course.epoch)
         return course, found[0]['now'], found[0]['best']
-    return Course(machine=watch.machine), copy(start), copy(best)
+    return Course(machine=watch.machine), start, copy(best)
 
 
 def restored(watch: Watch, like: Any, state_of: Callable[[Any], State]) -> tuple[Any, dict[str, Any]] | None:

@@ -172,6 +172,11 @@ def copy(tree: Any) -> Any:
     return jax.tree.map(np.array, tree)
 
 
+def seen(tree: Any) -> Any:
+    """Arrays on the host, which lie where they are if that can be; a later step may overwrite them."""
+    return jax.tree.map(np.asarray, tree)
+
+
 def predict(programs: Programs, variables: Any, loader: Loader, check: Callable[[], None] = lambda: None) -> np.ndarray:
     """Outputs f32 [N, n_out] for every window of a loader, in the unit of its targets, each exactly once, in canonical
     order; of keystrokes the best path f32 [N, frames] (metrics/keystrokes.py)."""

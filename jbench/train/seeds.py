@@ -211,7 +211,8 @@ def _fit(
         if len(parts) > 1:
             watch = _of_part(watch, k, before)
         metric = fit.monitor_of(cell.task)
-        start, by = _start(part, drawn, train), part.recipe
+        start = _start(part, drawn if part is parts[-1] else parallel.copy(drawn), train)  # the second needs it, too
+        by = part.recipe
         if limit is None:
             fitted = fit.fit(part.programs, start, train, valid, by, metric, watch)
         else:

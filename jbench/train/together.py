@@ -27,7 +27,7 @@ from jbench.spec.errors import RequestError
 from jbench.spec.metrics import METRICS
 from jbench.spec.recipe import Recipe
 from jbench.train import checkpoint, fit
-from jbench.train.parallel import Programs, copy, predict
+from jbench.train.parallel import Programs, copy, predict, seen
 from jbench.train.step import State
 from jbench.train.turns import batches, shares, turns
 
@@ -135,7 +135,7 @@ class _Run:
                 course.resumed_at.append(course.epoch)
         self.states, self.best = ([copy(arrays[k][str(i)]) for i in range(len(parts))] for k in ('now', 'best'))
         self.latest = 0  # the task of the last step
-        self.saved = time.monotonic()
+        self.save_at = time.monotonic() + fit.SAVE_EVERY
         self.streams = [batches(p.train, self._done(i)) for i, p in enumerate(parts)]
 
     def ended(self) -> bool:
@@ -205,13 +205,14 @@ class _Run:
             raise Interrupted
 
     def _save_if(self, due: bool) -> None:
-        if self.watch.folder is None or not (due or time.monotonic() - self.saved > fit.SAVE_EVERY):
+        if self.watch.folder is None or not (due or time.monotonic() > self.save_at):
             return
-        self.saved, states = time.monotonic(), [self._state(i) for i in range(len(self.parts))]
+        began, states = time.monotonic(), [self._state(i) for i in range(len(self.parts))]
         if processes.first():
-            tree = {'now': _numbered([copy(s) for s in states]), 'best': _numbered(self.best)}
+            tree = {'now': _numbered([seen(s) for s in states]), 'best': _numbered(self.best)}
             facts = {'courses': [c.__dict__ for c in self.courses], 'step': self.step, 'machine': self.watch.machine}
             checkpoint.save(self.watch.folder, int(states[0]['step']), tree, facts)
+        self.save_at = fit.next_save(began)
 
 
 def _variables(state: State) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import json
+import math
 import os
 import signal
 import subprocess
@@ -136,7 +137,7 @@ def main(how: str, argv: list[str]) -> None:
     known = {**full, 'SimulatedP3': small} | ({SERVED: redirected(SERVED, asked['url'])} if asked['url'] else {})
     select.datasets = lambda: known
     loader.CHUNK_BATCHES = 2
-    fit.SAVE_EVERY = asked['save_every']
+    fit.SAVE_EVERY, fit.SAVE_SHARE = asked['save_every'], math.inf  # whatever a save takes
     if asked['at'] is not None:
         disturb(At(*asked['at']))
     sys.argv[1:] = argv

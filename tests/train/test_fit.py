@@ -171,6 +171,20 @@ def test_early_stopping_waits_for_steps(setting, monkeypatch, steps, monitor, be
     assert (found.best_epoch, len(found.history)) == (best, epochs)
 
 
+@pytest.mark.parametrize(('took', 'wait'), [(0.5, 60.0), (12.0, 240.0)])
+def test_saves_take_a_small_share_of_the_time(took, wait, monkeypatch):
+    monkeypatch.setattr(fit.time, 'monotonic', lambda: 1000.0)
+    assert fit.next_save(1000.0 - took) == 1000.0 + wait
+
+
+def test_a_training_takes_its_first_state_over(setting):
+    """No second copy of weights and moments is kept (of BENDR two gigabytes)."""
+    drawn = begin(setting, small.cell().task.recipe)
+    train, valid, _ = setting['parts']
+    fit.fit(setting['programs'], drawn, train, valid, small.cell(max_epochs=1).task.recipe, 'bal_acc', fit.Watch())
+    assert all(a.is_deleted() for a in jax.tree.leaves(drawn['params']))
+
+
 def test_a_loss_that_is_no_number_fails_the_seed(setting):
     with pytest.raises(fit.NonFinite, match=r'epoch.*a lower recipe\.lr'):
         run(setting, lr=1e38)
