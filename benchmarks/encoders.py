@@ -21,6 +21,7 @@ from jbench.data import electrodes
 from jbench.data.load.loader import chunk_batches
 from jbench.data.prepare.workers import free_memory
 from jbench.models import MODELS
+from jbench.spec.errors import unknown
 from jbench.spec.model import Signal
 from jbench.spec.task import Recipe
 from jbench.train import optim, parallel
@@ -75,10 +76,18 @@ def names() -> tuple[str, ...]:
 
 
 def cells(name: str, which: str) -> list[Cell]:
-    """The cells of a network: 'small', 'large' (16 windows of as many channels as it takes and 10 s), or 'all'."""
+    """The cells of a network: 'small', 'large' (16 windows of as many channels as it takes and 10 s), 'all', or one of
+    these by its numbers, '64x19x4' (windows, channels, seconds).
+
+    Raises: RequestError for others.
+    """
     every = [Cell(name, b, c, s) for b, c, s in itertools.product((16, 64), (19, 64), (4, 10))]
     every = [cell for cell in every if cell.n_chans == 19 or name not in OF_19]
-    return {'small': every[:1], 'large': every[len(every) // 2 - 1 : len(every) // 2], 'all': every}[which]
+    groups = {'small': every[:1], 'large': every[len(every) // 2 - 1 : len(every) // 2], 'all': every}
+    groups |= {f'{cell.batch}x{cell.n_chans}x{cell.seconds}': [cell] for cell in every}
+    if which not in groups:
+        raise unknown(f'cell of {name}', which, [*groups])
+    return groups[which]
 
 
 class Own(NamedTuple):
@@ -150,20 +159,21 @@ def peer(cell: Cell) -> Any:
 
 def operations(net: Any, inputs: Any, labels: Any) -> dict[str, float]:
     """Multiplications and additions of the matrix products and convolutions of a step of braindecode's network, as
-    torch counts them: {'train': of the loss and its gradient, 'eval': of the logits}."""
+    torch counts them for two of the windows: {'train': of the loss and its gradient, 'eval': of the logits}."""
     import torch
+    from torch.nn.attention import SDPBackend, sdpa_kernel
     from torch.utils.flop_counter import FlopCounterMode
 
-    counts = {}
-    net.train()
-    with FlopCounterMode(display=False) as counter:
-        torch.nn.functional.cross_entropy(net(inputs), labels).backward()
-    counts['train'] = float(counter.get_total_flops())
+    few, counts = 2, {}
+    for phase in ('train', 'eval'):
+        net.train(phase == 'train')
+        # attention in one piece, and layers of torch without a gradient, would not be counted
+        with FlopCounterMode(display=False) as counter, sdpa_kernel(SDPBackend.MATH):
+            loss = torch.nn.functional.cross_entropy(net(inputs[:few]), labels[:few])
+            if phase == 'train':
+                loss.backward()
+        counts[phase] = counter.get_total_flops() * len(inputs) / few
     net.zero_grad(set_to_none=True)
-    net.eval()
-    with FlopCounterMode(display=False) as counter, torch.no_grad():
-        net(inputs)
-    counts['eval'] = float(counter.get_total_flops())
     return counts
 
 

@@ -16,7 +16,7 @@ seconds. Both start from the same weights, and the largest difference between wh
 in evaluation; loss, gradient and running statistics in training, without dropout.
 
 Pretrained encoders (`encoders.py`) come at their own rate, on electrodes of the 10-10 system: batches of 16 and 64, 19
-and 64 channels, windows of 4 and 10 s; with --cells=small 16, 19 and 4 s alone, with large 16, 64 and 10 s. A call is
+and 64 channels, windows of 4 and 10 s; --cells=small is 16, 19 and 4 s alone, large 16, 64 and 10 s. A call is
 four steps here, too (a run has up to 16 in one, 3 of the largest cell), but one of a network whose step takes longer
 than 2 s; a row has 12 s or three blocks, and the difference is that of logits in evaluation. A cell whose step would
 take more than half of the free memory is left out, and said. Each row says how long our programs took to compile, and
@@ -362,7 +362,7 @@ def main(argv: list[str]) -> int:
     """Measure and print; 2 for an unknown model."""
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument('--models', default='eegnet', help='names, or classic or foundation for all of these')
-    p.add_argument('--cells', default='all', choices=('all', 'small', 'large'), help='shapes of pretrained encoders')
+    p.add_argument('--cells', default='all', help='of pretrained encoders: all, small, large, or one as 64x19x4')
     p.add_argument('--blocks', type=int, default=LEAST, help='of a slow pretrained encoder, at least')
     p.add_argument('--peers', default='braindecode', choices=('braindecode',))
     args = p.parse_args(argv)
