@@ -40,6 +40,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import flax.linen as nn
 import jax
@@ -49,6 +50,7 @@ import numpy as np
 from jbench.models import torch_weights
 from jbench.models.foundation import adapters
 from jbench.models.layers import blocks
+from jbench.models.layers.deep import LIMIT, in_turn
 from jbench.models.layers.prenorm import EPS, Draws, Names, PreNorm, prenorm_tensors
 from jbench.models.model import Batch, Model, TokenGrid, network, require
 from jbench.models.torch_weights import Exceptions, Tensor
@@ -68,7 +70,7 @@ PATCH = 64  # samples
 WIDTH, LAYERS, HEADS, SUMMARY = 512, 8, 8, 4
 DRAW = nn.initializers.normal(0.02)
 ADAPTERS, PROBES = (*adapters.STARTS, 'none'), ('mean', 'probe')
-PROBE, LIMITS = 16, (1.0, 0.25)  # values of a patch; largest norms of rows
+PROBE, NORMS = 16, (1.0, 0.25)  # values of a patch; largest norms of rows
 _THEIRS = ('chans_id', 'chan_proj.*', 'final_layer.*')  # of one montage, of one task
 # files of braindecode with its mixture and head, which are not read, by `adapter`
 CHECKPOINT = {name: Exceptions(ignored=_THEIRS, head=('head.*', 'adapter.*')) for name in adapters.STARTS}
@@ -104,6 +106,11 @@ def patches(x: jax.Array, stride: int) -> jax.Array:
     return jnp.concatenate([parts[:, :, i : i + p] for i in range(each)], -1).transpose(0, 2, 1, 3)
 
 
+def kept_bytes(n_tokens: int) -> float:
+    """What the gradient keeps of the layers, about (24 values of each width), for so many tokens in float32."""
+    return 4.0 * n_tokens * LAYERS * 24 * WIDTH
+
+
 class _EEGPT(nn.Module):
     begin: adapters.Start | None  # of the mixture
     used: tuple[int, ...]  # channels of the input
@@ -112,6 +119,7 @@ class _EEGPT(nn.Module):
     stride: int
     head: str
     axis_name: str | None
+    remat: bool | None
 
     @nn.compact
     def __call__(self, batch: Batch, *, train: bool, key: jax.Array | None) -> jax.Array:
@@ -127,10 +135,14 @@ class _EEGPT(nn.Module):
         x = blocks.Linear(PATCH, WIDTH, DRAW, zeros, name='embed')(x) + table[np.array(self.rows)]
         token = self.param('token', DRAW, (SUMMARY, WIDTH))
         x = jnp.concatenate([x.reshape(b * p, c, WIDTH), jnp.broadcast_to(token, (b * p, SUMMARY, WIDTH))], 1)
-        for i in range(LAYERS):
+
+        def layer(i: int, **place: Any) -> PreNorm:
             small = nn.initializers.normal(0.02 / math.sqrt(2 * (i + 1)))
-            draws = Draws(DRAW, small, DRAW, small)
-            x = PreNorm(WIDTH, HEADS, draws, name=f'layer_{i}')(x, None, SUMMARY if i == LAYERS - 1 else 0)
+            return PreNorm(WIDTH, HEADS, Draws(DRAW, small, DRAW, small), **place)
+
+        again = train and kept_bytes(x.shape[0] * x.shape[1]) > LIMIT if self.remat is None else self.remat
+        x = in_turn(self, layer, x, [None] * (LAYERS - 1), again=again)
+        x = layer(LAYERS - 1, name=f'layer_{LAYERS - 1}')(x, None, SUMMARY)
         x = blocks.LayerNorm(WIDTH, EPS, name='norm')(x).reshape(b, p * SUMMARY, WIDTH)
         self.sow('features', 'tokens', x)  # patch by patch
         if self.head == 'probe':
@@ -142,9 +154,9 @@ class _EEGPT(nn.Module):
     def _probe(self, x: jax.Array, key: jax.Array | None) -> jax.Array:
         """The authors' two linear layers, over x [b, p, 2048]."""
         x = blocks.dropout(x, 0.5, key, self.axis_name, batch_axis=0)
-        x = self._limited('probe1', LIMITS[0], x, PROBE).reshape(len(x), -1)
+        x = self._limited('probe1', NORMS[0], x, PROBE).reshape(len(x), -1)
         self.sow('features', 'penultimate', x)  # [b, 16 p]
-        return self._limited('probe2', LIMITS[1], x, self.n_out)
+        return self._limited('probe2', NORMS[1], x, self.n_out)
 
     def _limited(self, name: str, limit: float, x: jax.Array, n_out: int) -> jax.Array:
         """A linear layer of x whose rows have norms up to `limit`."""
@@ -189,6 +201,7 @@ def eegpt(
     adapter: str = 'random',
     stride: int = 32,
     head: str = 'mean',
+    remat: bool | None = None,
 ) -> Model:
     """EEGPT for windows of `signal` (its weights were learnt at 256 Hz, in mV) with `n_out` outputs.
 
@@ -200,6 +213,8 @@ def eegpt(
             channels of their names; 'none': each channel by the row of its name.
         stride: samples from patch to patch, a divisor of 64: the authors' 64, braindecode's 32.
         head: 'mean' of the tokens and a linear layer, or the authors' 'probe', which reads patches in their order.
+        remat: whether a layer's values are computed again for its gradient instead of kept: less memory, more time.
+            None: where they would take more than 8 GB.
 
     Raises: RequestError where channels cannot be placed, windows are too short, or an option has another value.
     """
@@ -215,7 +230,7 @@ def eegpt(
     else:
         pattern = adapters.same(signal.ch_names, TARGETS) if adapter == 'names' else ()
         begin = adapters.start('eegpt', signal, adapter, targets=TARGETS, pattern=pattern, drawn=False)
-    module = _EEGPT(begin, used, tuple(INDEX[name] for name in ids), n_out, stride, head, axis_name)
+    module = _EEGPT(begin, used, tuple(INDEX[name] for name in ids), n_out, stride, head, axis_name, remat)
     n_probed = n_patches(signal.n_times, stride) if head == 'probe' else 0
     tensors = _tensors(signal.n_chans, n_out, mixed=begin is not None, n_probed=n_probed)
     use = channels(signal.ch_names, adapter)

@@ -57,7 +57,7 @@ from jbench.models.foundation import adapters
 from jbench.models.layers import blocks
 from jbench.models.layers.attention import attend_wide, n_pieces
 from jbench.models.layers.blocks import PRECISION
-from jbench.models.layers.deep import in_turn
+from jbench.models.layers.deep import LIMIT, in_turn
 from jbench.models.model import Batch, Model, TokenGrid, network, require
 from jbench.models.torch_weights import Exceptions, Tensor
 from jbench.spec.errors import RequestError
@@ -67,7 +67,6 @@ PATCH, STEP = 200, 180  # samples
 HEAD = 64  # features of a head
 MARGIN, PER_PATCH = 0.4, 0.1  # of the code
 EPS = 1e-6  # of the norms in the layers
-LIMIT = 8e9  # bytes that a gradient may keep unasked
 MNE = ('', 'mne')  # no file of places
 
 

@@ -53,7 +53,7 @@ import numpy as np
 from jbench.models import torch_weights
 from jbench.models.foundation.steegformer_channels import INDEX, ROWS, channels
 from jbench.models.layers import blocks
-from jbench.models.layers.deep import in_turn
+from jbench.models.layers.deep import LIMIT, in_turn
 from jbench.models.layers.prenorm import EPS, Draws, Names, PreNorm, prenorm_tensors
 from jbench.models.model import Batch, Model, TokenGrid, network, require
 from jbench.models.torch_weights import Exceptions, Tensor
@@ -63,7 +63,6 @@ from jbench.spec.model import Signal
 PATCH = 16  # samples
 MAX_PATCHES = 2047
 POOLS = ('avg', 'cls')
-LIMIT = 8e9  # bytes that a gradient may keep unasked
 CHECKPOINT = Exceptions(ignored=('final_layer.*',), head=('head.*',))  # a file of braindecode, whose head is not read
 
 

@@ -10,6 +10,8 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+LIMIT = 8e9  # bytes that a gradient may keep of layers unasked
+
 
 def in_turn(
     parent: nn.Module, layer: Callable[..., Any], x: jax.Array, keys: Sequence[jax.Array | None], *, again: bool

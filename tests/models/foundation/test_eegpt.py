@@ -96,9 +96,29 @@ def test_whole_network_equals_braindecode(shape: weights.Shape) -> None:
         check_evaluation('eegpt', shape, x64)
 
 
-def test_ten_steps_equal_braindecode(short: None) -> None:
+@pytest.mark.parametrize('remat', [False, True])
+def test_ten_steps_equal_braindecode(remat: bool, short: None) -> None:
     with jax.enable_x64(True):
-        recorded.check_steps('eegpt_short', build(TRAINED), TRAINED, 1e-9)
+        recorded.check_steps('eegpt_short', build(TRAINED, remat=remat), TRAINED, 1e-9)
+
+
+def test_layers_are_computed_again_where_they_would_fill_the_memory(
+    short: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def again(x: jax.Array, *, train: bool) -> bool:
+        model = build(TRAINED)
+        variables = jax.eval_shape(model.init, jax.random.key(0))
+        batch = {'x': x, 'mask': jnp.ones(len(x), bool)}
+        run = lambda v: model.apply(v, batch, train=train, key=None).outputs  # noqa: E731
+        return 'remat' in str(jax.make_jaxpr(run)(variables))
+
+    few = jnp.zeros((2, 4, 150))
+    assert not again(few, train=True)
+    monkeypatch.setattr(
+        module, 'LIMIT', module.kept_bytes(2 * n_patches(150, 32) * (len(TARGETS) + module.SUMMARY)) - 1
+    )
+    assert again(few, train=True)
+    assert not again(few, train=False)
 
 
 @pytest.mark.long
