@@ -37,7 +37,6 @@ MONTAGE = (
 )
 OF_19 = ('eegdino_small', 'eegdino_medium', 'codebrain')  # know no other channels
 TOO_LARGE = ('luna_huge', 'reve_large', 'steegformer_large')  # both sides' weights, gradients and moments: 10 GB
-SIZES, TRIES = (512, 1024, 2048), 8  # matrices whose product says what two cores can do at most
 SHARE = 2  # times the values of our step must fit into the free memory; a cell that takes more is left out
 
 
@@ -155,42 +154,6 @@ def peer(cell: Cell) -> Any:
         for layer in net.encoder_layers:
             layer.drop_path = made.DropPath(made.Path.p)
     return net
-
-
-def operations(net: Any, inputs: Any, labels: Any) -> dict[str, float]:
-    """Multiplications and additions of the matrix products and convolutions of a step of braindecode's network, as
-    torch counts them for two of the windows: {'train': of the loss and its gradient, 'eval': of the logits}."""
-    import torch
-    from torch.nn.attention import SDPBackend, sdpa_kernel
-    from torch.utils.flop_counter import FlopCounterMode
-
-    few, counts = 2, {}
-    for phase in ('train', 'eval'):
-        net.train(phase == 'train')
-        # attention in one piece, and layers of torch without a gradient, would not be counted
-        with FlopCounterMode(display=False) as counter, sdpa_kernel(SDPBackend.MATH):
-            loss = torch.nn.functional.cross_entropy(net(inputs[:few]), labels[:few])
-            if phase == 'train':
-                loss.backward()
-        counts[phase] = counter.get_total_flops() * len(inputs) / few
-    net.zero_grad(set_to_none=True)
-    return counts
-
-
-def best_rate() -> float:
-    """Operations a ms of the fastest product of large square matrices in float32 here, torch's or XLA's."""
-    import torch
-
-    found = []
-    for n in SIZES:
-        a = np.random.default_rng(0).standard_normal((n, n)).astype(np.float32)
-        ours, theirs, product = jnp.asarray(a), torch.tensor(a), jax.jit(jnp.matmul)
-        for work in (lambda: jax.block_until_ready(product(ours, ours)), lambda: theirs @ theirs):  # noqa: B023
-            for _ in range(TRIES):
-                began = time.perf_counter()
-                work()
-                found.append(2.0 * n**3 / (1e3 * (time.perf_counter() - began)))
-    return max(found)
 
 
 def _builders(made: Any) -> dict[str, Any]:

@@ -1,16 +1,20 @@
 """Matrix products and convolutions of a program: how many operations, and the same program with others; what devices
-can do at most."""
+can do at most; the same of torch's networks, and of these cores."""
 
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
+import numpy as np
 from jax.extend import core
 
 Jaxprs = core.ClosedJaxpr | core.Jaxpr
+SIZES, TRIES = (512, 1024, 2048), 8  # of matrices whose product tells what cores can do at most
 PRODUCTS = ('dot_general', 'conv_general_dilated')
 
 
@@ -88,6 +92,44 @@ def _of(eqn: Any) -> float:
     if name == 'cond':
         return max(inner)
     return sum(inner) * (params['length'] if name == 'scan' else 1)
+
+
+def torch_operations(net: Any, inputs: Any, labels: Any) -> dict[str, float]:
+    """Multiplications and additions of the matrix products and convolutions of a step of a network of torch, as torch
+    counts them for two of the windows: {'train': of the loss and its gradient, 'eval': of the logits}."""
+    import torch
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+    from torch.utils.flop_counter import FlopCounterMode
+
+    few, counts = 2, {}
+    for phase in ('train', 'eval'):
+        net.train(phase == 'train')
+        # attention in one piece, and layers of torch without a gradient, would not be counted
+        with FlopCounterMode(display=False) as counter, sdpa_kernel(SDPBackend.MATH):
+            loss = torch.nn.functional.cross_entropy(net(inputs[:few]), labels[:few])
+            if phase == 'train':
+                loss.backward()
+        counts[phase] = counter.get_total_flops() * len(inputs) / few
+    net.zero_grad(set_to_none=True)
+    return counts
+
+
+def rate_of_cores() -> float:
+    """Operations a ms of the fastest product of large square matrices in float32 here, torch's or XLA's."""
+    import torch
+
+    product, times = jax.jit(jnp.matmul), []
+    for n in SIZES:
+        a = np.random.default_rng(0).standard_normal((n, n)).astype(np.float32)
+        ours, theirs = jnp.asarray(a), torch.tensor(a)
+        for _ in range(TRIES):
+            began = time.perf_counter()
+            jax.block_until_ready(product(ours, ours))
+            between = time.perf_counter()
+            theirs @ theirs
+            least = min(between - began, time.perf_counter() - between)
+            times.append(1e3 * least / (2.0 * n**3))
+    return 1 / min(times)
 
 
 def by_default(function: Callable[..., Any]) -> Callable[..., Any]:

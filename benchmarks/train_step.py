@@ -16,8 +16,8 @@ seconds. Both start from the same weights, and the largest difference between wh
 in evaluation; loss, gradient and running statistics in training, without dropout.
 
 Pretrained encoders (`encoders.py`) come at their own rate, on electrodes of the 10-10 system: batches of 16 and 64, 19
-and 64 channels, windows of 4 and 10 s; --cells=small is 16, 19 and 4 s alone, large 16, 64 and 10 s. A call is
-four steps here, too (a run has up to 16 in one, 3 of the largest cell), but one of a network whose step takes longer
+and 64 channels, windows of 4 and 10 s; --cells=small is 16, 19 and 4 s alone, large 16, 64 and 10 s. A call is four
+steps here, too (a run has up to 16 in one, 3 of the largest cell), but one of a network whose step takes longer
 than 2 s; a row has 12 s or three blocks, and the difference is that of logits in evaluation. A cell whose step would
 take more than half of the free memory is left out, and said. Each row says how long our programs took to compile, and
 which ratio a program of the same products could have at most: their time against that which their products and
@@ -53,6 +53,7 @@ import encoders
 import jax
 import jax.numpy as jnp
 import numpy as np
+import products
 from encoders import Cell
 
 from jbench.data.load.loader import chunk_batches
@@ -311,10 +312,11 @@ def measure_encoder(cell: Cell, rate: float, least: int = LEAST) -> list[dict[st
     torch.manual_seed(0)
     net = encoders.peer(cell)
     inputs, labels = torch.tensor(x), torch.tensor(y)
-    expected, operations = _without_grad(net, inputs), encoders.operations(net, inputs, labels)
+    expected = _without_grad(net, inputs)
     own = encoders.ours(cell, x, y, {k: v.numpy().copy() for k, v in net.state_dict().items()})
     if own is None:
         return []
+    operations = products.torch_operations(net, inputs, labels)
     off = float(np.abs(own.logits - expected).max())
     rows = []
     own.train(1)
@@ -375,7 +377,7 @@ def main(argv: list[str]) -> int:
         print(f'jax {jax.__version__}, {THREADS} threads, load {os.getloadavg()[0]:.2f} at the start', flush=True)
         rows = [r for n in names if n in PEERS for shape in SHAPES for r in measure(n, *shape)]
         every = [cell for n in names if n not in PEERS for cell in encoders.cells(n, args.cells)]
-        rate = encoders.best_rate() if every else np.nan
+        rate = products.rate_of_cores() if every else np.nan
         rows += [r for cell in every for r in measure_encoder(cell, rate, args.blocks)]
     except ImportError as error:
         print(f"train_step: {error}: pip install -e '.[peers]'", file=sys.stderr)

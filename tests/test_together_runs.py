@@ -165,7 +165,6 @@ def test_a_stop_between_the_results_of_a_seed_goes_on(flags: list[str], done: Pa
     with monkeypatch.context() as patch:
         patch.setattr(result_file, 'write', full)
         patch.setattr(fit, 'next_save', lambda began: 0.0)
-        patch.setattr(fit, 'SAVE_EVERY', 0.0)
         assert run.main(command(flags, tmp_path, TOGETHER)) == 2
     assert [*stored(tmp_path)] == ['eyes']
     assert run.main(command(flags, tmp_path, TOGETHER)) == 0

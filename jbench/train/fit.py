@@ -21,7 +21,7 @@ from jbench.spec.metrics import METRICS
 from jbench.spec.task import Recipe, Task
 from jbench.targets import score
 from jbench.train import checkpoint
-from jbench.train.parallel import Programs, copy, predict, seen, shard
+from jbench.train.parallel import Programs, copy, on_host, predict, shard
 from jbench.train.step import State
 
 SAVE_EVERY = 60.0  # s between checkpoints, at least; a save costs more than an epoch on a small set
@@ -146,18 +146,18 @@ def fit(
     course, state, best = _begin(start, watch)
     batches = n_batches(len(train), recipe.batch_size)
     limits = length(recipe, batches)
-    before, due_at = course.seconds, began + SAVE_EVERY
+    before, save_at = course.seconds, next_save(began)
     sign = 1.0 if METRICS[metric].better == 'higher' else -1.0
 
     def save_if(due: bool) -> None:
-        nonlocal due_at
-        if watch.folder is not None and (due or time.monotonic() > due_at):
+        nonlocal save_at
+        if watch.folder is not None and (due or time.monotonic() > save_at):
             now = time.monotonic()
             course.seconds = before + now - began
             if processes.first():
-                arrays = {'now': seen(state), 'best': best}
-                checkpoint.save(watch.folder, int(state['step']), arrays, course.__dict__)
-            due_at = next_save(now)
+                tree = {'now': on_host(state), 'best': best}
+                checkpoint.save(watch.folder, int(state['step']), tree, course.__dict__)
+            save_at = next_save(now)
 
     def guard() -> None:
         if watch.stop():
@@ -190,9 +190,13 @@ def fit(
     if valid is None:
         best, course.best_epoch = copy({name: state[name] for name in best}), course.epoch - 1
     if course.best_epoch < 0:
-        why = '' if np.isfinite(outputs).all() else f': the answers are no numbers; {LOWER}'
-        raise NonFinite(f'{metric} on the validation part was never defined{why}')
+        raise NonFinite(never_defined(metric))
     return Fitted(best, course.history, course.best_epoch, before + time.monotonic() - began, course.resumed_at)
+
+
+def never_defined(metric: str) -> str:
+    """What is said where no epoch had a score on the validation part."""
+    return f'{metric} on the validation part was never defined: answers are no numbers ({LOWER}), or it has one class'
 
 
 def next_save(began: float) -> float:

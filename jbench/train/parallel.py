@@ -172,8 +172,8 @@ def copy(tree: Any) -> Any:
     return jax.tree.map(np.array, tree)
 
 
-def seen(tree: Any) -> Any:
-    """Arrays on the host, which lie where they are if that can be; a later step may overwrite them."""
+def on_host(tree: Any) -> Any:
+    """The arrays as numpy sees them, without a copy where that can be: a later step may overwrite them."""
     return jax.tree.map(np.asarray, tree)
 
 

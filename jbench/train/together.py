@@ -27,7 +27,7 @@ from jbench.spec.errors import RequestError
 from jbench.spec.metrics import METRICS
 from jbench.spec.recipe import Recipe
 from jbench.train import checkpoint, fit
-from jbench.train.parallel import Programs, copy, predict, seen
+from jbench.train.parallel import Programs, copy, on_host, predict
 from jbench.train.step import State
 from jbench.train.turns import batches, shares, turns
 
@@ -135,7 +135,7 @@ class _Run:
                 course.resumed_at.append(course.epoch)
         self.states, self.best = ([copy(arrays[k][str(i)]) for i in range(len(parts))] for k in ('now', 'best'))
         self.latest = 0  # the task of the last step
-        self.save_at = time.monotonic() + fit.SAVE_EVERY
+        self.save_at = fit.next_save(time.monotonic())
         self.streams = [batches(p.train, self._done(i)) for i, p in enumerate(parts)]
 
     def ended(self) -> bool:
@@ -161,7 +161,7 @@ class _Run:
         """What came of each task. Raises: NonFinite."""
         for part, course in zip(self.parts, self.courses, strict=True):
             if course.best_epoch < 0:
-                raise fit.NonFinite(f'{part.title}: {part.metric} on the validation part was never defined')
+                raise fit.NonFinite(f'{part.title}: {fit.never_defined(part.metric)}')
         return [
             fit.Fitted(best, c.history, c.best_epoch, c.seconds, c.resumed_at)
             for best, c in zip(self.best, self.courses, strict=True)
@@ -209,7 +209,7 @@ class _Run:
             return
         began, states = time.monotonic(), [self._state(i) for i in range(len(self.parts))]
         if processes.first():
-            tree = {'now': _numbered([seen(s) for s in states]), 'best': _numbered(self.best)}
+            tree = {'now': _numbered([on_host(s) for s in states]), 'best': _numbered(self.best)}
             facts = {'courses': [c.__dict__ for c in self.courses], 'step': self.step, 'machine': self.watch.machine}
             checkpoint.save(self.watch.folder, int(states[0]['step']), tree, facts)
         self.save_at = fit.next_save(began)

@@ -190,10 +190,13 @@ def test_a_loss_that_is_no_number_fails_the_seed(setting):
         run(setting, lr=1e38)
 
 
-def test_answers_that_are_no_numbers_fail_the_seed(setting, monkeypatch):
+def test_answers_that_are_no_numbers_fail_the_seed(setting, tmp_path, monkeypatch):
+    """Also where a training goes on that was over when it was saved."""
     monkeypatch.setattr(fit, 'predict', lambda programs, variables, valid, guard: np.full((len(valid), 4), np.nan))
-    with pytest.raises(fit.NonFinite, match=r'the answers are no numbers; a lower recipe\.lr'):
-        run(setting)
+    for _ in range(2):
+        with pytest.raises(fit.NonFinite, match=r'answers are no numbers \(a lower recipe\.lr'):
+            run(setting, fit.Watch(folder=tmp_path, save_end=True))
+        assert list(tmp_path.iterdir())
 
 
 @pytest.mark.slow

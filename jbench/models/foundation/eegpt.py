@@ -32,7 +32,8 @@ Millivolts and the average reference are the authors', braindecode scales nothin
 that are used, so that what is left out changes nothing.
 
 How it is computed. Overlapping patches are cut from blocks of `stride` samples. In the last layer nothing but keys and
-values is computed for the channels. Attention: `attention.attend_wide`, with its gradient on one core 4 ms instead of 7
+values is computed for the channels. Where the layers of a batch would fill more than 8 GB, they are computed again
+for the gradient (`remat`). Attention: `attention.attend_wide`, with its gradient on one core 4 ms instead of 7
 of `jax.nn.dot_product_attention` (62 patches, 23 tokens).
 """
 

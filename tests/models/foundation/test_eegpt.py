@@ -109,14 +109,11 @@ def test_layers_are_computed_again_where_they_would_fill_the_memory(
         model = build(TRAINED)
         variables = jax.eval_shape(model.init, jax.random.key(0))
         batch = {'x': x, 'mask': jnp.ones(len(x), bool)}
-        run = lambda v: model.apply(v, batch, train=train, key=None).outputs  # noqa: E731
-        return 'remat' in str(jax.make_jaxpr(run)(variables))
+        return 'remat' in str(jax.make_jaxpr(lambda v: model.apply(v, batch, train=train, key=None).outputs)(variables))
 
-    few = jnp.zeros((2, 4, 150))
+    few, n_tokens = jnp.zeros((2, 4, 150)), 2 * n_patches(150, 32) * (len(TARGETS) + module.SUMMARY)
     assert not again(few, train=True)
-    monkeypatch.setattr(
-        module, 'LIMIT', module.kept_bytes(2 * n_patches(150, 32) * (len(TARGETS) + module.SUMMARY)) - 1
-    )
+    monkeypatch.setattr(module, 'LIMIT', module.kept_bytes(n_tokens) - 1)
     assert again(few, train=True)
     assert not again(few, train=False)
 
