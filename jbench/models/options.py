@@ -110,5 +110,7 @@ def _option(parameter: ast.arg, value: ast.expr) -> Option:
 
 
 def _described(option: Option) -> str:
-    kind = option.kind.replace('str', 'text')
-    return kind if option.default is NOT_PLAIN else f'{kind}, as its default, {option.default!r}'
+    kind = option.kind.replace('bool | None', 'yes, no or none').replace('bool', 'yes or no')
+    kind = kind.replace('str', 'text').replace(' | None', ' or none')
+    default = {'None': 'none', 'True': 'yes', 'False': 'no'}.get(repr(option.default), repr(option.default))
+    return kind if option.default is NOT_PLAIN else f'{kind}, as its default, {default}'

@@ -94,6 +94,7 @@ def test_eight_networks_have_a_rate_of_dropout():
     [
         ('eegnet:dropuot=.5', "unknown option of eegnet 'dropuot'; did you mean 'dropout'"),
         ('eegnet:dropout=much', '--model: eegnet:dropout=much: expected float, as its default, 0.25'),
+        ('eegpt:remat=maybe', '--model: eegpt:remat=maybe: expected yes, no or none, as its default, none'),
         ('classic:dropout=.5', 'options belong to one model, classic is a group'),
         ('dummy:x=1', 'dummy has no options'),
         ('chance:dropout=.5', 'chance has no options'),
