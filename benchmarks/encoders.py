@@ -7,7 +7,7 @@ import dataclasses
 import itertools
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,7 +21,7 @@ from jbench.data import electrodes
 from jbench.data.load.loader import chunk_batches
 from jbench.data.prepare.workers import free_memory
 from jbench.models import MODELS
-from jbench.spec.errors import unknown
+from jbench.spec.errors import RequestError, unknown
 from jbench.spec.model import Signal
 from jbench.spec.task import Recipe
 from jbench.train import optim, parallel
@@ -74,19 +74,24 @@ def names() -> tuple[str, ...]:
     return tuple(name for name, m in MODELS.items() if m.family == 'foundation' and name not in TOO_LARGE)
 
 
-def cells(name: str, which: str) -> list[Cell]:
-    """The cells of a network: 'small', 'large' (16 windows of as many channels as it takes and 10 s), 'all', or one of
-    these by its numbers, '64x19x4' (windows, channels, seconds).
+def cells(names: Sequence[str], which: str) -> list[Cell]:
+    """The cells of networks: 'small', 'large' (16 windows of as many channels as each takes and 10 s), 'all', or one of
+    these by its numbers, '64x19x4' (windows, channels, seconds), of those networks that have it.
 
     Raises: RequestError for others.
     """
-    every = [Cell(name, b, c, s) for b, c, s in itertools.product((16, 64), (19, 64), (4, 10))]
-    every = [cell for cell in every if cell.n_chans == 19 or name not in OF_19]
-    groups = {'small': every[:1], 'large': every[len(every) // 2 - 1 : len(every) // 2], 'all': every}
-    groups |= {f'{cell.batch}x{cell.n_chans}x{cell.seconds}': [cell] for cell in every}
-    if which not in groups:
-        raise unknown(f'cell of {name}', which, [*groups])
-    return groups[which]
+    numbers = list(itertools.product((16, 64), (19, 64), (4, 10)))
+    one = {'x'.join(map(str, n)): n for n in numbers}
+    if which not in ('small', 'large', 'all', *one):
+        raise unknown('cell', which, ['small', 'large', 'all', *one])
+    found = []
+    for name in names:
+        every = [Cell(name, *n) for n in numbers if n[1] == 19 or name not in OF_19]
+        groups = {'small': every[:1], 'large': every[len(every) // 2 - 1 : len(every) // 2], 'all': every}
+        found += groups.get(which) or [cell for cell in every if cell[1:] == one[which]]
+    if names and not found:
+        raise RequestError(f'cell {which}: {", ".join(names)}: expected networks of 64 channels; these take 19')
+    return found
 
 
 class Own(NamedTuple):

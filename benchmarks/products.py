@@ -1,5 +1,5 @@
-"""Matrix products and convolutions of a program: how many operations, and the same program with others; what devices
-can do at most; the same of torch's networks, and of these cores."""
+"""How many operations the matrix products and convolutions of a step are, ours or torch's, and how many a device or
+these cores do in a second at most; the same program with products of another precision."""
 
 from __future__ import annotations
 
@@ -96,7 +96,8 @@ def _of(eqn: Any) -> float:
 
 def torch_operations(net: Any, inputs: Any, labels: Any) -> dict[str, float]:
     """Multiplications and additions of the matrix products and convolutions of a step of a network of torch, as torch
-    counts them for two of the windows: {'train': of the loss and its gradient, 'eval': of the logits}."""
+    counts them for two of the windows: {'train': of the loss and its gradient, 'eval': of the logits}. Its running
+    statistics move."""
     import torch
     from torch.nn.attention import SDPBackend, sdpa_kernel
     from torch.utils.flop_counter import FlopCounterMode

@@ -25,8 +25,8 @@ convolutions, as torch counts them, take at the rate of the fastest product of l
 
 On stdout a table (medians, 10 % quantiles, load), and as last line a JSON list of rows {model, n_chans, n_times,
 n_outputs, batch, phase, ours_ms, peer_ms, ratio, ours_cpu_ms, peer_cpu_ms, cpu_ratio, max_abs_difference}, of encoders
-{seconds, steps, compile_s, most} too; times are medians in ms. The time of the cores (cpu, of all threads) tells the
-two sides apart on a machine with other work, too, where times by the clock do not.
+{seconds, steps, compile_s, largest_ratio} too; times are medians in ms. The time of the cores (cpu, of all threads)
+tells the two sides apart on a machine with other work, too, where times by the clock do not.
 """
 
 from __future__ import annotations
@@ -320,8 +320,9 @@ def measure_encoder(cell: Cell, rate: float, least: int = LEAST) -> list[dict[st
     off = float(np.abs(own.logits - expected).max())
     rows = []
     own.train(1)
-    most = min(STEPS, chunk_batches(cell.signal, cell.batch))  # no more than in a run
-    steps = most if timed(partial(own.train, 1)) < 1e3 * LONG else 1
+    steps = min(STEPS, chunk_batches(cell.signal, cell.batch))  # no more than in a run
+    if timed(partial(own.train, 1)) > 1e3 * LONG:
+        steps = 1
     mine = partial(own.train, steps), partial(own.evaluate, steps)
     pairs = zip(mine, torch_steps(net, inputs, labels, steps), strict=True)
     for phase, pair in zip(('train', 'eval'), pairs, strict=True):
@@ -329,9 +330,9 @@ def measure_encoder(cell: Cell, rate: float, least: int = LEAST) -> list[dict[st
         shape = {'n_chans': cell.n_chans, 'n_times': cell.n_times, 'n_outputs': encoders.N_OUT, 'batch': cell.batch}
         more = {'phase': phase, 'seconds': cell.seconds, 'steps': steps, 'compile_s': own.compile_s}
         row = line({'model': cell.name} | shape | more, a, b, off)
-        rows.append(row | {'most': row['peer_ms'] * rate / operations[phase]})
+        rows.append(row | {'largest_ratio': row['peer_ms'] * rate / operations[phase]})
         compiled = f', compiled in {own.compile_s:.0f} s' if phase == 'train' else ''
-        said(str(cell), row, (a, b), f'ratio at most {rows[-1]["most"]:.2f}{compiled}')
+        said(str(cell), row, (a, b), f'ratio at most {rows[-1]["largest_ratio"]:.2f}{compiled}')
     return rows
 
 
@@ -361,7 +362,7 @@ def said(what: str, row: dict[str, Any], times: tuple[np.ndarray, np.ndarray], m
 
 
 def main(argv: list[str]) -> int:
-    """Measure and print; 2 for an unknown model."""
+    """Measure and print; 2 for an unknown model or cell."""
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument('--models', default='eegnet', help='names, or classic or foundation for all of these')
     p.add_argument('--cells', default='all', help='of pretrained encoders: all, small, large, or one as 64x19x4')
@@ -374,9 +375,9 @@ def main(argv: list[str]) -> int:
         for n in names:
             if n not in MODELS or n not in (*PEERS, *GROUPS['foundation']):
                 raise unknown('model', n, [*PEERS, *GROUPS['foundation'], *GROUPS])
+        every = encoders.cells([n for n in names if n not in PEERS], args.cells)
         print(f'jax {jax.__version__}, {THREADS} threads, load {os.getloadavg()[0]:.2f} at the start', flush=True)
         rows = [r for n in names if n in PEERS for shape in SHAPES for r in measure(n, *shape)]
-        every = [cell for n in names if n not in PEERS for cell in encoders.cells(n, args.cells)]
         rate = products.rate_of_cores() if every else np.nan
         rows += [r for cell in every for r in measure_encoder(cell, rate, args.blocks)]
     except ImportError as error:
@@ -387,7 +388,7 @@ def main(argv: list[str]) -> int:
         return 2
     print(f'load {os.getloadavg()[0]:.2f} at the end (both sides of this run included)')
     groups = {'networks of NeuralBench': NEURALBENCH, 'pretrained encoders': GROUPS['foundation']}
-    kinds = {'ratio': '', 'cpu_ratio': ' of the time of the cores', 'most': ' at most'}
+    kinds = {'ratio': '', 'cpu_ratio': ' of the time of the cores', 'largest_ratio': ', the largest possible'}
     for phase, (what, group), (kind, words) in itertools.product(('train', 'eval'), groups.items(), kinds.items()):
         ratios = [r[kind] for r in rows if r['phase'] == phase and r['model'] in group and kind in r]
         if ratios:

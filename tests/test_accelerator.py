@@ -58,6 +58,27 @@ def test_operations_are_those_of_the_products_as_often_as_they_run(benchmark):
     assert products.operations(jax.make_jaxpr(jnp.fft.rfft)(jnp.ones((3, 64)))) == 2.5 * 3 * 64 * 6
 
 
+@pytest.mark.slow
+def test_operations_of_a_network_of_torch_are_those_of_its_products(benchmark):
+    torch = pytest.importorskip('torch')
+    products, (rows, tokens, width) = benchmark('products'), (6, 5, 4)
+    x = torch.randn(rows, tokens, width)
+
+    class Attention(torch.nn.Module):
+        def forward(self, q: torch.Tensor) -> torch.Tensor:
+            return torch.nn.functional.scaled_dot_product_attention(q[:, None], q[:, None], q[:, None]).mean((1, 2))
+
+    linear = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(tokens * width, 3))
+    of_linear = 2 * rows * tokens * width * 3
+    found = products.torch_operations(linear, x, torch.zeros(rows, dtype=torch.long))
+    assert found == {'eval': of_linear, 'train': 2 * of_linear}  # of the windows none is asked for
+    mixed = torch.nn.Sequential(torch.nn.Linear(width, width), Attention())
+    of_mixed = 2 * rows * tokens * width * width, 2 * 2 * rows * tokens**2 * width
+    found = products.torch_operations(mixed, x, torch.zeros(rows, dtype=torch.long))
+    assert found == {'eval': sum(of_mixed), 'train': 2 * of_mixed[0] + 3 * of_mixed[1]}
+    assert products.rate_of_cores() > 0
+
+
 def test_by_default_changes_the_precision_of_every_product_and_nothing_else(benchmark):
     products = benchmark('products')
     args = jnp.eye(4) * 0.5, jnp.ones((2, 3, 20))

@@ -1,7 +1,9 @@
 """Retrieval: of many stimuli, is the one that was shown among those whose embeddings fit an output best?
 
 The rules are NeuralBench's: score of a candidate = output . target / ||target||, rank = (number of greater scores +
-number of greater or equal ones - 1) / 2, so that ties share a rank; a hit in the first k: rank < k. In float64.
+number of greater or equal ones - 1) / 2, so that ties share a rank; a hit in the first k: rank < k. In float64, where
+scores that rounding alone may keep apart are equal: a product of matrices adds the same numbers up in an order that
+depends on where in the matrix they lie.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ K = 5
 BATCH = 64  # windows that are each other's candidates in batch_top5_acc
 MOST_FREQUENT = 250
 ROWS = 4096  # of queries that are scored together
+EPSILON = np.finfo(np.float64).eps
 
 
 def ranks(queries: np.ndarray, candidates: np.ndarray, answer: np.ndarray) -> np.ndarray:
@@ -28,9 +31,11 @@ def ranks(queries: np.ndarray, candidates: np.ndarray, answer: np.ndarray) -> np
     found = [np.zeros(0)]
     for first in range(0, len(queries), ROWS):
         with np.errstate(invalid='ignore'):
-            scores = np.asarray(queries[first : first + ROWS], np.float64) @ unit.T
+            rows = np.asarray(queries[first : first + ROWS], np.float64)
+            scores = rows @ unit.T
+            rounding = EPSILON * rows.shape[1] * np.linalg.norm(rows, axis=1, keepdims=True)
         own = np.take_along_axis(scores, answer[first : first + ROWS, None], axis=1)
-        rank = ((scores > own).sum(1) + (scores >= own).sum(1) - 1) / 2
+        rank = ((scores > own + rounding).sum(1) + (scores >= own - rounding).sum(1) - 1) / 2
         found.append(np.where(np.isfinite(own[:, 0]), rank, max(len(candidates), K)))
     return np.concatenate(found)
 

@@ -21,18 +21,17 @@ from jbench.spec.metrics import METRICS
 from jbench.spec.task import Recipe, Task
 from jbench.targets import score
 from jbench.train import checkpoint
-from jbench.train.parallel import Programs, copy, on_host, predict, shard
+from jbench.train.parallel import Programs, copy, on_host, predict, release, shard
 from jbench.train.step import State
 
 SAVE_EVERY = 60.0  # s between checkpoints, at least; a save costs more than an epoch on a small set
-SAVE_SHARE = 0.05  # of the time of training, at most: of 157 million weights a save takes many seconds
-
-
-LOWER = 'a lower recipe.lr may mend it'
+SAVE_SHARE = 0.05  # of the time of training, at most: of 157 million weights a save takes many seconds ...
+SAVE_LEAST = 600.0  # s between checkpoints, at most: ... but a slow disk may not cost more than this
+LOWER_RATE = 'a lower recipe.lr may mend it'
 
 
 class NonFinite(Exception):
-    """The loss is no longer a number; the seed has failed."""
+    """The loss is no longer a number, or the monitor was never defined; the seed has failed."""
 
 
 class Fitted(NamedTuple):
@@ -139,14 +138,14 @@ def fit(
         metric: monitor on the validation part; the first of equal bests is kept.
         watch: where to report and save.
 
-    Raises: Interrupted after a save; NonFinite if the loss, or the outputs of every epoch, are no numbers.
+    Raises: Interrupted after a save; NonFinite if the loss is no number, or no epoch has a monitor.
     """
     began = time.monotonic()
     train.carry(programs.precompute)
     course, state, best = _begin(start, watch)
     batches = n_batches(len(train), recipe.batch_size)
     limits = length(recipe, batches)
-    before, save_at = course.seconds, next_save(began)
+    before, save_at = course.seconds, next_save(time.monotonic())
     sign = 1.0 if METRICS[metric].better == 'higher' else -1.0
 
     def save_if(due: bool) -> None:
@@ -171,7 +170,9 @@ def fit(
             course.loss += float(sums['loss'])
             course.grad_norm += float(sums['grad_norm'])
             if not math.isfinite(course.loss):
-                raise NonFinite(f'the loss is not finite in epoch {course.epoch} (step {int(state["step"])}); {LOWER}')
+                raise NonFinite(
+                    f'the loss is not finite in epoch {course.epoch} (step {int(state["step"])}); {LOWER_RATE}'
+                )
             course.chunk += 1
             save_if(False)
         guard()
@@ -196,13 +197,14 @@ def fit(
 
 def never_defined(metric: str) -> str:
     """What is said where no epoch had a score on the validation part."""
-    return f'{metric} on the validation part was never defined: answers are no numbers ({LOWER}), or it has one class'
+    words = f'answers are no numbers or all alike ({LOWER_RATE}), or the targets are'
+    return f'{metric} on the validation part was never defined: {words}'
 
 
 def next_save(began: float) -> float:
-    """When the next save is due, now that one ends which `began` then (s of the monotonic clock)."""
+    """When the next save is due, now that one ends, or a training starts, that `began` then (s, monotonic clock)."""
     now = time.monotonic()
-    return now + max(SAVE_EVERY, (now - began) / SAVE_SHARE)
+    return now + min(max(SAVE_EVERY, (now - began) / SAVE_SHARE), SAVE_LEAST)
 
 
 def monitor(valid: Loader, outputs: np.ndarray, metric: str) -> float | None:
@@ -220,6 +222,7 @@ def _begin(start: State, watch: Watch) -> tuple[Course, State, dict[str, Any]]:
     if found is not None:
         course = Course(**found[1])
         course.resumed_at.append(course.epoch)
+        release(start)
         return course, found[0]['now'], found[0]['best']
     return Course(machine=watch.machine), start, copy(best)
 

@@ -173,8 +173,16 @@ def copy(tree: Any) -> Any:
 
 
 def on_host(tree: Any) -> Any:
-    """The arrays as numpy sees them, without a copy where that can be: a later step may overwrite them."""
+    """The arrays as numpy sees them, without a copy where that can be. Let go of them before the next step: while they
+    are held, it cannot take the memory of the state."""
     return jax.tree.map(np.asarray, tree)
+
+
+def release(state: State) -> None:
+    """Free the memory of a state that no step will take."""
+    for leaf in jax.tree.leaves(state):
+        if isinstance(leaf, jax.Array):
+            leaf.delete()
 
 
 def predict(programs: Programs, variables: Any, loader: Loader, check: Callable[[], None] = lambda: None) -> np.ndarray:

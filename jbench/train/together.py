@@ -183,7 +183,9 @@ class _Run:
         course.loss += float(sums['loss'])
         course.grad_norm += float(sums['grad_norm'])
         if not math.isfinite(course.loss):
-            raise fit.NonFinite(f'{self.parts[i].title}: the loss is not finite in epoch {course.epoch}; {fit.LOWER}')
+            raise fit.NonFinite(
+                f'{self.parts[i].title}: the loss is not finite in epoch {course.epoch}; {fit.LOWER_RATE}'
+            )
         course.seconds += time.monotonic() - began
 
     def _monitor(self, i: int, variables: dict[str, Any]) -> float | None:

@@ -17,6 +17,14 @@ def plain_rank(query: np.ndarray, candidates: np.ndarray, right: int) -> float:
     return (greater + sum(s >= scores[right] for s in scores) - 1) / 2
 
 
+@pytest.mark.parametrize('width', [16, 300])
+def test_the_same_candidate_shares_a_rank_wherever_it_lies(width: int) -> None:
+    rng = np.random.default_rng(0)
+    for n in range(2, 40):
+        candidates, queries = np.tile(rng.normal(size=width), (n, 1)), rng.normal(size=(n, width))
+        assert retrieval.ranks(queries, candidates, np.arange(n)).tolist() == [(n - 1) / 2] * n
+
+
 @settings(deadline=None, max_examples=50)
 @given(st.integers(0, 10_000), st.integers(1, 12), st.integers(1, 30), st.booleans())
 def test_ranks_are_the_stated_rule(seed: int, m: int, n: int, ties: bool) -> None:

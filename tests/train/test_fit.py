@@ -171,7 +171,7 @@ def test_early_stopping_waits_for_steps(setting, monkeypatch, steps, monitor, be
     assert (found.best_epoch, len(found.history)) == (best, epochs)
 
 
-@pytest.mark.parametrize(('took', 'wait'), [(0.5, 60.0), (12.0, 240.0)])
+@pytest.mark.parametrize(('took', 'wait'), [(0.0, 60.0), (0.5, 60.0), (12.0, 240.0), (300.0, 600.0)])
 def test_saves_take_a_small_share_of_the_time(took, wait, monkeypatch):
     monkeypatch.setattr(fit.time, 'monotonic', lambda: 1000.0)
     assert fit.next_save(1000.0 - took) == 1000.0 + wait
@@ -182,7 +182,23 @@ def test_a_training_takes_its_first_state_over(setting):
     drawn = begin(setting, small.cell().task.recipe)
     train, valid, _ = setting['parts']
     fit.fit(setting['programs'], drawn, train, valid, small.cell(max_epochs=1).task.recipe, 'bal_acc', fit.Watch())
-    assert all(a.is_deleted() for a in jax.tree.leaves(drawn['params']))
+    assert taken(drawn)
+
+
+def taken(state):
+    """Whether nothing holds the memory of weights and optimizer."""
+    leaves = jax.tree.leaves((state['params'], state['opt']))
+    return all(a.is_deleted() for a in leaves if isinstance(a, jax.Array))
+
+
+def test_a_training_that_goes_on_lets_go_of_its_first_state(setting, tmp_path):
+    recipe, (train, valid, _) = small.cell(max_epochs=1).task.recipe, setting['parts']
+    for _ in range(2):
+        drawn = begin(setting, recipe)
+        watch = fit.Watch(folder=tmp_path, save_end=True)
+        found = fit.fit(setting['programs'], drawn, train, valid, recipe, 'bal_acc', watch)
+        assert taken(drawn)
+    assert found.resumed_at == [1]
 
 
 def test_a_loss_that_is_no_number_fails_the_seed(setting):
@@ -194,9 +210,10 @@ def test_answers_that_are_no_numbers_fail_the_seed(setting, tmp_path, monkeypatc
     """Also where a training goes on that was over when it was saved."""
     monkeypatch.setattr(fit, 'predict', lambda programs, variables, valid, guard: np.full((len(valid), 4), np.nan))
     for _ in range(2):
-        with pytest.raises(fit.NonFinite, match=r'answers are no numbers \(a lower recipe\.lr'):
+        with pytest.raises(fit.NonFinite, match=r'answers are no numbers or all alike \(a lower recipe\.lr'):
             run(setting, fit.Watch(folder=tmp_path, save_end=True))
         assert list(tmp_path.iterdir())
+        monkeypatch.setattr(fit, 'shard', None)  # it takes no step again
 
 
 @pytest.mark.slow
