@@ -148,8 +148,8 @@ def kept(path: Path, head: dict[str, Any]) -> dict[str, Any]:
     return {'head': head, 'rows': [], 'skipped': {}}
 
 
-def measure(names: list[str], minutes: float, toy: bool, path: Path) -> dict[str, Any]:
-    """Measure what is not there yet, in so many minutes, and keep it at `path`.
+def measure(names: list[str], minutes: float, toy: bool, commit: str, path: Path) -> dict[str, Any]:
+    """Measure what is not there yet, in so many minutes, and keep it at `path`; `commit`: of a copy, '' otherwise.
 
     Raises: RequestError where jax finds no device, or `path` holds something else.
     """
@@ -157,7 +157,7 @@ def measure(names: list[str], minutes: float, toy: bool, path: Path) -> dict[str
     files.make_dir(path.parent)
     log.write_bytes(b'')
     short = ['--toy'] if toy else []
-    said, status = child('head', [], min(end, time.time() + HEAD_S), short, log)
+    said, status = child('head', [], min(end, time.time() + HEAD_S), [f'--commit={commit}'], log)
     if status or not said:
         raise RequestError(f'jax finds no device here, or does not answer: {log} has what it says')
     head = said[0]['head'] | {'toy': toy}
@@ -188,6 +188,7 @@ def main(argv: list[str]) -> int:
     p.add_argument('--json', type=Path, default=ROOT / 'build' / 'accelerator.json', help='where figures are kept')
     p.add_argument('--write', action='store_true', help='write the tables, and what they are of, into --page')
     p.add_argument('--page', type=Path, default=PAGE, help='[docs/accelerator.md]')
+    p.add_argument('--commit', default='', help='of the copy that this is, where it is no repository')
     p.add_argument('--toy', action='store_true', help='two networks at sizes that mean nothing')
     args = p.parse_args(argv)
     known = [m.name for m in MODELS.values() if m.kind == 'network' and m.family != 'baselines']
@@ -198,7 +199,7 @@ def main(argv: list[str]) -> int:
             if name not in known:
                 raise unknown('network', name, known)
         if args.minutes > 0:
-            facts = measure(names, args.minutes, args.toy, args.json)
+            facts = measure(names, args.minutes, args.toy, args.commit, args.json)
         elif args.json.exists():
             facts = accelerator_tables.stored(args.json)
         else:

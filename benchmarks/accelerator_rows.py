@@ -151,12 +151,13 @@ def whole(row: Row, toy: bool) -> dict[str, Any]:
 # ---- a part ----
 
 
-def head() -> dict[str, Any]:
-    """What computes, with what."""
+def head(commit: str) -> dict[str, Any]:
+    """What computes, with what; `commit`: of a copy that is no repository, '' otherwise."""
     import jax
 
+    from jbench.results import origin
+
     device = jax.local_devices()[0]
-    git = subprocess.run(['git', '-C', str(ROOT), 'describe', '--always', '--dirty'], capture_output=True, text=True)
     return {
         'device': device.device_kind,
         'backend': {'cuda': 'gpu', 'rocm': 'gpu'}.get(device.platform, device.platform),
@@ -164,7 +165,7 @@ def head() -> dict[str, Any]:
         'memory_gb': (device.memory_stats() or {}).get('bytes_limit', 0) / 1e9,
         'machine': f'{platform.machine()}, {os.cpu_count()} cores',
         'jax': jax.__version__,
-        'commit': git.stdout.strip() or 'unknown',
+        'commit': origin.commit(ROOT / 'jbench') or commit or 'unknown',
         'date': time.strftime('%Y-%m-%d'),
     }
 
@@ -208,6 +209,7 @@ def main(argv: list[str]) -> int:
     p.add_argument('--out', required=True)
     p.add_argument('--until', type=float, required=True, help='s since 1970')
     p.add_argument('--backend', default='cpu', help='what jax computes on, for the part torch')
+    p.add_argument('--commit', default='')
     p.add_argument('--toy', action='store_true')
     args = p.parse_args(argv)
     with open(args.out, 'a', encoding='utf-8') as out:
@@ -216,7 +218,7 @@ def main(argv: list[str]) -> int:
             print(json.dumps(what), file=out, flush=True)
 
         if args.part == 'head':
-            tell({'head': head()})
+            tell({'head': head(args.commit)})
             return 0
         rows = [Row(**r) for r in json.loads(Path(args.rows).read_text(encoding='utf-8'))]
         measure(args.part, rows, args, tell)

@@ -149,9 +149,9 @@ def by_default(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _plain(jaxpr: Any) -> Any:
     """A program whose products name no precision."""
-    if isinstance(jaxpr, core.ClosedJaxpr):
-        return jaxpr.replace(jaxpr=_plain(jaxpr.jaxpr))
-    return jaxpr.replace(eqns=[_without_precision(eqn) for eqn in jaxpr.eqns])
+    inner = _inner(jaxpr)
+    plain = inner.replace(eqns=[_without_precision(eqn) for eqn in inner.eqns])
+    return plain if inner is jaxpr else jaxpr.replace(jaxpr=plain)
 
 
 def _without_precision(eqn: Any) -> Any:
@@ -176,4 +176,5 @@ def _jaxprs(params: dict[str, Any]) -> Iterator[Jaxprs]:
 
 
 def _inner(jaxpr: Jaxprs) -> Any:
+    """The program itself, without its constants (from jax 0.12 on both are one)."""
     return jaxpr.jaxpr if isinstance(jaxpr, core.ClosedJaxpr) else jaxpr
