@@ -165,7 +165,7 @@ def head(commit: str) -> dict[str, Any]:
         'memory_gb': (device.memory_stats() or {}).get('bytes_limit', 0) / 1e9,
         'machine': f'{platform.machine()}, {os.cpu_count()} cores',
         'jax': jax.__version__,
-        'commit': origin.commit(ROOT / 'jbench') or commit or 'unknown',
+        'commit': commit or origin.commit(ROOT / 'jbench') or 'unknown',
         'date': time.strftime('%Y-%m-%d'),
     }
 

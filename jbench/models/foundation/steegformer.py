@@ -53,7 +53,7 @@ import numpy as np
 from jbench.models import torch_weights
 from jbench.models.foundation.steegformer_channels import INDEX, ROWS, channels
 from jbench.models.layers import blocks
-from jbench.models.layers.deep import LIMIT, in_turn
+from jbench.models.layers.deep import in_turn, limit
 from jbench.models.layers.prenorm import EPS, Draws, Names, PreNorm, prenorm_tensors
 from jbench.models.model import Batch, Model, TokenGrid, network, require
 from jbench.models.torch_weights import Exceptions, Tensor
@@ -127,7 +127,7 @@ class _STEEGFormer(nn.Module):
             rate = self.drop_path * i / max(layers - 1, 1)
             return PreNorm(d, heads, draws, rate, self.axis_name, **place)
 
-        again = train and not self.drop_path and kept_bytes(self.size, *x.shape[:2]) > LIMIT
+        again = train and not self.drop_path and kept_bytes(self.size, *x.shape[:2]) > limit()
         x = in_turn(self, layer, x, keys, again=again if self.remat is None else self.remat)
         normed = blocks.LayerNorm(d, EPS, name='norm')(x)
         tokens = (normed if self.pool == 'cls' else x)[:, 1:]

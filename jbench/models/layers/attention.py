@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import partial, reduce
-from typing import Any
+from typing import Any, NamedTuple
 
 import flax.linen as nn
 import jax
@@ -16,8 +16,16 @@ from jax import lax
 from jbench.models.layers.blocks import PRECISION, Linear, kept, xavier
 from jbench.models.torch_weights import Tensor, linear_tensors
 
-PIECE = 2 << 20  # bytes of scores that `attend_wide` makes at a time, about
-AT_ONCE = 32 << 20  # bytes up to which it makes all
+
+class Cut(NamedTuple):
+    """How `attend_wide` cuts scores."""
+
+    at_once: int  # bytes up to which it makes all at once
+    piece: int  # bytes that it makes at a time otherwise, about
+
+
+ON_PROCESSOR = Cut(32 << 20, 2 << 20)
+ON_ACCELERATOR = Cut(512 << 20, 128 << 20)
 MOST_PIECES = 64  # where rows cannot be divided better than one by one
 
 
@@ -165,9 +173,10 @@ def n_pieces(rows: int, row_bytes: int) -> int:
     """In how many equal pieces `attend_wide` makes the scores of rows, each a head of a window, that take so many bytes
     each; 1: all at once, because they are few or cannot be cut. Pieces save memory, and time where rows are long and
     heads narrow (`benchmarks/attention.py`)."""
-    needed = rows * row_bytes / PIECE
-    if rows * row_bytes <= AT_ONCE:
+    cut = ON_PROCESSOR if jax.default_backend() == 'cpu' else ON_ACCELERATOR
+    if rows * row_bytes <= cut.at_once:
         return 1
+    needed = rows * row_bytes / cut.piece
     found = next((n for n in range(math.ceil(needed), rows + 1) if rows % n == 0), rows)
     return found if found <= 4 * needed or found == rows <= MOST_PIECES else 1
 

@@ -10,7 +10,13 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-LIMIT = 8e9  # bytes that a gradient may keep of layers unasked
+KEPT = 8e9  # bytes that a gradient may keep of layers unasked, on a processor
+SHARE = 0.3  # of its memory, on an accelerator
+
+
+def limit() -> float:
+    """Bytes that a gradient may keep of layers unasked."""
+    return SHARE * (jax.local_devices()[0].memory_stats() or {}).get('bytes_limit', 0) or KEPT
 
 
 def in_turn(

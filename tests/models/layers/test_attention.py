@@ -18,8 +18,8 @@ RNG = np.random.default_rng(0)
 
 def small(monkeypatch: pytest.MonkeyPatch, pieces: int, nbytes: int) -> None:
     """Let scores of so many bytes be made in some pieces; 1: all at once."""
-    monkeypatch.setattr(attention, 'AT_ONCE', nbytes if pieces == 1 else 0)
-    monkeypatch.setattr(attention, 'PIECE', nbytes / pieces)
+    cut = attention.Cut(nbytes if pieces == 1 else 0, nbytes // pieces)
+    monkeypatch.setattr(attention, 'ON_PROCESSOR', cut)
 
 
 @pytest.mark.parametrize('pieces', [1, 4, 12])  # of 12 rows
