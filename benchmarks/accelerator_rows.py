@@ -195,10 +195,8 @@ def measure(part: str, rows: list[Row], args: argparse.Namespace, tell: Tell) ->
     else:
         import accelerator_steps
 
-        if part == 'step':
-            accelerator_steps.measure_steps(rows, args.toy, args.until, tell)
-        else:
-            one_by_one(rows, args.until, lambda row: accelerator_steps.numerics(row, args.toy), tell)
+        work = accelerator_steps.measured_step if part == 'step' else accelerator_steps.numerics
+        one_by_one(rows, args.until, lambda row: work(row, args.toy), tell)
 
 
 def main(argv: list[str]) -> int:

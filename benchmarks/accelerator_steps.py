@@ -4,10 +4,8 @@ how far apart precisions are."""
 from __future__ import annotations
 
 import dataclasses
-import os
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from functools import cache, partial
 from typing import Any, NamedTuple
 
@@ -16,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import products
-from accelerator_rows import Row, Tell, attempt, timed, times_of
+from accelerator_rows import Row, timed, times_of
 
 from jbench.data.load.loader import chunk_batches
 from jbench.models import MODELS
@@ -31,7 +29,6 @@ from jbench.train.programs import asked_signal, build
 
 NUMERIC_ROWS = 4  # windows whose outputs and gradients are compared
 CALL = 0.5  # s of a call, if its chunk has so many batches
-WIDE = 8  # programs that compile side by side, at most
 
 
 class Case(NamedTuple):
@@ -160,22 +157,13 @@ def stepped(row: Row, made: Program, toy: bool) -> dict[str, Any]:
     }
 
 
-def measure_steps(rows: list[Row], toy: bool, until: float, tell: Tell) -> None:
-    """Compile some programs side by side, then measure them while nothing else runs; and the next ones."""
-    here = jax.devices()[0].platform == 'cpu'
-    wide = 1 if here else max(1, min(WIDE, (os.cpu_count() or 2) // 2))
-    longest = 0.0  # s of a wave so far
-    while rows and time.time() + longest < until:
-        wave, rows, began = rows[:wide], rows[wide:], time.time()
-        for row in wave:
-            tell({'begun': str(row)})
-        with ThreadPoolExecutor(wide) as pool:
-            made = [pool.submit(program, row, toy) for row in wave]
-        for row in wave:
-            future = made.pop(0)
-            attempt(row, lambda row=row, future=future: stepped(row, future.result(), toy), tell)
+def measured_step(row: Row, toy: bool) -> dict[str, Any]:
+    """The row of a training: compiled, then timed. Nothing compiles beside it: on a GPU XLA tries kernels out while it
+    compiles, and eight programs side by side had not compiled after 160 s on an H200 with 16 cores."""
+    try:
+        return stepped(row, program(row, toy), toy)
+    finally:
         jax.clear_caches()  # which hold programs that nobody asks for again
-        longest = max(longest, time.time() - began)
 
 
 def numerics(row: Row, toy: bool) -> dict[str, Any]:

@@ -25,6 +25,9 @@ class Cut(NamedTuple):
 
 
 ON_PROCESSOR = Cut(32 << 20, 2 << 20)
+# There cuts save memory alone. On an H200 a gradient over 16 windows of 641 tokens with ten heads of 20 took 2 ms at once
+# and 12 ms in pieces of a processor; of 64 windows of 704 tokens with eight heads of 64 (1 GB) 7.4 ms at once, 10.8 in
+# pieces of 128 MB, 12.9 in pieces of 32 MB.
 ON_ACCELERATOR = Cut(512 << 20, 128 << 20)
 MOST_PIECES = 64  # where rows cannot be divided better than one by one
 
@@ -157,8 +160,7 @@ def attend_wide(
     For heads of some 20 features or more, where `attend` adds up too many products one by one. Against
     `jax.nn.dot_product_attention` a step of the gradient takes on one core 13 ms instead of 36 (four windows, 257
     tokens, ten heads of 20), 5 instead of 9 (64, 64 tokens, four heads of 25), and 7 instead of 5 for four tokens: the
-    largest score is not differentiated, and the sum divides the result. Long rows are cut (`n_pieces`): sizes of
-    pieces are those of a processor, and were not timed on an accelerator.
+    largest score is not differentiated, and the sum divides the result. Long rows are cut (`n_pieces`).
     """
     b, heads, length, _ = q.shape
     pieces = n_pieces(b * heads, q.itemsize * length * k.shape[2])
