@@ -56,6 +56,11 @@ def test_scores_are_made_a_few_rows_at_a_time() -> None:
     assert attention.n_pieces(16 * 10, 4 * 641**2) == 160 and attention.n_pieces(64 * 8, 4 * 190**2) == 64
 
 
+def test_on_an_accelerator_scores_are_cut_for_memory_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jax, 'default_backend', lambda: 'gpu')
+    assert attention.n_pieces(16 * 10, 4 * 641**2) == 1 and attention.n_pieces(64 * 8, 4 * 704**2) == 8
+
+
 @pytest.mark.parametrize(('size', 'spread'), [(8, 0.5), (20, 2.0)])
 def test_pieces_are_as_exact_in_bfloat16(size: int, spread: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the gradient makes scores anew, they are the same to the last bit, and logarithms of sums are not
