@@ -188,7 +188,7 @@ def main(argv: list[str]) -> int:
     p.add_argument('--json', type=Path, default=ROOT / 'build' / 'accelerator.json', help='where figures are kept')
     p.add_argument('--write', action='store_true', help='write the tables, and what they are of, into --page')
     p.add_argument('--page', type=Path, default=PAGE, help='[docs/accelerator.md]')
-    p.add_argument('--commit', default='', help='of the copy that this is, where it is no repository')
+    p.add_argument('--commit', default='', help='that this is a copy of, instead of what git says')
     p.add_argument('--toy', action='store_true', help='two networks at sizes that mean nothing')
     args = p.parse_args(argv)
     known = [m.name for m in MODELS.values() if m.kind == 'network' and m.family != 'baselines']

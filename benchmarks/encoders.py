@@ -74,7 +74,7 @@ def names() -> tuple[str, ...]:
     return tuple(name for name, m in MODELS.items() if m.family == 'foundation' and name not in TOO_LARGE)
 
 
-def cells(names: Sequence[str], which: str) -> list[Cell]:
+def cells(networks: Sequence[str], which: str) -> list[Cell]:
     """The cells of networks: 'small', 'large' (16 windows of as many channels as each takes and 10 s), 'all', or one of
     these by its numbers, '64x19x4' (windows, channels, seconds), of those networks that have it.
 
@@ -85,12 +85,12 @@ def cells(names: Sequence[str], which: str) -> list[Cell]:
     if which not in ('small', 'large', 'all', *one):
         raise unknown('cell', which, ['small', 'large', 'all', *one])
     found = []
-    for name in names:
+    for name in networks:
         every = [Cell(name, *n) for n in numbers if n[1] == 19 or name not in OF_19]
         groups = {'small': every[:1], 'large': every[len(every) // 2 - 1 : len(every) // 2], 'all': every}
         found += groups.get(which) or [cell for cell in every if cell[1:] == one[which]]
-    if names and not found:
-        raise RequestError(f'cell {which}: {", ".join(names)}: expected networks of 64 channels; these take 19')
+    if networks and not found:
+        raise RequestError(f'cell {which}: {", ".join(networks)}: expected networks of 64 channels; these take 19')
     return found
 
 

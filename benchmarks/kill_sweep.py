@@ -29,7 +29,10 @@ from serve import serving  # noqa: E402
 
 SAVE_EVERY = 0.5  # s
 # what a worker says that was just starting when its parent was killed
-ORPHAN = r'Traceback \(most recent call last\):\n  File "<string>", line 1.*?in spawn_main\n.*?EOFError: [^\n]*'
+WITHIN = r'(?:(?!Traceback).)*?'
+ORPHAN = (
+    rf'Traceback \(most recent call last\):\n  File "<string>", line 1{WITHIN}in spawn_main\n{WITHIN}EOFError: [^\n]*'
+)
 
 
 def stage(workdir: Path) -> str:

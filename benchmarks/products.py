@@ -176,5 +176,5 @@ def _jaxprs(params: dict[str, Any]) -> Iterator[Jaxprs]:
 
 
 def _inner(jaxpr: Jaxprs) -> Any:
-    """The program itself, without its constants (from jax 0.12 on both are one)."""
+    """The program itself, without its constants (from jax 0.11 on both are one)."""
     return jaxpr.jaxpr if isinstance(jaxpr, core.ClosedJaxpr) else jaxpr

@@ -60,9 +60,9 @@ def following(outputs: np.ndarray, recording: np.ndarray, place: np.ndarray) -> 
         row_of = dict(zip(place[rows].tolist(), range(len(rows)), strict=True))
         for k, p in enumerate(place[rows].tolist()):
             if p + 1 in row_of:
-                scores = holds[rows] @ says[rows[k]]
-                right, scores = scores[row_of[p + 1]], np.delete(scores, k)
-                ranks.append(np.array([((scores > right).sum() + (scores >= right).sum() - 1) / 2]))
+                others = np.delete(rows, k)
+                right = np.flatnonzero(others == rows[row_of[p + 1]])
+                ranks.append(retrieval.ranks(says[rows[k : k + 1]], holds[others], right))
                 asked.append(rows[k : k + 1])
     return np.concatenate(ranks), np.concatenate(asked)
 

@@ -34,8 +34,8 @@ def ranks(queries: np.ndarray, candidates: np.ndarray, answer: np.ndarray) -> np
             rows = np.asarray(queries[first : first + ROWS], np.float64)
             scores = rows @ unit.T
             rounding = EPSILON * rows.shape[1] * np.linalg.norm(rows, axis=1, keepdims=True)
-        own = np.take_along_axis(scores, answer[first : first + ROWS, None], axis=1)
-        rank = ((scores > own + rounding).sum(1) + (scores >= own - rounding).sum(1) - 1) / 2
+            own = np.take_along_axis(scores, answer[first : first + ROWS, None], axis=1)
+            rank = ((scores > own + rounding).sum(1) + (scores >= own - rounding).sum(1) - 1) / 2
         found.append(np.where(np.isfinite(own[:, 0]), rank, max(len(candidates), K)))
     return np.concatenate(found)
 

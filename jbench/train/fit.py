@@ -25,8 +25,8 @@ from jbench.train.parallel import Programs, copy, on_host, predict, release, sha
 from jbench.train.step import State
 
 SAVE_EVERY = 60.0  # s between checkpoints, at least; a save costs more than an epoch on a small set
-SAVE_SHARE = 0.05  # of the time of training, at most: of 157 million weights a save takes many seconds ...
-SAVE_LEAST = 600.0  # s between checkpoints, at most: ... but a slow disk may not cost more than this
+SAVE_SHARE = 0.05  # of the time of training, about: of 157 million weights a save takes many seconds ...
+SAVE_WITHIN = 600.0  # s after which the next one is due, however long it takes
 LOWER_RATE = 'a lower recipe.lr may mend it'
 
 
@@ -204,7 +204,7 @@ def never_defined(metric: str) -> str:
 def next_save(began: float) -> float:
     """When the next save is due, now that one ends, or a training starts, that `began` then (s, monotonic clock)."""
     now = time.monotonic()
-    return now + min(max(SAVE_EVERY, (now - began) / SAVE_SHARE), SAVE_LEAST)
+    return now + min(max(SAVE_EVERY, (now - began) / SAVE_SHARE), SAVE_WITHIN)
 
 
 def monitor(valid: Loader, outputs: np.ndarray, metric: str) -> float | None:

@@ -149,7 +149,8 @@ def outcome(
     began = time.monotonic()
     outputs = parallel.predict(programs, fitted.variables, read.test, context.guard_all)
     if not np.isfinite(outputs).all():
-        return {'failed': f'outputs on the test part are not finite; {fit.LOWER_RATE}'}
+        remedy = f'; {fit.LOWER_RATE}' if learner.model.trained else ''
+        return {'failed': f'outputs on the test part are not finite{remedy}'}
     params = fitted.variables['params']
     trained = trainable.divide(params, learner.recipe.trainable)[0] if learner.model.trained else {}
     total, learnt = (sum(a.size for a in jax.tree.leaves(tree)) for tree in (params, trained))

@@ -27,7 +27,7 @@ from jbench.spec.errors import RequestError
 from jbench.spec.metrics import METRICS
 from jbench.spec.recipe import Recipe
 from jbench.train import checkpoint, fit
-from jbench.train.parallel import Programs, copy, on_host, predict
+from jbench.train.parallel import Programs, copy, on_host, predict, release
 from jbench.train.step import State
 from jbench.train.turns import batches, shares, turns
 
@@ -134,6 +134,8 @@ class _Run:
             for course in self.courses:
                 course.resumed_at.append(course.epoch)
         self.states, self.best = ([copy(arrays[k][str(i)]) for i in range(len(parts))] for k in ('now', 'best'))
+        for state in states:
+            release(state)
         self.latest = 0  # the task of the last step
         self.save_at = fit.next_save(time.monotonic())
         self.streams = [batches(p.train, self._done(i)) for i, p in enumerate(parts)]

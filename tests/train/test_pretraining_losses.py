@@ -173,3 +173,12 @@ def test_what_would_see_the_answer_is_refused(name: str, path: str, value: objec
     check(task)
     with pytest.raises(RequestError, match=told):
         check(override(task, path, value))
+
+
+def test_what_comes_next_shares_a_rank_with_all_that_is_the_same() -> None:
+    """Wherever it lies among them: the encoder says the same of all windows."""
+    rng = np.random.default_rng(0)
+    for n in range(3, 30):
+        outputs = np.tile(rng.normal(size=32), (n, 1))
+        ranks, asked = contrast.following(outputs, np.zeros(n, int), np.arange(n))
+        assert ranks.tolist() == [(n - 2) / 2] * (n - 1) and asked.tolist() == list(range(n - 1))

@@ -160,7 +160,9 @@ def test_equals_plain_adamw_on_one_encoder_and_two_heads(tasks, monkeypatch):
     seen: list[Any] = []
     close = fit.Course.close_epoch
     monkeypatch.setattr(fit.Course, 'close_epoch', lambda self, *a: close(self, *a) or True)  # each epoch is kept
-    found = together.fit_together(tasks, states(tasks), fit.Watch(), 1.0)
+    drawn = states(tasks)
+    found = together.fit_together(tasks, drawn, fit.Watch(), 1.0)
+    assert all(a.is_deleted() for a in jax.tree.leaves(drawn) if isinstance(a, jax.Array))  # nothing is held twice
     expected = by_hand(tasks, states(tasks), 2)
     for f, e in zip(found, expected, strict=True):
         got = flat(f.variables['params'])

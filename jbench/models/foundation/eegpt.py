@@ -51,7 +51,7 @@ import numpy as np
 from jbench.models import torch_weights
 from jbench.models.foundation import adapters
 from jbench.models.layers import blocks
-from jbench.models.layers.deep import in_turn, limit
+from jbench.models.layers.deep import LIMIT, in_turn
 from jbench.models.layers.prenorm import EPS, Draws, Names, PreNorm, prenorm_tensors
 from jbench.models.model import Batch, Model, TokenGrid, network, require
 from jbench.models.torch_weights import Exceptions, Tensor
@@ -141,7 +141,7 @@ class _EEGPT(nn.Module):
             small = nn.initializers.normal(0.02 / math.sqrt(2 * (i + 1)))
             return PreNorm(WIDTH, HEADS, Draws(DRAW, small, DRAW, small), **place)
 
-        again = train and kept_bytes(x.shape[0] * x.shape[1]) > limit() if self.remat is None else self.remat
+        again = train and kept_bytes(x.shape[0] * x.shape[1]) > LIMIT if self.remat is None else self.remat
         x = in_turn(self, layer, x, [None] * (LAYERS - 1), again=again)
         x = layer(LAYERS - 1, name=f'layer_{LAYERS - 1}')(x, None, SUMMARY)
         x = blocks.LayerNorm(WIDTH, EPS, name='norm')(x).reshape(b, p * SUMMARY, WIDTH)

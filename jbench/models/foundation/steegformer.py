@@ -53,7 +53,8 @@ import numpy as np
 from jbench.models import torch_weights
 from jbench.models.foundation.steegformer_channels import INDEX, ROWS, channels
 from jbench.models.layers import blocks
-from jbench.models.layers.deep import in_turn, limit
+from jbench.models.layers.attention import n_pieces
+from jbench.models.layers.deep import LIMIT, in_turn
 from jbench.models.layers.prenorm import EPS, Draws, Names, PreNorm, prenorm_tensors
 from jbench.models.model import Batch, Model, TokenGrid, network, require
 from jbench.models.torch_weights import Exceptions, Tensor
@@ -94,8 +95,10 @@ def codes(n: int, width: int) -> np.ndarray:
 
 
 def kept_bytes(size: Size, batch: int, length: int) -> float:
-    """What the gradient keeps of the layers, about (28 d a token), for windows of `length` tokens in float32."""
-    return 4.0 * batch * length * size.layers * 28 * size.width
+    """What the gradient keeps of the layers, about (28 d a token, and scores where they are not made anew), for windows
+    of `length` tokens in float32."""
+    scores = size.heads * length if n_pieces(batch * size.heads, 4 * length**2) == 1 else 0
+    return 4.0 * batch * length * size.layers * (28 * size.width + scores)
 
 
 class _STEEGFormer(nn.Module):
@@ -127,7 +130,7 @@ class _STEEGFormer(nn.Module):
             rate = self.drop_path * i / max(layers - 1, 1)
             return PreNorm(d, heads, draws, rate, self.axis_name, **place)
 
-        again = train and not self.drop_path and kept_bytes(self.size, *x.shape[:2]) > limit()
+        again = train and not self.drop_path and kept_bytes(self.size, *x.shape[:2]) > LIMIT
         x = in_turn(self, layer, x, keys, again=again if self.remat is None else self.remat)
         normed = blocks.LayerNorm(d, EPS, name='norm')(x)
         tokens = (normed if self.pool == 'cls' else x)[:, 1:]

@@ -25,9 +25,9 @@ class Cut(NamedTuple):
 
 
 ON_PROCESSOR = Cut(32 << 20, 2 << 20)
-# There cuts save memory alone. On an H200 a gradient over 16 windows of 641 tokens with ten heads of 20 took 2 ms at
-# once and 12 ms in pieces of a processor; of 64 windows of 704 tokens with eight heads of 64 (1 GB) 7.4 ms at once,
-# 10.8 in pieces of 128 MB, 12.9 in pieces of 32 MB.
+# On an accelerator cuts save memory alone. On an H200 a gradient over 16 windows of 641 tokens with ten heads of 20
+# took 2 ms at once and 12 ms in pieces of a processor; of 64 windows of 704 tokens with eight heads of 64 (1 GB) 7.4 ms
+# at once, 10.8 in pieces of 128 MB, 12.9 in pieces of 32 MB.
 ON_ACCELERATOR = Cut(512 << 20, 128 << 20)
 MOST_PIECES = 64  # where rows cannot be divided better than one by one
 
@@ -173,8 +173,8 @@ def attend_wide(
 
 def n_pieces(rows: int, row_bytes: int) -> int:
     """In how many equal pieces `attend_wide` makes the scores of rows, each a head of a window, that take so many bytes
-    each; 1: all at once, because they are few or cannot be cut. Pieces save memory, and time where rows are long and
-    heads narrow (`benchmarks/attention.py`)."""
+    each; 1: all at once, because they are few or cannot be cut. Pieces save memory, and on a processor time where rows
+    are long and heads narrow (`benchmarks/attention.py`)."""
     cut = ON_PROCESSOR if jax.default_backend() == 'cpu' else ON_ACCELERATOR
     if rows * row_bytes <= cut.at_once:
         return 1

@@ -135,7 +135,7 @@ def test_layers_are_computed_again_where_they_would_fill_the_memory(
     monkeypatch.setattr(module, 'LAYERS', recorded.SHORT)
     few, n_tokens = jnp.zeros((2, 4, 150)), 2 * n_patches(150, 32) * (len(TARGETS) + module.SUMMARY)
     assert not again(few, train=True)
-    monkeypatch.setattr(module, 'limit', lambda: module.kept_bytes(n_tokens) - 1)
+    monkeypatch.setattr(module, 'LIMIT', module.kept_bytes(n_tokens) - 1)
     assert again(few, train=True)
     assert not again(few, train=False)
 

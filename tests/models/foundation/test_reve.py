@@ -95,7 +95,7 @@ def test_half_precision_keeps_the_norms_wide() -> None:
 def test_memory_decides_whether_values_are_kept() -> None:
     """Of the base: kept for 19 channels of 4 s, computed again for 64 of 10 s."""
     sizes = [reve.kept_bytes(BASE, 16, length) for length in (19 * n_patches(800), 64 * n_patches(2000))]
-    assert sizes[0] < reve.limit() < sizes[1]
+    assert sizes[0] < reve.LIMIT < sizes[1]
 
 
 @pytest.fixture

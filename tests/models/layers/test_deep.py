@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
@@ -12,7 +10,7 @@ import pytest
 from networks import close, compiled
 
 from jbench.models.layers import blocks
-from jbench.models.layers.deep import KEPT, in_turn, limit
+from jbench.models.layers.deep import in_turn
 
 DEPTH = 6
 
@@ -62,10 +60,3 @@ def test_what_is_computed_again_is_not_kept() -> None:
 
     one = 2048 * 256 * 4  # of the values of a layer
     assert needed(again=False) > (DEPTH - 1) * one > 3.5 * one > needed(again=True)
-
-
-def test_what_layers_keep_goes_by_the_memory_of_an_accelerator(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert limit() == KEPT
-    device = SimpleNamespace(memory_stats=lambda: {'bytes_limit': 100e9})
-    monkeypatch.setattr(jax, 'local_devices', lambda: [device])
-    assert limit() == pytest.approx(30e9)
