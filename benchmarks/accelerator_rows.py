@@ -152,7 +152,7 @@ def whole(row: Row, toy: bool) -> dict[str, Any]:
 
 
 def head(commit: str) -> dict[str, Any]:
-    """What computes, with what; `commit`: of a copy that is no repository, '' otherwise."""
+    """What computes, with what; `commit`: what this is a copy of, '': git says it."""
     import jax
 
     from jbench.results import origin

@@ -76,7 +76,8 @@ def main(argv: list[str]) -> int:
     args = p.parse_args(argv)
     wanted = [(name, which) for name in args.models.split(',') for which in args.cells.split(',')]
     if args.here:
-        print(json.dumps(measure(encoders.cells([wanted[0][0]], wanted[0][1])[0])))
+        name, which = wanted[0]
+        print(json.dumps(measure(encoders.cells([name], which)[0])))
         return 0
     rows: list[dict[str, Any]] = []
     for name, which in wanted:
