@@ -149,7 +149,7 @@ def kept(path: Path, head: dict[str, Any]) -> dict[str, Any]:
 
 
 def measure(names: list[str], minutes: float, toy: bool, commit: str, path: Path) -> dict[str, Any]:
-    """Measure what is not there yet, in so many minutes, and keep it at `path`; `commit`: of what this is a copy, or ''.
+    """Measure what is not there yet, in so many minutes, and keep it at `path`; `commit`: if a copy, of what.
 
     Raises: RequestError where jax finds no device, or `path` holds something else.
     """
