@@ -2,6 +2,7 @@
 
     python benchmarks/accelerator.py --write           # measures, and writes the tables of docs/accelerator.md
     python benchmarks/accelerator.py --models=eegnet,labram --minutes=3
+    python benchmarks/accelerator.py --parts=steps     # this part alone
     python benchmarks/accelerator.py --minutes=0 --json=FILE --write    # tables of what was measured elsewhere
 
 On whatever jax finds: a GPU, a TPU, else the processor. Of all networks, or of those named: a training step as a run
@@ -75,9 +76,9 @@ def parts(names: list[str], toy: bool) -> list[Part]:
                 for n in group
             ],
         ),
-        Part('the whole command', 0.12, [Row('whole', n, task) for n, task in tasks if n in names]),
+        Part('whole command', 0.12, [Row('whole', n, task) for n, task in tasks if n in names]),
         Part('precision', 0.1, [Row('numerics', n, 'float32') for n in names]),
-        Part('torch, compiled', 0.1, [Row('torch', n, 'compiled') for n in names]),
+        Part('compiled torch', 0.1, [Row('torch', n, 'compiled') for n in names]),
     ]
 
 
@@ -148,7 +149,7 @@ def kept(path: Path, head: dict[str, Any]) -> dict[str, Any]:
     return {'head': head, 'rows': [], 'skipped': {}}
 
 
-def measure(names: list[str], minutes: float, toy: bool, commit: str, path: Path) -> dict[str, Any]:
+def measure(todo: list[Part], minutes: float, toy: bool, commit: str, path: Path) -> dict[str, Any]:
     """Measure what is not there yet, in so many minutes, and keep it at `path`; `commit`: if a copy, of what.
 
     Raises: RequestError where jax finds no device, or `path` holds something else.
@@ -163,7 +164,7 @@ def measure(names: list[str], minutes: float, toy: bool, commit: str, path: Path
     head = said[0]['head'] | {'toy': toy}
     facts = kept(path, head)
     print(f'{head["device"]} ({head["count"]}), jax {head["jax"]}, commit {head["commit"]}', flush=True)
-    options, todo = [f'--backend={head["backend"]}', *short], parts(names, toy)
+    options = [f'--backend={head["backend"]}', *short]
     for i, part in enumerate(todo):
         there = {str(Row(*(r[f] for f in Row._fields))) for r in facts['rows']}
         rows = [row for row in part.rows if str(row) not in there]
@@ -184,6 +185,8 @@ def main(argv: list[str]) -> int:
     """Measure and print; 2 for an unknown network, without a device, or where figures cannot be read."""
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument('--models', help='names [all networks]')
+    part_names = [part.name for part in parts([], toy=False)]
+    p.add_argument('--parts', help=f'of {", ".join(part_names)} [all]')
     p.add_argument('--minutes', type=float, default=MINUTES, help=f'of all [{MINUTES}]; 0: measure nothing')
     p.add_argument('--json', type=Path, default=ROOT / 'build' / 'accelerator.json', help='where figures are kept')
     p.add_argument('--write', action='store_true', help='write the tables, and what they are of, into --page')
@@ -198,8 +201,13 @@ def main(argv: list[str]) -> int:
         for name in names:
             if name not in known:
                 raise unknown('network', name, known)
+        asked = args.parts.split(',') if args.parts else part_names
+        for name in asked:
+            if name not in part_names:
+                raise unknown('part', name, part_names)
         if args.minutes > 0:
-            facts = measure(names, args.minutes, args.toy, args.commit, args.json)
+            todo = [part for part in parts(names, args.toy) if part.name in asked]
+            facts = measure(todo, args.minutes, args.toy, args.commit, args.json)
         elif args.json.exists():
             facts = accelerator_tables.stored(args.json)
         else:
