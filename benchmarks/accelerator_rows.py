@@ -20,6 +20,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from unittest import mock
 
+from jbench.cli import environment
+
 ROOT = Path(__file__).parents[1]
 SECONDS, MOST_CALLS = 0.6, 40  # of the calls of a row that count
 LONG = 3.0  # s of a call that is the only one that counts
@@ -210,6 +212,7 @@ def main(argv: list[str]) -> int:
     p.add_argument('--commit', default='')
     p.add_argument('--toy', action='store_true')
     args = p.parse_args(argv)
+    environment.without_triton()  # as a run
     with open(args.out, 'a', encoding='utf-8') as out:
 
         def tell(what: dict[str, Any]) -> None:
