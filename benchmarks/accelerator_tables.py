@@ -68,9 +68,7 @@ def state(facts: Facts) -> str:
     if head['toy'] or head['backend'] == 'cpu':
         what = 'at toy sizes' if head['toy'] else 'on a processor'
         return f'**No figure of an accelerator exists yet.** What follows was measured {what}.'
-    late = (
-        '' if any(row['part'] == 'step' for row in facts['rows']) else ' Steps of jbench were not reached in the time.'
-    )
+    late = '' if any(row['part'] == 'step' for row in facts['rows']) else ' Steps of jbench were not measured.'
     return f'Measured on {head["device"]}, {head["date"]}.{late}'
 
 

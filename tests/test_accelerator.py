@@ -295,3 +295,12 @@ def test_it_ends_when_its_time_is_over_whatever_a_device_does(benchmark, tmp_pat
     assert [p.returncode for p in started] == [0, *[-9] * len(parts)]
     assert now[0] == pytest.approx(seconds, abs=2 * len(parts) * accelerator.LOOK)
     assert [r['what'] for r in json.loads(kept.read_text())['rows']] == [part.rows[0].what for part in parts]
+
+
+def test_one_part_alone(benchmark, tmp_path, monkeypatch, capsys):
+    accelerator, asked = benchmark('accelerator'), []
+    monkeypatch.setattr(accelerator, 'measure', lambda todo, *_: asked.extend(part.name for part in todo) or FACTS)
+    assert accelerator.main(['--parts=torch,steps', f'--json={tmp_path / "kept.json"}']) == 0
+    assert asked == ['steps', 'torch']
+    assert accelerator.main(['--parts=stepz']) == 2
+    assert "unknown part 'stepz'; did you mean 'steps'?" in capsys.readouterr().err

@@ -13,14 +13,14 @@ TRITON = 'xla_gpu_enable_triton_gemm'
 
 
 def without_triton() -> None:
-    """Products on a GPU are cuBLAS's alone, unless XLA_FLAGS says otherwise. Where XLA may write them in Triton, too,
-    it compiles and tries dozens of each: on an H200 LaBraM's training took 43 s to compile, 13 s without, and its step
-    no longer (11.7 and 11.5 ms; EEGNet's 8 s and 2 s, 0.31 and 0.39 ms).
+    """Products on an NVIDIA GPU are cuBLAS's alone, unless XLA_FLAGS says otherwise, or names a file. Where XLA may
+    write them in Triton, too, it compiles and tries dozens of each, most of a compilation: docs/accelerator.md.
 
-    Nothing is set where no such device can be: XLA ends a process whose flags it does not know.
+    Nothing is set where no such GPU can be: what is compiled is kept by these flags.
     """
-    flags = os.environ.get('XLA_FLAGS', '')
-    if TRITON not in flags and any('cuda' in plugin.name for plugin in entry_points(group='jax_plugins')):
+    flags = os.environ.get('XLA_FLAGS', '').strip()
+    ours_to_add = TRITON not in flags and (not flags or flags.startswith('--'))
+    if ours_to_add and any('cuda' in plugin.name for plugin in entry_points(group='jax_plugins')):
         os.environ['XLA_FLAGS'] = f'{flags} --{TRITON}=false'.strip()
 
 
@@ -38,7 +38,8 @@ def environment(workdir: Path, device: str | None, distributed: bool) -> str:
     os.environ.setdefault('JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS', '0.1')
     os.environ.setdefault('JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES', '-1')
     os.environ.setdefault('JAX_PERSISTENT_CACHE_ENABLE_XLA_CACHES', 'none')  # else keys hold the path of the workdir
-    without_triton()
+    if device != 'cpu':
+        without_triton()
     if device:
         os.environ['JAX_PLATFORMS'] = {'gpu': 'cuda'}.get(device, device)
     if distributed:

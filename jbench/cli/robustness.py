@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jbench.cli import arguments, report_arguments
+from jbench.cli.environment import without_triton
 from jbench.results import place
 from jbench.spec.errors import RequestError
 
@@ -26,6 +27,7 @@ def main(argv: list[str]) -> int:
     """Print the table and draw the figure; returns the exit status. Raises: RequestError."""
     args = arguments.known(_parser(), argv)
     shares = _shares(args.share)
+    without_triton()
     from jbench.report import robustness, text
     from jbench.report.figures import robustness as figure
     from jbench.report.figures import style

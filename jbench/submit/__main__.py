@@ -11,6 +11,7 @@ if __name__ == '__main__' and not (sys.flags.safe_path or __file__.startswith(f'
     del sys.path[0]  # as in jbench/run.py
 
 from jbench.cli import submit as command
+from jbench.cli.environment import without_triton
 from jbench.progress import say
 from jbench.spec.errors import RequestError
 
@@ -27,6 +28,7 @@ def main(argv: list[str] | None = None) -> int:
     """Write the archive; returns the exit status."""
     try:
         args = command.parse(sys.argv[1:] if argv is None else argv)
+        without_triton()
         from jbench.submit import make
 
         for line in make.twins() if args.list else make.make(args.results, args.track, args.out):

@@ -32,9 +32,9 @@ Millivolts and the average reference are the authors', braindecode scales nothin
 that are used, so that what is left out changes nothing.
 
 How it is computed. Overlapping patches are cut from blocks of `stride` samples. In the last layer nothing but keys and
-values is computed for the channels. Where the layers of a batch would fill more than 8 GB (on a device half its
-memory), they are computed again for the gradient (`remat`). Attention: `attention.attend_wide`, with its gradient on
-one core 4 ms instead of 7 of `jax.nn.dot_product_attention` (62 patches, 23 tokens).
+values is computed for the channels. Where the layers of a batch would fill more than 8 GB, they are computed again
+for the gradient (`remat`). Attention: `attention.attend_wide`, with its gradient on one core 4 ms instead of 7
+of `jax.nn.dot_product_attention` (62 patches, 23 tokens).
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ import numpy as np
 from jbench.models import torch_weights
 from jbench.models.foundation import adapters
 from jbench.models.layers import blocks
-from jbench.models.layers.deep import in_turn, makes_again
+from jbench.models.layers.deep import LIMIT, in_turn
 from jbench.models.layers.prenorm import EPS, Draws, Names, PreNorm, prenorm_tensors
 from jbench.models.model import Batch, Model, TokenGrid, network, require
 from jbench.models.torch_weights import Exceptions, Tensor
@@ -141,7 +141,7 @@ class _EEGPT(nn.Module):
             small = nn.initializers.normal(0.02 / math.sqrt(2 * (i + 1)))
             return PreNorm(WIDTH, HEADS, Draws(DRAW, small, DRAW, small), **place)
 
-        again = train and makes_again(kept_bytes(x.shape[0] * x.shape[1])) if self.remat is None else self.remat
+        again = train and kept_bytes(x.shape[0] * x.shape[1]) > LIMIT if self.remat is None else self.remat
         x = in_turn(self, layer, x, [None] * (LAYERS - 1), again=again)
         x = layer(LAYERS - 1, name=f'layer_{LAYERS - 1}')(x, None, SUMMARY)
         x = blocks.LayerNorm(WIDTH, EPS, name='norm')(x).reshape(b, p * SUMMARY, WIDTH)
@@ -215,7 +215,7 @@ def eegpt(
         stride: samples from patch to patch, a divisor of 64: the authors' 64, braindecode's 32.
         head: 'mean' of the tokens and a linear layer, or the authors' 'probe', which reads patches in their order.
         remat: whether a layer's values are computed again for its gradient instead of kept: less memory, more time.
-            None: where they would take more than 8 GB (on a device half its memory).
+            None: where they would take more than 8 GB.
 
     Raises: RequestError where channels cannot be placed, windows are too short, or an option has another value.
     """

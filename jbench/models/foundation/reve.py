@@ -57,7 +57,7 @@ from jbench.models.foundation import adapters
 from jbench.models.layers import blocks
 from jbench.models.layers.attention import attend_wide, n_pieces
 from jbench.models.layers.blocks import PRECISION
-from jbench.models.layers.deep import in_turn, makes_again
+from jbench.models.layers.deep import LIMIT, in_turn
 from jbench.models.model import Batch, Model, TokenGrid, network, require
 from jbench.models.torch_weights import Exceptions, Tensor
 from jbench.spec.errors import RequestError
@@ -209,7 +209,7 @@ class _Reve(nn.Module):
         patches = jnp.stack([x[..., i * STEP : i * STEP + PATCH] for i in range(p)], 2)  # [b, c, p, 200]
         x = blocks.Linear(PATCH, d, name='patches')(patches).reshape(b, c * p, d)
         x = x + self._codes(p, x.dtype)
-        again = train and makes_again(kept_bytes(self.size, b, c * p)) if self.remat is None else self.remat
+        again = train and kept_bytes(self.size, b, c * p) > LIMIT if self.remat is None else self.remat
         keys = [None] * self.size.depth  # no dropout
         x = in_turn(self, lambda i, **place: _Layer(self.size, **place), x, keys, again=again)
         self.sow('features', 'tokens', x)  # [b, c * p, d], channel by channel
@@ -285,7 +285,7 @@ def reve_base(
         axis_name: mapped axis over which rows are shared; nothing here depends on it.
         positions: path of the authors' file of places, or PATH@SHA256; '' and 'mne': those of the signal.
         remat: whether a layer's values are computed again for its gradient instead of kept: less memory, more time.
-            None: in training, where those of a batch would fill more than 8 GB (on a device half its memory).
+            None: in training, where those of a batch would fill more than 8 GB.
 
     Raises: RequestError where a window is shorter than a patch, or the place of no channel is known.
     """

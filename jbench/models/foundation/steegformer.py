@@ -54,7 +54,7 @@ from jbench.models import torch_weights
 from jbench.models.foundation.steegformer_channels import INDEX, ROWS, channels
 from jbench.models.layers import blocks
 from jbench.models.layers.attention import n_pieces
-from jbench.models.layers.deep import in_turn, makes_again
+from jbench.models.layers.deep import LIMIT, in_turn
 from jbench.models.layers.prenorm import EPS, Draws, Names, PreNorm, prenorm_tensors
 from jbench.models.model import Batch, Model, TokenGrid, network, require
 from jbench.models.torch_weights import Exceptions, Tensor
@@ -130,7 +130,7 @@ class _STEEGFormer(nn.Module):
             rate = self.drop_path * i / max(layers - 1, 1)
             return PreNorm(d, heads, draws, rate, self.axis_name, **place)
 
-        again = train and not self.drop_path and makes_again(kept_bytes(self.size, *x.shape[:2]))
+        again = train and not self.drop_path and kept_bytes(self.size, *x.shape[:2]) > LIMIT
         x = in_turn(self, layer, x, keys, again=again if self.remat is None else self.remat)
         normed = blocks.LayerNorm(d, EPS, name='norm')(x)
         tokens = (normed if self.pool == 'cls' else x)[:, 1:]
@@ -235,8 +235,7 @@ def steegformer_small(
         drop_path: rate at which a window does without a branch of the last layer, 0 to below 1; of the first layer it
             is 0, between them it grows evenly. The authors fine-tune with 0.1.
         remat: whether a layer's values are computed again for its gradient instead of kept: less memory, more time;
-            only without `drop_path`. None: in training, where those of a batch would fill more than 8 GB (on a
-            device half its memory).
+            only without `drop_path`. None: in training, where those of a batch would fill more than 8 GB.
 
     Raises: RequestError where none of the channels is one that STEEGFormer knows, or windows are too short or long.
     """

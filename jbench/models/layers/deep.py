@@ -10,15 +10,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-LIMIT = 8e9  # bytes that a gradient may keep of layers unasked; on all processors: another program rounds otherwise
-
-
-def makes_again(kept_bytes: float) -> bool:
-    """Whether a gradient that would keep so many bytes of its layers computes them again, where nobody says: above half
-    the memory of a device that tells how much it has, else above `LIMIT`. To compute them again takes as long as one
-    pass forward, about a quarter of a step."""
-    memory = (jax.local_devices()[0].memory_stats() or {}).get('bytes_limit', 0)
-    return kept_bytes > (memory / 2 or LIMIT)
+LIMIT = 8e9  # bytes that a gradient may keep of layers unasked, everywhere: another program rounds otherwise
 
 
 def in_turn(

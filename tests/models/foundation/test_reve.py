@@ -14,7 +14,6 @@ from networks import close, compiled, lively, tag
 
 from jbench.models.foundation import MODELS, reve
 from jbench.models.foundation.reve import BASE, LARGE, SMALL, Size, channels, n_patches
-from jbench.models.layers import deep
 from jbench.models.model import Model, load
 from jbench.spec.errors import RequestError
 from jbench.spec.model import Signal
@@ -96,7 +95,7 @@ def test_half_precision_keeps_the_norms_wide() -> None:
 def test_memory_decides_whether_values_are_kept() -> None:
     """Of the base: kept for 19 channels of 4 s, computed again for 64 of 10 s."""
     sizes = [reve.kept_bytes(BASE, 16, length) for length in (19 * n_patches(800), 64 * n_patches(2000))]
-    assert sizes[0] < deep.LIMIT < sizes[1]
+    assert sizes[0] < reve.LIMIT < sizes[1]
 
 
 @pytest.fixture

@@ -15,7 +15,6 @@ from jbench.models import factory
 from jbench.models.foundation import MODELS
 from jbench.models.foundation import steegformer as module
 from jbench.models.foundation.steegformer_channels import INDEX, NAMES, channels
-from jbench.models.layers import deep
 from jbench.models.model import Model, load
 from jbench.spec.errors import RequestError
 from jbench.spec.model import Signal
@@ -103,7 +102,7 @@ def test_ten_steps_equal_braindecode(remat: bool, short: None) -> None:
 def test_memory_decides_whether_values_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """For 16 windows of 19 channels and 4 s: of the small kept, of the base computed again."""
     small, base = (module.kept_bytes(module.SIZES[f'steegformer_{size}'], 16, 609) for size in ('small', 'base'))
-    assert small < deep.LIMIT < base
+    assert small < module.LIMIT < base
     monkeypatch.setattr(jax, 'default_backend', lambda: 'gpu')  # where scores of 609 tokens are kept
     scores = 4 * 16 * 8 * 609**2 * 8
     assert module.kept_bytes(module.SIZES['steegformer_small'], 16, 609) == small + scores

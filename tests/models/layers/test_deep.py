@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
@@ -12,7 +10,7 @@ import pytest
 from networks import close, compiled
 
 from jbench.models.layers import blocks
-from jbench.models.layers.deep import LIMIT, in_turn, makes_again
+from jbench.models.layers.deep import in_turn
 
 DEPTH = 6
 
@@ -62,12 +60,3 @@ def test_what_is_computed_again_is_not_kept() -> None:
 
     one = 2048 * 256 * 4  # of the values of a layer
     assert needed(again=False) > (DEPTH - 1) * one > 3.5 * one > needed(again=True)
-
-
-@pytest.mark.parametrize(('stats', 'most'), [(None, LIMIT), ({}, LIMIT), ({'bytes_limit': 6e9}, 3e9)])
-def test_a_device_keeps_up_to_half_its_memory(
-    monkeypatch: pytest.MonkeyPatch, stats: dict[str, float] | None, most: float
-) -> None:
-    monkeypatch.setattr(jax, 'local_devices', lambda: [SimpleNamespace(memory_stats=lambda: stats)])
-    assert not makes_again(most)
-    assert makes_again(most + 1)
