@@ -19,8 +19,9 @@ def without_triton() -> None:
     Nothing is set where no such GPU can be: what is compiled is kept by these flags.
     """
     flags = os.environ.get('XLA_FLAGS', '').strip()
-    ours_to_add = TRITON not in flags and (not flags or flags.startswith('--'))
-    if ours_to_add and any('cuda' in plugin.name for plugin in entry_points(group='jax_plugins')):
+    if TRITON in flags or (flags and not flags.startswith('--')) or os.environ.get('JAX_PLATFORMS') == 'cpu':
+        return
+    if any('cuda' in plugin.name for plugin in entry_points(group='jax_plugins')):
         os.environ['XLA_FLAGS'] = f'{flags} --{TRITON}=false'.strip()
 
 
@@ -38,10 +39,9 @@ def environment(workdir: Path, device: str | None, distributed: bool) -> str:
     os.environ.setdefault('JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS', '0.1')
     os.environ.setdefault('JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES', '-1')
     os.environ.setdefault('JAX_PERSISTENT_CACHE_ENABLE_XLA_CACHES', 'none')  # else keys hold the path of the workdir
-    if device != 'cpu':
-        without_triton()
     if device:
         os.environ['JAX_PLATFORMS'] = {'gpu': 'cuda'}.get(device, device)
+    without_triton()
     if distributed:
         from jbench import processes
 

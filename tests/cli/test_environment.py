@@ -16,7 +16,7 @@ def flags(
 ) -> str | None:
     """XLA_FLAGS, with these plugins of jax and what was there before."""
     monkeypatch.setattr(environment, 'entry_points', lambda group: [SimpleNamespace(name=name) for name in plugins])
-    monkeypatch.setattr(os, 'environ', {k: v for k, v in os.environ.items() if k != 'XLA_FLAGS'})
+    monkeypatch.setattr(os, 'environ', {k: v for k, v in os.environ.items() if k not in ('XLA_FLAGS', 'JAX_PLATFORMS')})
     if before is not None:
         os.environ['XLA_FLAGS'] = before
     environment.environment(workdir, device, distributed=False)
