@@ -87,6 +87,7 @@ def _client(address: str) -> Iterator[Client]:
     try:
         import dask
         import distributed
+        from distributed.comm import get_address_host_port
     except ImportError:
         raise MissingExtraError('distributed', 'cluster', f'--cluster={address}') from None
     for name in ('distributed', 'distributed.client'):  # each has a level of its own; what is lost we say in our words
@@ -103,6 +104,8 @@ def _client(address: str) -> Iterator[Client]:
             if hasattr(at, 'close'):
                 stack.callback(at.close)
         try:
+            if isinstance(at, str):  # of one that cannot be read Dask leaves half a client, which may block the next
+                get_address_host_port(at)
             client = distributed.Client(at, timeout=ANSWER, set_as_default=False)
         except (OSError, ValueError, TypeError, TimeoutError, ImportError, AssertionError) as error:
             # AssertionError: the thread of its loop did not start within Dask's ten seconds

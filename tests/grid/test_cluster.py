@@ -64,8 +64,8 @@ def get():
         ('absent.py', 'no such file'),
         ('nowhere:8786', 'no Dask scheduler answers there'),
         ('127.0.0.1:1', 'no Dask scheduler answers there'),
-        ('127.0.0.1', 'no Dask scheduler answers there'),
-        ('ftp://127.0.0.1:1', 'no Dask scheduler answers there'),
+        ('127.0.0.1', 'no Dask scheduler answers there (missing port number'),
+        ('ftp://127.0.0.1:1', "no Dask scheduler answers there (unknown address scheme 'ftp'"),
     ],
 )
 def test_an_address_where_nothing_is(address, reason, grid, monkeypatch):
@@ -73,6 +73,14 @@ def test_an_address_where_nothing_is(address, reason, grid, monkeypatch):
     with pytest.raises(RequestError) as error:
         cluster.run([Job('a', 'a', SHORT)], address, grid)
     assert f'--cluster={address}' in str(error.value) and reason in str(error.value)
+
+
+@pytest.mark.parametrize('address', ['127.0.0.1', 'ftp://127.0.0.1:1', '1:2:3', 'tcp://127.0.0.1:port'])
+def test_no_client_is_made_for_what_is_no_address(address, grid, monkeypatch):
+    """Dask would leave it open: when it is freed while another starts, both wait for one lock for ever."""
+    monkeypatch.setattr('distributed.Client', lambda *a, **k: pytest.fail('a client was made'))
+    with pytest.raises(RequestError, match='no Dask scheduler answers there'):
+        cluster.run([Job('a', 'a', SHORT)], address, grid)
 
 
 @pytest.mark.parametrize(
