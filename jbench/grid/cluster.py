@@ -87,7 +87,6 @@ def _client(address: str) -> Iterator[Client]:
     try:
         import dask
         import distributed
-        from distributed.comm import get_address_host_port
     except ImportError:
         raise MissingExtraError('distributed', 'cluster', f'--cluster={address}') from None
     for name in ('distributed', 'distributed.client'):  # each has a level of its own; what is lost we say in our words
@@ -103,9 +102,9 @@ def _client(address: str) -> Iterator[Client]:
             at = _made(address)
             if hasattr(at, 'close'):
                 stack.callback(at.close)
+        if isinstance(at, str):
+            _require_address(at, address)
         try:
-            if isinstance(at, str):  # of one that cannot be read Dask leaves half a client, which may block the next
-                get_address_host_port(at)
             client = distributed.Client(at, timeout=ANSWER, set_as_default=False)
         except (OSError, ValueError, TypeError, TimeoutError, ImportError, AssertionError) as error:
             # AssertionError: the thread of its loop did not start within Dask's ten seconds
@@ -114,6 +113,18 @@ def _client(address: str) -> Iterator[Client]:
                 f'--cluster={address}: no Dask scheduler answers there ({reason}); expected {EXAMPLES}'
             ) from error
         yield stack.enter_context(client)
+
+
+def _require_address(at: str, address: str) -> None:
+    """Refuse what Dask cannot read: it would leave a client half open, which may block the next one for ever."""
+    from distributed.comm import get_address_host_port
+
+    try:
+        get_address_host_port(at)
+    except ValueError as error:
+        raise RequestError(
+            f'--cluster={address}: {at!r} is no address of a Dask scheduler; expected {EXAMPLES}'
+        ) from error
 
 
 def _local(address: str) -> Any:
