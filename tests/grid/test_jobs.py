@@ -384,7 +384,7 @@ def test_a_wrong_request_is_one_message(what, ask, tmp_path):
 
 REFUSED = {
     'no GPU': (('--gpus_per_cell=2', '--jobs=2'), '--gpus_per_cell=2: this machine has 0 GPUs'),
-    'no address': (('--cluster=foo',), '--cluster=foo: no Dask scheduler answers there'),
+    'no address': (('--cluster=foo',), "--cluster=foo: 'foo' is no address of a Dask scheduler"),
     'no file': (('--cluster=nofile.py',), 'nofile.py: no such file'),
     'no number': (('--cluster=local:0',), '--cluster=local:0: expected local:N'),
 }
