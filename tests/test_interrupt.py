@@ -142,6 +142,6 @@ def test_what_was_trained_answers_in_another_process_with_the_same_bits(undistur
 def test_killed_at_random_moments_it_ends_alike(data_dir, tmp_path):
     """From the first byte of the download to the table; `benchmarks/kill_sweep.py` does so more often."""
     program = [sys.executable, str(run_whole.ROOT / 'benchmarks' / 'kill_sweep.py'), f'--data_dir={data_dir}']
-    done = subprocess.run([*program, '--kills=3', f'--seed={SEED}'], capture_output=True, text=True, timeout=900)
+    done = subprocess.run([*program, '--kills=3', f'--seed={SEED}'], capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stdout + done.stderr
     assert '3 of 3' in done.stdout

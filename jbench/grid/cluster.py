@@ -86,7 +86,7 @@ def _client(address: str) -> Iterator[Client]:
     """A client of a cluster; a cluster that was made here ends with it. Raises: RequestError."""
     try:
         import dask
-        import distributed
+        import distributed  # noqa: F401
     except ImportError:
         raise MissingExtraError('distributed', 'cluster', f'--cluster={address}') from None
     for name in ('distributed', 'distributed.client'):  # each has a level of its own; what is lost we say in our words
@@ -102,29 +102,35 @@ def _client(address: str) -> Iterator[Client]:
             at = _made(address)
             if hasattr(at, 'close'):
                 stack.callback(at.close)
-        if isinstance(at, str):
-            _require_address(at, address)
         try:
-            client = distributed.Client(at, timeout=ANSWER, set_as_default=False)
+            client = _connected(at)
         except (OSError, ValueError, TypeError, TimeoutError, ImportError, AssertionError) as error:
             # AssertionError: the thread of its loop did not start within Dask's ten seconds
             reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+            if reason.startswith('invalid literal for int'):
+                reason = 'its port is no number'
             raise RequestError(
                 f'--cluster={address}: no Dask scheduler answers there ({reason}); expected {EXAMPLES}'
             ) from error
         yield stack.enter_context(client)
 
 
-def _require_address(at: str, address: str) -> None:
-    """Refuse what Dask cannot read: it would leave a client half open, which may block the next one for ever."""
-    from distributed.comm import get_address_host_port
+def _connected(at: Any) -> Client:
+    """A client of a cluster or of an address, which is closed if it does not come up.
 
+    Dask itself closes it for some errors alone. One that is left half open may block the next for ever, when it is
+    freed while that one starts.
+    """
+    from distributed import Client
+
+    client = Client.__new__(Client)
     try:
-        get_address_host_port(at)
-    except ValueError as error:
-        raise RequestError(
-            f'--cluster={address}: {at!r} is no address of a Dask scheduler; expected {EXAMPLES}'
-        ) from error
+        Client.__init__(client, at, timeout=ANSWER, set_as_default=False)
+    except BaseException:
+        with contextlib.suppress(Exception):
+            client.close()
+        raise
+    return client
 
 
 def _local(address: str) -> Any:

@@ -14,6 +14,7 @@ from jbench.spec.identity import field_types, typed
 
 Spec = TypeVar('Spec')
 Override = tuple[str, Any]  # ('window.start', 2.0)
+WORDS = {bool: 'yes or no', int: 'a whole number', float: 'a number', str: 'a text', type(None): 'none'}
 
 
 def paths(spec: Any, prefix: str = '') -> Iterator[str]:
@@ -51,22 +52,30 @@ def override(spec: Spec, path: str, value: Any, full: str = '') -> Spec:
 
 def coerce(value: Any, kind: Any, path: str) -> Any:
     """`value` as the type `kind`; text (from the command line) is parsed. Raises RequestError."""
+    try:
+        return _parsed(value, kind, path)
+    except RequestError:
+        raise
+    except (TypeError, ValueError, OverflowError):
+        raise RequestError(f'--set {path}: got {value!r}, expected {_described(kind)}') from None
+
+
+def _parsed(value: Any, kind: Any, path: str) -> Any:
+    """As `coerce`, but a value that is no such thing is a TypeError, ValueError or OverflowError."""
     origin, args = typing.get_origin(kind), typing.get_args(kind)
     if dataclasses.is_dataclass(value) and type(value) in (kind, *args):
         return value
     if isinstance(value, dict) or (isinstance(value, tuple) and any(isinstance(v, dict) for v in value)):
         return typed(kind, list(value) if isinstance(value, tuple) else value, path)  # of a spec that was JSON
-    if origin is typing.Literal:
-        if value in args:
-            return value
-        raise RequestError(f'--set {path}: {value!r} is not one of {", ".join(args)}')
+    if origin is typing.Literal and value in args:
+        return value
     if origin in (typing.Union, types.UnionType):
         empty = value is None or (isinstance(value, str) and value.lower() in ('none', 'null'))
         if empty and type(None) in args:
             return None
         rest = [a for a in args if a is not type(None)]
         if len(rest) == 1:
-            return coerce(value, rest[0], path)
+            return _parsed(value, rest[0], path)
     plain = not any(dataclasses.is_dataclass(k) or typing.get_origin(k) is tuple for k in args or (kind,))
     if not plain and not (origin is tuple and isinstance(value, list | tuple)):
         raise RequestError(f'--set {path}: got {value!r}; only a task or a --config file can give it, as a whole')
@@ -75,20 +84,27 @@ def coerce(value: Any, kind: Any, path: str) -> Any:
             value if isinstance(value, list | tuple) else [v for v in str(value).strip('()[]').split(',') if v.strip()]
         )
         inner = [args[0]] * len(items) if args[-1] is Ellipsis else list(args)
-        if len(items) == len(inner):
-            return tuple(
-                coerce(v.strip() if isinstance(v, str) else v, k, path) for v, k in zip(items, inner, strict=True)
-            )
-    try:
-        if kind is bool and str(value).lower() in ('true', 'false', '1', '0', 'yes', 'no'):
-            return str(value).lower() in ('true', '1', 'yes')
-        if kind is int and float(value).is_integer():
-            return int(float(value))
-        if kind is float and math.isfinite(float(value)):
-            return float(value)
-        if kind is str and isinstance(value, str):
-            return value
-    except (TypeError, ValueError, OverflowError):
-        pass
-    expected = getattr(kind, '__name__', str(kind).replace('typing.', ''))
-    raise RequestError(f'--set {path}: {value!r} is not a valid {expected}')
+        pairs = zip(items, inner, strict=True)
+        return tuple(_parsed(v.strip() if isinstance(v, str) else v, k, path) for v, k in pairs)
+    if kind is bool and str(value).lower() in ('true', 'false', '1', '0', 'yes', 'no'):
+        return str(value).lower() in ('true', '1', 'yes')
+    if kind is int and float(value).is_integer():
+        return int(float(value))
+    if kind is float and math.isfinite(float(value)):
+        return float(value)
+    if kind is str and isinstance(value, str):
+        return value
+    raise ValueError(value)
+
+
+def _described(kind: Any) -> str:
+    """What a user calls values of a type."""
+    origin, args = typing.get_origin(kind), typing.get_args(kind)
+    if origin in (typing.Union, types.UnionType):
+        return ' or '.join(map(_described, args))
+    if origin is typing.Literal:
+        return f'one of {", ".join(args)}'
+    if origin is tuple:
+        inner = args[:1] if args[-1] is Ellipsis else args
+        return ', '.join([*map(_described, inner), *(['...'] if args[-1] is Ellipsis else [])])
+    return WORDS.get(kind, str(kind))

@@ -207,7 +207,10 @@ WRONG = {
     'dataset of another task': (('--task=p3/Kalunga2016Online',), 'does not serve task p3'),
     'model': (('--task=p3', '--model=egnet'), "unknown model 'egnet'; did you mean 'eegnet'"),
     'option': (('--task=p3', '--set=recipe.epochs=5'), "did you mean 'recipe.max_epochs'"),
-    'value': (('--task=p3', '--set=recipe.max_epochs=many'), "--set recipe.max_epochs: 'many' is not a valid int"),
+    'value': (
+        ('--task=p3', '--set=recipe.max_epochs=many'),
+        "--set recipe.max_epochs: got 'many', expected a whole number",
+    ),
     'meaningless value': (('--task=p3', '--set=recipe.batch_size=0'), '--set recipe.batch_size: 0 must be at least 1'),
     'override without =': (('--task=p3', '--set=recipe.lr'), 'expected a field and a value'),
     'stage': (('--task=p3', '--stage=trian'), "unknown stage 'trian'; did you mean 'train'"),

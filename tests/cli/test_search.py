@@ -120,7 +120,7 @@ def test_a_trial_of_which_a_seed_failed_is_never_the_best(tmp_path: Path, space:
         ("{'recipe.lr': {'low': 0, 'high': 1, 'log': True}}", 'low must be above 0'),
         ("{'recipe.batch_size': {'low': 8, 'high': 64, 'step': 0.5}}", 'step must be above 0, and whole'),
         ("{'recipe.lr': {'low': 0.1, 'high': 1.0, 'step': -0.1}}", 'step must be above 0'),
-        ("{'recipe.optimizer': ['adamw', 'sgd']}", "recipe.optimizer: 'sgd' is not one of adamw, adamax"),
+        ("{'recipe.optimizer': ['adamw', 'sgd']}", "recipe.optimizer: got 'sgd', expected one of adamw, adamax"),
         ("{'recipe.batch_size': {'low': 8.5, 'high': 64.5}}", 'recipe.batch_size'),
         ("{'recipe.adaptation': ['full', 'ridge_probe']}", 'the validation score decides'),
         ('{}', 'no field to search'),

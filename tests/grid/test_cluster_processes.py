@@ -15,17 +15,10 @@ from places import ROOT
 from two_tasks import until
 
 from jbench.grid import cluster, futures
-from jbench.grid.engine import Grid
 from jbench.grid.job import Job
-from jbench.progress import Progress
 from jbench.spec.errors import RequestError
 
 SHORT = ('--version',)
-
-
-@pytest.fixture
-def grid(tmp_path: Path) -> Grid:
-    return Grid(tmp_path / 'work', Progress(), lambda: False)
 
 
 WAITS = """
@@ -157,3 +150,14 @@ def test_workers_elsewhere_that_are_others(tmp_path, grid):
         pytest.raises(RequestError, match='a worker cannot import what it needs'),
     ):
         cluster.run([job], dask.address, grid)
+
+
+@pytest.mark.slow
+def test_workers_of_this_machine_share_its_memory_and_leave_the_cores_to_jobs(grid):
+    import dask
+
+    with cluster.place('local:1', [Job('a', 'a', SHORT)], grid) as place:
+        assert place._offer.shared > 0
+        (found,) = place._client.run(dask.config.get, 'distributed').values()
+    assert found['admin']['tick']['interval'] == cluster.QUIET['distributed.admin.tick.interval']
+    assert not found['worker']['profile']['enabled']

@@ -18,10 +18,9 @@ from preparing import content
 from two_tasks import finish, outcome, pid_of, start, until
 
 from jbench.grid import local
-from jbench.grid.engine import Grid
 from jbench.grid.job import Job
 from jbench.grid.local import Devices, Local, Slot, slots
-from jbench.progress import Progress, StopSignal
+from jbench.progress import StopSignal
 from jbench.spec.errors import RequestError
 
 SHORT = ('--version',)
@@ -96,11 +95,6 @@ def test_ctrl_c_while_devices_are_counted_is_for_the_command_alone(grid, monkeyp
 
 
 # ---- processes ----
-
-
-@pytest.fixture
-def grid(tmp_path):
-    return Grid(tmp_path, Progress(), lambda: False)
 
 
 def test_jobs_are_processes_with_logs(grid, capsys):

@@ -70,7 +70,7 @@ def start(*flags: str, **how: Any) -> subprocess.Popen[str]:
 
 def finish(process: subprocess.Popen[str]) -> tuple[int, str, str]:
     """Exit status, and what was shown and said."""
-    out, err = process.communicate(timeout=900)
+    out, err = process.communicate(timeout=600)
     return process.returncode, out, err
 
 

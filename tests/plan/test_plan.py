@@ -391,7 +391,7 @@ def test_the_fields_of_a_part_that_is_there_are_options_and_so_is_its_absence():
         with pytest.raises(RequestError) as error:
             apply(asked, SIMULATED, ((path, '1'),))
         assert says in str(error.value)
-    with pytest.raises(RequestError, match=r"--set signal\.crop\.start: 'x' is not a valid float"):
+    with pytest.raises(RequestError, match=r"--set signal\.crop\.start: got 'x', expected a number"):
         apply(task, SIMULATED, (('signal.crop.start', 'x'),))
     both = (('signal.crop', Crop()), ('signal.crop.longest', '30'))  # of a config file and the command line
     (made,) = make_cells([Choice(P3, SIMULATED, False)], select.select_models('eegnet'), both)
@@ -412,25 +412,36 @@ def test_the_fields_of_a_part_that_is_there_are_options_and_so_is_its_absence():
         ('target.kind', 'value', "unknown option 'target.kind'"),
         ('recipe', 'x', "unknown option 'recipe'"),
         ('recipe.lr.x', '1', "unknown option 'recipe.lr.x'"),
-        ('recipe.lr', 'fast', "--set recipe.lr: 'fast' is not a valid float"),
-        ('recipe.lr', 'nan', "--set recipe.lr: 'nan' is not a valid float"),
-        ('recipe.lr', 'inf', "--set recipe.lr: 'inf' is not a valid float"),
-        ('recipe.lr', 'none', "--set recipe.lr: 'none' is not a valid float"),
+        ('recipe.lr', 'fast', "--set recipe.lr: got 'fast', expected a number"),
+        ('recipe.lr', 'nan', "--set recipe.lr: got 'nan', expected a number"),
+        ('recipe.lr', 'inf', "--set recipe.lr: got 'inf', expected a number"),
+        ('recipe.lr', 'none', "--set recipe.lr: got 'none', expected a number"),
         ('recipe.lr', '-1', '--set recipe.lr: -1.0 must be at least 0'),
-        ('recipe.max_epochs', '2.5', "--set recipe.max_epochs: '2.5' is not a valid int"),
-        ('recipe.max_epochs', 'inf', "--set recipe.max_epochs: 'inf' is not a valid int"),
+        ('recipe.max_epochs', '2.5', "--set recipe.max_epochs: got '2.5', expected a whole number"),
+        ('recipe.max_epochs', 'inf', "--set recipe.max_epochs: got 'inf', expected a whole number"),
         ('recipe.max_epochs', '0', '--set recipe.max_epochs: 0 must be at least 1'),
         ('recipe.batch_size', '0', '--set recipe.batch_size: 0 must be at least 1'),
         ('recipe.label_smoothing', '1.5', 'must be at least 0 and at most 1'),
-        ('recipe.class_weights', 'maybe', "--set recipe.class_weights: 'maybe' is not a valid bool"),
-        ('recipe.loss', 'foo', "--set recipe.loss: 'foo' is not one of cross_entropy, binary_cross_entropy"),
+        ('recipe.class_weights', 'maybe', "--set recipe.class_weights: got 'maybe', expected yes or no"),
+        ('recipe.loss', 'foo', "--set recipe.loss: got 'foo', expected one of cross_entropy, binary_cross_entropy"),
         ('recipe.loss', 'squared_error', "'squared_error' does not fit classes"),
-        ('recipe.adaptation', 'frozen', "--set recipe.adaptation: 'frozen' is not one of full, probe, mlp_probe"),
+        (
+            'recipe.adaptation',
+            'frozen',
+            "--set recipe.adaptation: got 'frozen', expected one of full, probe, mlp_probe",
+        ),
         ('recipe.layer_decay', '1.5', '--set recipe.layer_decay: 1.5 must be above 0 and at most 1'),
         ('metric', 'foo', "unknown metric of classes 'foo'"),
         ('metric', 'pearsonr', "unknown metric of classes 'pearsonr'"),
-        ('signal.scaler', 'foo', "--set signal.scaler: 'foo' is not one of robust, standard, micro, train, none"),
-        ('signal.band', '1', "--set signal.band: '1' is not a valid"),
+        (
+            'signal.scaler',
+            'foo',
+            "--set signal.scaler: got 'foo', expected one of robust, standard, micro, train, none",
+        ),
+        ('signal.band', '1', "--set signal.band: got '1', expected a number, a number or none"),
+        ('signal.band', '', "--set signal.band: got '', expected a number, a number or none"),
+        ('signal.band', '1,x', "--set signal.band: got '1,x', expected a number, a number or none"),
+        ('signal.notch', 'x', "--set signal.notch: got 'x', expected a number, ..."),
         ('signal.band', '40,1', 'must be two ascending numbers'),
         ('signal.baseline', '0.2,0.2', 'must be two ascending numbers'),
         ('signal.notch', '0', 'must be above 0'),
@@ -438,7 +449,7 @@ def test_the_fields_of_a_part_that_is_there_are_options_and_so_is_its_absence():
         ('signal.factor', '0', '--set signal.factor: 0.0 must be above 0'),
         ('window.duration', '-1', 'must be above 0'),
         ('window.stride', '0', 'must be above 0'),
-        ('window.last', 'x', "--set window.last: 'x' is not a valid float"),
+        ('window.last', 'x', "--set window.last: got 'x', expected a number"),
         ('split.test', '0.8', 'leave no rest to train on'),
         ('split.valid', '0', 'must be above 0'),
         ('split.seed', '-1', 'must be at least 0'),

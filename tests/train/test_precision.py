@@ -176,7 +176,9 @@ def test_it_is_part_of_the_key_and_other_words_are_refused():
     cell = small.cell()
     same, low = (encoders.of(cell, precision=name) for name in ('float32', 'bfloat16'))
     assert same.key == dataclasses.replace(cell, model=encoders.SPEC).key != low.key
-    with pytest.raises(RequestError, match=r"--set recipe\.precision: 'float16' is not one of float32, bfloat16"):
+    with pytest.raises(
+        RequestError, match=r"--set recipe\.precision: got 'float16', expected one of float32, bfloat16"
+    ):
         apply(cell.task, cell.dataset, (('recipe.precision', 'float16'),))
 
 

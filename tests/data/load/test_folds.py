@@ -144,7 +144,7 @@ def test_words_of_moabb() -> None:
         ({'folds': 'five'}, "'five' must be 2 or more"),
         ({'folds': '5', 'fold': '1/5'}, 'one of the folds, or all of them'),
         ({'within': 'session'}, 'it needs folds'),
-        ({'within': 'run', 'folds': '5'}, "'run' is not one of"),
+        ({'within': 'run', 'folds': '5'}, "got 'run', expected one of"),
         ({'within': 'subject', 'fold': '1/5'}, 'must be u:k/n, as 3:1/5: of unit u'),
     ],
 )

@@ -712,7 +712,7 @@ def test_labels_that_are_written_in_two_ways_are_told_by_check_and_result(tmp_pa
         ('TASKS = (', 'TASKS = (1, ', 'TASKS must be a tuple of jbench.spec.Task'),
         ('TASKS = (', 'TASK = (', 'expected TASKS'),
         ("name='my_eyes'", "name='p3'", 'p3: a name that jbench has already'),
-        ('duration=2.0', "duration='long'", "Task 'my_eyes': window.duration: 'long' is not a valid float"),
+        ('duration=2.0', "duration='long'", "Task 'my_eyes': window.duration: got 'long', expected a number"),
         ('duration=2.0', 'duration=-2.0', "Task 'my_eyes': window.duration: -2.0 must be above 0"),
         ('Window(duration=2.0, stride=2.0)', '2.0', "Task 'my_eyes'"),
         ('TASKS = (', 'TASKS = ((', 'was never closed'),
