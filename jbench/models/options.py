@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from jbench.models import user_model
 from jbench.spec.errors import RequestError, unknown
 from jbench.spec.model import ModelSpec
-from jbench.spec.overrides import coerce
+from jbench.spec.overrides import coerce, described
 
 FILLED = ('signal', 'n_out', 'axis_name', 'data')  # parameters that jbench fills
 KINDS: dict[str, Any] = {kind.__name__: kind for kind in (bool, int, float, str)}
@@ -85,7 +85,7 @@ def with_options(model: ModelSpec, asked: Mapping[str, Any], where: str = '--mod
         try:
             typed[name] = coerce(value, KINDS[option.kind], name)
         except RequestError:
-            raise RequestError(f'{where}: {model.name}:{name}={value}: expected {_described(option)}') from None
+            raise RequestError(f'{where}: {model.name}:{name}={value}: expected {_expected(option)}') from None
     return dataclasses.replace(model, options=tuple((n, v) for n, v in typed.items() if v != there[n].default))
 
 
@@ -109,8 +109,7 @@ def _option(parameter: ast.arg, value: ast.expr) -> Option:
     return Option(kind, float(default) if fits else default)
 
 
-def _described(option: Option) -> str:
-    kind = option.kind.replace('bool | None', 'yes, no or none').replace('bool', 'yes or no')
-    kind = kind.replace('str', 'text').replace(' | None', ' or none')
+def _expected(option: Option) -> str:
     default = {'None': 'none', 'True': 'yes', 'False': 'no'}.get(repr(option.default), repr(option.default))
+    kind = described(KINDS[option.kind])
     return kind if option.default is NOT_PLAIN else f'{kind}, as its default, {default}'

@@ -57,7 +57,7 @@ def coerce(value: Any, kind: Any, path: str) -> Any:
     except RequestError:
         raise
     except (TypeError, ValueError, OverflowError):
-        raise RequestError(f'--set {path}: got {value!r}, expected {_described(kind)}') from None
+        raise RequestError(f'--set {path}: got {value!r}, expected {described(kind)}') from None
 
 
 def _parsed(value: Any, kind: Any, path: str) -> Any:
@@ -97,14 +97,14 @@ def _parsed(value: Any, kind: Any, path: str) -> Any:
     raise ValueError(value)
 
 
-def _described(kind: Any) -> str:
+def described(kind: Any) -> str:
     """What a user calls values of a type."""
     origin, args = typing.get_origin(kind), typing.get_args(kind)
     if origin in (typing.Union, types.UnionType):
-        return ' or '.join(map(_described, args))
+        return ' or '.join(map(described, args))
     if origin is typing.Literal:
         return f'one of {", ".join(args)}'
     if origin is tuple:
         inner = args[:1] if args[-1] is Ellipsis else args
-        return ', '.join([*map(_described, inner), *(['...'] if args[-1] is Ellipsis else [])])
+        return ', '.join([*map(described, inner), *(['...'] if args[-1] is Ellipsis else [])])
     return WORDS.get(kind, str(kind))

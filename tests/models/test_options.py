@@ -93,8 +93,8 @@ def test_eight_networks_have_a_rate_of_dropout():
     ('text', 'message'),
     [
         ('eegnet:dropuot=.5', "unknown option of eegnet 'dropuot'; did you mean 'dropout'"),
-        ('eegnet:dropout=much', '--model: eegnet:dropout=much: expected float, as its default, 0.25'),
-        ('eegpt:remat=maybe', '--model: eegpt:remat=maybe: expected yes, no or none, as its default, none'),
+        ('eegnet:dropout=much', '--model: eegnet:dropout=much: expected a number, as its default, 0.25'),
+        ('eegpt:remat=maybe', '--model: eegpt:remat=maybe: expected yes or no or none, as its default, none'),
         ('classic:dropout=.5', 'options belong to one model, classic is a group'),
         ('dummy:x=1', 'dummy has no options'),
         ('chance:dropout=.5', 'chance has no options'),
@@ -124,7 +124,7 @@ def test_options_of_ones_own_file_are_read_without_running_it(tmp_path):
     assert spec(f'{tmp_path}/mine.py:power:low=.5:edge=2:n=8').options == (('edge', 2.0), ('low', 0.5), ('n', 8))
     assert mine.options == (('bands', 5), ('low', 4.0))
     assert mine.name == user_model.find(f'{tmp_path}/mine.py:power').name
-    with pytest.raises(RequestError, match=r'bands=2\.5: expected int, as its default, 3'):
+    with pytest.raises(RequestError, match=r'bands=2\.5: expected a whole number, as its default, 3'):
         spec(f'{tmp_path}/mine.py:power:bands=2.5')
 
 
