@@ -14,7 +14,8 @@ from jbench.spec.identity import field_types, typed
 
 Spec = TypeVar('Spec')
 Override = tuple[str, Any]  # ('window.start', 2.0)
-WORDS = {bool: 'yes or no', int: 'a whole number', float: 'a number', str: 'a text', type(None): 'none'}
+ONE = {bool: 'yes or no', int: 'a whole number', float: 'a number', str: 'a text', type(None): 'none'}
+SEVERAL = {int: 'whole numbers', float: 'numbers', str: 'texts'}
 
 
 def paths(spec: Any, prefix: str = '') -> Iterator[str]:
@@ -105,6 +106,8 @@ def described(kind: Any) -> str:
     if origin is typing.Literal:
         return f'one of {", ".join(args)}'
     if origin is tuple:
-        inner = args[:1] if args[-1] is Ellipsis else args
-        return ', '.join([*map(described, inner), *(['...'] if args[-1] is Ellipsis else [])])
-    return WORDS.get(kind, str(kind))
+        several = SEVERAL.get(args[0], 'values')
+        if args[-1] is Ellipsis:
+            return f'{several} (A,B,...)'
+        return f'{len(args)} {several} ({",".join("ABCDEF"[: len(args)])})'
+    return ONE.get(kind, str(kind))
