@@ -32,7 +32,7 @@ Millivolts and the average reference are the authors', braindecode scales nothin
 that are used, so that what is left out changes nothing.
 
 How it is computed. Overlapping patches are cut from blocks of `stride` samples. In the last layer nothing but keys and
-values is computed for the channels. Where the layers of a batch would fill more than 8 GB, they are computed again
+values is computed for the channels. Where the layers of a batch would fill more than 5 GB, some are computed again
 for the gradient (`remat`). Attention: `attention.attend_wide`, with its gradient on one core 4 ms instead of 7
 of `jax.nn.dot_product_attention` (62 patches, 23 tokens).
 """
@@ -51,7 +51,7 @@ import numpy as np
 from jbench.models import torch_weights
 from jbench.models.foundation import adapters
 from jbench.models.layers import blocks
-from jbench.models.layers.deep import LIMIT, in_turn
+from jbench.models.layers.deep import in_turn, n_again
 from jbench.models.layers.prenorm import EPS, Draws, Names, PreNorm, prenorm_tensors
 from jbench.models.model import Batch, Model, TokenGrid, network, require
 from jbench.models.torch_weights import Exceptions, Tensor
@@ -107,9 +107,9 @@ def patches(x: jax.Array, stride: int) -> jax.Array:
     return jnp.concatenate([parts[:, :, i : i + p] for i in range(each)], -1).transpose(0, 2, 1, 3)
 
 
-def kept_bytes(n_tokens: int) -> float:
-    """What the gradient keeps of the layers, about (24 values of each width), for so many tokens in float32."""
-    return 4.0 * n_tokens * LAYERS * 24 * WIDTH
+def layer_bytes(n_tokens: int) -> float:
+    """What the gradient keeps of a layer, about (24 values of each width), for so many tokens in float32."""
+    return 4.0 * n_tokens * 24 * WIDTH
 
 
 class _EEGPT(nn.Module):
@@ -141,8 +141,9 @@ class _EEGPT(nn.Module):
             small = nn.initializers.normal(0.02 / math.sqrt(2 * (i + 1)))
             return PreNorm(WIDTH, HEADS, Draws(DRAW, small, DRAW, small), **place)
 
-        again = train and kept_bytes(x.shape[0] * x.shape[1]) > LIMIT if self.remat is None else self.remat
-        x = in_turn(self, layer, x, [None] * (LAYERS - 1), again=again)
+        keys = [None] * (LAYERS - 1)  # no dropout
+        again = n_again(layer_bytes(x.shape[0] * x.shape[1]), len(keys), train=train, remat=self.remat)
+        x = in_turn(self, layer, x, keys, again=again)
         x = layer(LAYERS - 1, name=f'layer_{LAYERS - 1}')(x, None, SUMMARY)
         x = blocks.LayerNorm(WIDTH, EPS, name='norm')(x).reshape(b, p * SUMMARY, WIDTH)
         self.sow('features', 'tokens', x)  # patch by patch
@@ -215,7 +216,7 @@ def eegpt(
         stride: samples from patch to patch, a divisor of 64: the authors' 64, braindecode's 32.
         head: 'mean' of the tokens and a linear layer, or the authors' 'probe', which reads patches in their order.
         remat: whether a layer's values are computed again for its gradient instead of kept: less memory, more time.
-            None: where they would take more than 8 GB.
+            None: in training, those of as many layers as it takes to keep no more than 5 GB.
 
     Raises: RequestError where channels cannot be placed, windows are too short, or an option has another value.
     """

@@ -153,7 +153,7 @@ class _Luna(nn.Module):
         def block(i: int, **place: Any) -> Block:
             return Block(2 * size.queries, size.joined, i, self.drop_path, self.axis_name, **place)
 
-        x = in_turn(self, block, x, keys[: size.depth], again=self.remat)
+        x = in_turn(self, block, x, keys[: size.depth], again=size.depth if self.remat else 0)
         x = blocks.LayerNorm(size.joined, name='norm')(x)
         self.sow('features', 'tokens', x)  # [b, s, w]
         pooled = x.mean(1)

@@ -33,7 +33,8 @@ Windows: samples behind the last patch are not read.
 How it is computed. What is added to the tokens is one array [C P, d] a step, without the batch; its fixed part is made
 in float64 when the network is built. Attention: `attention.attend_wide`, with its gradient in half the time of
 `jax.nn.dot_product_attention` on one core (four windows, 256 tokens, eight heads of 64: 33 ms instead of 68).
-A step of the base for 16 windows of 64 channels and 10 s takes 16.0 GB beside the weights, with `remat` 1.9.
+A step of the base for 16 windows of 64 channels and 10 s takes 16.0 GB beside the weights where all
+layers are kept, with `remat` 1.9.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ from jbench.models.foundation import adapters
 from jbench.models.layers import blocks
 from jbench.models.layers.attention import attend_wide, n_pieces
 from jbench.models.layers.blocks import PRECISION
-from jbench.models.layers.deep import LIMIT, in_turn
+from jbench.models.layers.deep import in_turn, n_again
 from jbench.models.model import Batch, Model, TokenGrid, network, require
 from jbench.models.torch_weights import Exceptions, Tensor
 from jbench.spec.errors import RequestError
@@ -135,11 +136,11 @@ def _in_bank(ch_names: Sequence[str], path: str) -> tuple[Position, ...]:
         raise RequestError(f'positions={path}: expected an object of names, with a list [x, y, z] for each') from error
 
 
-def kept_bytes(size: Size, batch: int, length: int) -> float:
-    """What the gradient keeps of the layers, about, for windows of `length` tokens in float32."""
+def layer_bytes(size: Size, batch: int, length: int) -> float:
+    """What the gradient keeps of a layer, about, for windows of `length` tokens in float32."""
     scores = 2 * size.heads * length if n_pieces(batch * size.heads, 4 * length**2) == 1 else 0
     a_token = 4 * size.width + 4 * size.heads * HEAD + 5 * size.hidden + scores
-    return 4.0 * batch * length * size.depth * a_token
+    return 4.0 * batch * length * a_token
 
 
 def code_of_tokens(places: np.ndarray, n: int, size: Size) -> tuple[np.ndarray, np.ndarray]:
@@ -209,8 +210,8 @@ class _Reve(nn.Module):
         patches = jnp.stack([x[..., i * STEP : i * STEP + PATCH] for i in range(p)], 2)  # [b, c, p, 200]
         x = blocks.Linear(PATCH, d, name='patches')(patches).reshape(b, c * p, d)
         x = x + self._codes(p, x.dtype)
-        again = train and kept_bytes(self.size, b, c * p) > LIMIT if self.remat is None else self.remat
         keys = [None] * self.size.depth  # no dropout
+        again = n_again(layer_bytes(self.size, b, c * p), len(keys), train=train, remat=self.remat)
         x = in_turn(self, lambda i, **place: _Layer(self.size, **place), x, keys, again=again)
         self.sow('features', 'tokens', x)  # [b, c * p, d], channel by channel
         pooled = x.mean(1)
@@ -285,7 +286,7 @@ def reve_base(
         axis_name: mapped axis over which rows are shared; nothing here depends on it.
         positions: path of the authors' file of places, or PATH@SHA256; '' and 'mne': those of the signal.
         remat: whether a layer's values are computed again for its gradient instead of kept: less memory, more time.
-            None: in training, where those of a batch would fill more than 8 GB.
+            None: in training, those of as many layers as it takes to keep no more than 5 GB.
 
     Raises: RequestError where a window is shorter than a patch, or the place of no channel is known.
     """

@@ -37,7 +37,8 @@ class token's code, their fine-tuning and braindecode from 1: kept from 1. The t
 How it is computed. Codes and rows of channels are one array [1 + P C, d] a step, without the batch. Query, key and
 value are one product. Attention: `attention.attend_wide`, with its gradient on one core 21 ms instead of 56 of
 `jax.nn.dot_product_attention` (four windows, 305 tokens, 8 heads of 64). A step for 16 windows of 19
-channels and 4 s (609 tokens) needs 4.6 GB beside the weights (small) or 10.2 (base), with `remat` 1.0 or 2.0.
+channels and 4 s (609 tokens) needs 4.6 GB beside the weights (small), or 10.2 (base) where all layers are kept, with
+`remat` 1.0 or 2.0.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ from jbench.models import torch_weights
 from jbench.models.foundation.steegformer_channels import INDEX, ROWS, channels
 from jbench.models.layers import blocks
 from jbench.models.layers.attention import n_pieces
-from jbench.models.layers.deep import LIMIT, in_turn
+from jbench.models.layers.deep import in_turn, n_again
 from jbench.models.layers.prenorm import EPS, Draws, Names, PreNorm, prenorm_tensors
 from jbench.models.model import Batch, Model, TokenGrid, network, require
 from jbench.models.torch_weights import Exceptions, Tensor
@@ -94,11 +95,11 @@ def codes(n: int, width: int) -> np.ndarray:
     return np.stack([np.sin(phase), np.cos(phase)], axis=2).reshape(n, width)
 
 
-def kept_bytes(size: Size, batch: int, length: int) -> float:
-    """What the gradient keeps of the layers, about (28 d a token, and scores where they are not made anew), for windows
+def layer_bytes(size: Size, batch: int, length: int) -> float:
+    """What the gradient keeps of a layer, about (28 d a token, and scores where they are not made anew), for windows
     of `length` tokens in float32."""
     scores = size.heads * length if n_pieces(batch * size.heads, 4 * length**2) == 1 else 0
-    return 4.0 * batch * length * size.layers * (28 * size.width + scores)
+    return 4.0 * batch * length * (28 * size.width + scores)
 
 
 class _STEEGFormer(nn.Module):
@@ -130,8 +131,8 @@ class _STEEGFormer(nn.Module):
             rate = self.drop_path * i / max(layers - 1, 1)
             return PreNorm(d, heads, draws, rate, self.axis_name, **place)
 
-        again = train and not self.drop_path and kept_bytes(self.size, *x.shape[:2]) > LIMIT
-        x = in_turn(self, layer, x, keys, again=again if self.remat is None else self.remat)
+        each, may = layer_bytes(self.size, *x.shape[:2]), train and not self.drop_path
+        x = in_turn(self, layer, x, keys, again=n_again(each, layers, train=may, remat=self.remat))
         normed = blocks.LayerNorm(d, EPS, name='norm')(x)
         tokens = (normed if self.pool == 'cls' else x)[:, 1:]
         self.sow('features', 'tokens', tokens)  # [b, p * c, d], patch by patch
@@ -235,7 +236,7 @@ def steegformer_small(
         drop_path: rate at which a window does without a branch of the last layer, 0 to below 1; of the first layer it
             is 0, between them it grows evenly. The authors fine-tune with 0.1.
         remat: whether a layer's values are computed again for its gradient instead of kept: less memory, more time;
-            only without `drop_path`. None: in training, where those of a batch would fill more than 8 GB.
+            only without `drop_path`. None: in training, those of as many layers as it takes to keep no more than 5 GB.
 
     Raises: RequestError where none of the channels is one that STEEGFormer knows, or windows are too short or long.
     """

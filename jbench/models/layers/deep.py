@@ -10,11 +10,19 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-LIMIT = 8e9  # bytes that a gradient may keep of layers unasked, everywhere: another program rounds otherwise
+LIMIT = 5e9  # bytes that a gradient may keep of layers unasked, everywhere: another program rounds otherwise
+
+
+def n_again(layer_bytes: float, n: int, *, train: bool, remat: bool | None) -> int:
+    """How many of n layers compute their values again for the gradient, each of which would keep `layer_bytes`: with
+    `remat` all, without none; None: in training as many as it takes to keep 5 GB."""
+    if remat is not None or not train:
+        return n if remat else 0
+    return max(0, n - int(LIMIT // layer_bytes))
 
 
 def in_turn(
-    parent: nn.Module, layer: Callable[..., Any], x: jax.Array, keys: Sequence[jax.Array | None], *, again: bool
+    parent: nn.Module, layer: Callable[..., Any], x: jax.Array, keys: Sequence[jax.Array | None], *, again: int
 ) -> jax.Array:
     """x through the layers 'layer_0', 'layer_1', ... of `parent`, a key each.
 
@@ -24,20 +32,25 @@ def in_turn(
             first weights alone.
         x: what goes in; what comes out has its shape.
         keys: one for each layer; all of them None: no dropout.
-        again: whether each layer keeps only its input, and computes the rest again (`jax.checkpoint`). The layers are
-            then one loop over their weights, side by side: in a row of layers XLA for CPUs finds that a value is
+        again: how many layers, the first ones, keep only their input, and compute the rest again (`jax.checkpoint`).
+            They are one loop over their weights, side by side: in a row of layers XLA for CPUs finds that a value is
             computed twice, and keeps it.
     """
-    names = [f'layer_{i}' for i in range(len(keys))]
-    if not again or parent.is_initializing():
-        for i, (name, key) in enumerate(zip(names, keys, strict=True)):
-            x = layer(i, name=name)(x, key)
-        return x
-    params = jax.tree.map(lambda *each: jnp.stack(each), *[parent.variables['params'][name] for name in names])
-    alone = layer(0, parent=None)
+    again = 0 if parent.is_initializing() else again
+    if again:
+        x = _loop(parent, layer(0, parent=None), x, keys[:again])
+    for i in range(again, len(keys)):
+        x = layer(i, name=f'layer_{i}')(x, keys[i])
+    return x
+
+
+def _loop(parent: nn.Module, alone: Any, x: jax.Array, keys: Sequence[jax.Array | None]) -> jax.Array:
+    """x through the first layers of `parent`, a key each, of which `alone` is one without weights."""
+    weights = [parent.variables['params'][f'layer_{i}'] for i in range(len(keys))]
 
     def step(x: jax.Array, given: tuple[Any, jax.Array | None]) -> tuple[jax.Array, None]:
         return alone.apply({'params': given[0]}, x, given[1]), None
 
     drawn = [key for key in keys if key is not None]
-    return lax.scan(jax.checkpoint(step), x, (params, jnp.stack(drawn) if drawn else None))[0]
+    side_by_side = jax.tree.map(lambda *each: jnp.stack(each), *weights), jnp.stack(drawn) if drawn else None
+    return lax.scan(jax.checkpoint(step), x, side_by_side)[0]

@@ -16,6 +16,7 @@ from jbench.models import factory
 from jbench.models.foundation import MODELS
 from jbench.models.foundation import eegpt as module
 from jbench.models.foundation.eegpt import NAMES, TARGETS, channels, eegpt, n_patches, patches
+from jbench.models.layers import deep
 from jbench.models.model import Model, load
 from jbench.spec.errors import RequestError
 from jbench.spec.model import Signal
@@ -129,13 +130,11 @@ def test_layers_are_computed_again_where_they_would_fill_the_memory(
         batch = {'x': x, 'mask': jnp.ones(len(x), bool)}
         return 'remat' in str(jax.make_jaxpr(lambda v: model.apply(v, batch, train=train, key=None).outputs)(variables))
 
-    monkeypatch.setattr(module, 'LAYERS', 8)
     published = 64 * n_patches(1024, 32) * (len(TARGETS) + module.SUMMARY)  # the batch, of 4 s
-    assert 15e9 < module.kept_bytes(published) < 20e9  # 19.4 by the compiler's analysis, with all else
-    monkeypatch.setattr(module, 'LAYERS', recorded.SHORT)
+    assert 15e9 < 8 * module.layer_bytes(published) < 20e9  # 19.4 by the compiler's analysis, with all else
     few, n_tokens = jnp.zeros((2, 4, 150)), 2 * n_patches(150, 32) * (len(TARGETS) + module.SUMMARY)
     assert not again(few, train=True)
-    monkeypatch.setattr(module, 'LIMIT', module.kept_bytes(n_tokens) - 1)
+    monkeypatch.setattr(deep, 'LIMIT', module.layer_bytes(n_tokens) - 1)
     assert again(few, train=True)
     assert not again(few, train=False)
 

@@ -15,6 +15,7 @@ from jbench.models import factory
 from jbench.models.foundation import MODELS
 from jbench.models.foundation import steegformer as module
 from jbench.models.foundation.steegformer_channels import INDEX, NAMES, channels
+from jbench.models.layers.deep import n_again
 from jbench.models.model import Model, load
 from jbench.spec.errors import RequestError
 from jbench.spec.model import Signal
@@ -100,12 +101,13 @@ def test_ten_steps_equal_braindecode(remat: bool, short: None) -> None:
 
 
 def test_memory_decides_whether_values_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    """For 16 windows of 19 channels and 4 s: of the small kept, of the base computed again."""
-    small, base = (module.kept_bytes(module.SIZES[f'steegformer_{size}'], 16, 609) for size in ('small', 'base'))
-    assert small < module.LIMIT < base
+    """For 16 windows of 19 channels and 4 s: of the small kept, of the base some computed again."""
+    small, base = (module.SIZES[f'steegformer_{size}'] for size in ('small', 'base'))
+    each = {size: module.layer_bytes(size, 16, 609) for size in (small, base)}
+    assert n_again(each[small], small.layers, train=True, remat=None) == 0
+    assert 0 < n_again(each[base], base.layers, train=True, remat=None) < base.layers
     monkeypatch.setattr(jax, 'default_backend', lambda: 'gpu')  # where scores of 609 tokens are kept
-    scores = 4 * 16 * 8 * 609**2 * 8
-    assert module.kept_bytes(module.SIZES['steegformer_small'], 16, 609) == small + scores
+    assert module.layer_bytes(small, 16, 609) == each[small] + 4 * 16 * 8 * 609**2
     with pytest.raises(RequestError, match=r'remat=True goes with drop_path=0 alone'):
         build(TRAINED, remat=True, drop_path=0.1)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
@@ -10,7 +12,7 @@ import pytest
 from networks import close, compiled
 
 from jbench.models.layers import blocks
-from jbench.models.layers.deep import in_turn
+from jbench.models.layers.deep import LIMIT, in_turn, n_again
 
 DEPTH = 6
 
@@ -27,7 +29,7 @@ class Layer(nn.Module):
 
 
 class Row(nn.Module):
-    again: bool
+    again: int
 
     @nn.compact
     def __call__(self, x: jax.Array, key: jax.Array | None) -> jax.Array:
@@ -35,28 +37,41 @@ class Row(nn.Module):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize('again', [2, DEPTH])
 @pytest.mark.parametrize('key', [None, jax.random.key(3)], ids=['still', 'dropout'])
-def test_a_loop_is_the_row(key: jax.Array | None) -> None:
+def test_a_loop_is_the_row(key: jax.Array | None, again: int) -> None:
     x = np.random.default_rng(0).standard_normal((5, 4)).astype(np.float32)
-    variables = compiled(Row(again=False).init)(jax.random.key(0), x, None)
-    jax.tree.map(np.testing.assert_array_equal, compiled(Row(again=True).init)(jax.random.key(0), x, None), variables)
+    variables = compiled(Row(again=0).init)(jax.random.key(0), x, None)
+    jax.tree.map(np.testing.assert_array_equal, compiled(Row(again).init)(jax.random.key(0), x, None), variables)
     assert list(variables['params']) == [f'layer_{i}' for i in range(DEPTH)]
 
-    def answer(again: bool) -> tuple[jax.Array, dict]:
+    def answer(again: int) -> tuple[jax.Array, dict]:
         return compiled(jax.value_and_grad(lambda v: (Row(again).apply(v, x, key) ** 2).sum()))(variables)
 
-    (one, grads), (two, others) = answer(False), answer(True)
+    (one, grads), (two, others) = answer(0), answer(again)
     close(two, one, 1e-6)
     jax.tree.map(lambda a, b: close(b, a, 1e-5), grads, others)
 
 
 def test_what_is_computed_again_is_not_kept() -> None:
     x = jax.ShapeDtypeStruct((2048, 4), jnp.float32)
-    variables = jax.eval_shape(Row(again=False).init, jax.random.key(0), x, None)
+    variables = jax.eval_shape(Row(again=0).init, jax.random.key(0), x, None)
 
-    def needed(again: bool) -> int:
+    def needed(again: int) -> int:
         gradient = jax.jit(jax.grad(lambda v, x: (Row(again).apply(v, x, None) ** 2).sum()))
         return gradient.lower(variables, x).compile().memory_analysis().temp_size_in_bytes
 
     one = 2048 * 256 * 4  # of the values of a layer
-    assert needed(again=False) > (DEPTH - 1) * one > 3.5 * one > needed(again=True)
+    assert needed(again=0) > (DEPTH - 1) * one > needed(again=3) > 3.5 * one > needed(again=DEPTH)
+
+
+def test_no_more_layers_are_computed_again_than_it_takes() -> None:
+    n_again_in_training = partial(n_again, train=True, remat=None)
+    assert [n_again_in_training(each, 22) for each in (LIMIT / 22.5, LIMIT / 21.5, LIMIT / 11.5, 2 * LIMIT)] == [
+        0,
+        1,
+        11,
+        22,
+    ]
+    assert n_again(LIMIT, 22, train=False, remat=None) == n_again(LIMIT, 22, train=True, remat=False) == 0
+    assert n_again(0, 22, train=True, remat=True) == 22
