@@ -25,8 +25,7 @@ refused, as in the reference.
 The headline is the published protocol of the reference, as NeuralBench has no such encoder: everything is trained.
 
 How it is computed. Convolutions are products: taps that do not overlap are neighbouring samples side by side, and 32
-taps every 8 are four such blocks. The position is made once for all windows. Attention through `attention.attend`: with
-its gradient in half the time of `jax.nn.dot_product_attention` on a CPU, at 576 tokens.
+taps every 8 are four such blocks. The position is made once for all windows. Attention through `attention.attend_wide`.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ import numpy as np
 
 from jbench.models import torch_weights
 from jbench.models.layers import blocks
-from jbench.models.layers.attention import attend
+from jbench.models.layers.attention import attend_wide
 from jbench.models.model import Batch, Model, TokenGrid, network, require
 from jbench.models.torch_weights import Exceptions, Tensor
 from jbench.spec.errors import RequestError
@@ -184,10 +183,10 @@ class _Layer(nn.Module):
             return blocks.dropout(h, self.dropout, keys[which], self.axis_name, batch_axis=0)
 
         joined = _Linear(WIDTH, 3 * WIDTH, drawn_bias=False, name='projections')(x)
-        q, k, v = joined.reshape(b, length, 3, HEADS, -1).transpose(2, 0, 3, 4, 1)  # each [b, h, size, l]
+        q, k, v = joined.reshape(b, length, 3, HEADS, -1).transpose(2, 0, 3, 1, 4)  # each [b, h, l, size]
         first, shape = keys[0], (b, HEADS, length, length)
         kept = None if first is None or not self.dropout else blocks.kept(first, self.dropout, shape, self.axis_name, 0)
-        mixed = attend(q, k, v, kept, self.dropout).transpose(0, 3, 1, 2).reshape(x.shape)
+        mixed = attend_wide(q, k, v, kept, self.dropout).transpose(0, 2, 1, 3).reshape(x.shape)
         h = _Linear(WIDTH, WIDTH, drawn_bias=False, name='projection')(mixed)
         x = blocks.LayerNorm(WIDTH, name='norm_1')(x + drop(h, 1))
         h = drop(jax.nn.relu(_Linear(WIDTH, INNER, name='wide')(x)), 2)

@@ -20,12 +20,13 @@ from jbench.models.torch_weights import Tensor, linear_tensors
 class Cut(NamedTuple):
     """How `attend_wide` cuts scores."""
 
-    at_once: int  # bytes up to which it makes all at once
-    piece: int  # bytes that it makes at a time otherwise, about
+    at_once: int  # bytes up to which it makes all at once ...
+    piece: int  # ... or else so many at a time, about
+    at_once_without_gradient: int  # bytes up to which it makes all at once where nothing is differentiated
 
 
-ON_PROCESSOR = Cut(32 << 20, 2 << 20)
-ON_ACCELERATOR = Cut(512 << 20, 128 << 20)  # where cuts save memory alone
+ON_PROCESSOR = Cut(32 << 20, 2 << 20, 128 << 20)
+ON_ACCELERATOR = Cut(512 << 20, 128 << 20, 512 << 20)  # where cuts save memory alone
 MOST_PIECES = 64  # where rows cannot be divided better than one by one
 
 
@@ -163,16 +164,14 @@ def attend_wide(
     pieces = n_pieces(b * heads, q.itemsize * length * k.shape[2])
     if pieces == 1:
         return _attend_wide(q, k, v, kept, rate=rate, seen=seen)
-    arrays = (q.swapaxes(2, 3), k.swapaxes(2, 3), v.swapaxes(2, 3), kept)
-    arrays = jax.tree.map(lambda a: a.reshape(pieces, -1, *a.shape[2:]), arrays)
-    return _by_pieces(*arrays, seen, rate).reshape(b, heads, v.shape[3], length).swapaxes(2, 3)
+    return _by_pieces(q, k, v, kept, seen, rate, pieces)
 
 
 def n_pieces(rows: int, row_bytes: int) -> int:
     """In how many equal pieces `attend_wide` makes the scores of rows, each a head of a window, that take so many bytes
     each; 1: all at once, because they are few or cannot be cut. Pieces save memory, and on a processor time where rows
     are long and heads narrow (`benchmarks/attention.py`)."""
-    cut = ON_PROCESSOR if jax.default_backend() == 'cpu' else ON_ACCELERATOR
+    cut = _cut()
     if rows * row_bytes <= cut.at_once:
         return 1
     needed = rows * row_bytes / cut.piece
@@ -180,22 +179,43 @@ def n_pieces(rows: int, row_bytes: int) -> int:
     return found if found <= 4 * needed or found == rows <= MOST_PIECES else 1
 
 
-@partial(jax.custom_vjp, nondiff_argnums=(5,))
+def _cut() -> Cut:
+    return ON_PROCESSOR if jax.default_backend() == 'cpu' else ON_ACCELERATOR
+
+
+@partial(jax.custom_vjp, nondiff_argnums=(5, 6))
 def _by_pieces(
-    q: jax.Array, k: jax.Array, v: jax.Array, kept: jax.Array | None, seen: np.ndarray | None, rate: float
+    q: jax.Array, k: jax.Array, v: jax.Array, kept: jax.Array | None, seen: np.ndarray | None, rate: float, n: int
 ) -> jax.Array:
-    """`_attend_wide` of pieces, one after the other, q, k, v and the result [n, r, size, l]: so laid out, no product
-    goes through scores column by column.
+    """`_attend_wide` in n pieces, one after the other; all at once where nothing is differentiated and scores are not
+    that many.
 
     The gradient makes scores anew, for which it needs the logarithms of their sums alone (Dao et al. 2022,
     FlashAttention, appendix B).
     """
-    return _pieces(q, k, v, kept, seen, rate)[0]
+    b, heads, length, _ = q.shape
+    if b * heads * length * k.shape[2] * q.itemsize <= _cut().at_once_without_gradient:
+        return _attend_wide(q, k, v, kept, rate=rate, seen=seen)
+    return _pieces(q, k, v, kept, seen, rate, n)[0]
+
+
+def _divided(a: jax.Array, n: int) -> jax.Array:
+    """a [b, h, l, size] in pieces [n, r, size, l]: so laid out, no product goes through scores column by column."""
+    return a.swapaxes(2, 3).reshape(n, -1, a.shape[3], a.shape[2])
+
+
+def _united(a: jax.Array, shape: tuple[int, ...]) -> jax.Array:
+    """Of pieces [n, r, size, l] the array [b, h, l, size] of this shape."""
+    return a.reshape(*shape[:2], shape[3], shape[2]).swapaxes(2, 3)
 
 
 def _pieces(
-    q: jax.Array, k: jax.Array, v: jax.Array, kept: jax.Array | None, seen: np.ndarray | None, rate: float
+    q: jax.Array, k: jax.Array, v: jax.Array, kept: jax.Array | None, seen: np.ndarray | None, rate: float, n: int
 ) -> tuple[jax.Array, tuple[Any, ...]]:
+    shape = (*q.shape[:3], v.shape[3])
+    q, k, v = (_divided(a, n) for a in (q, k, v))
+    kept = None if kept is None else kept.reshape(n, -1, *kept.shape[2:])
+
     def piece(_: None, rows: tuple[Any, ...]) -> tuple[None, tuple[jax.Array, jax.Array]]:
         q, k, v, kept = rows
         scores = _seen(_product('rsq,rsk->rqk', _scaled(q, 1), k), seen)
@@ -206,11 +226,12 @@ def _pieces(
         return None, (mixed, _exact(largest) + jnp.log(_exact(total)))
 
     mixed, logs = lax.scan(piece, None, (q, k, v, kept))[1]
-    return mixed, (q, k, v, kept, seen, mixed, logs)
+    return _united(mixed, shape), (q, k, v, kept, seen, mixed, logs)
 
 
-def _pieces_gradient(rate: float, saved: tuple[Any, ...], grad: jax.Array) -> tuple[jax.Array | None, ...]:
+def _pieces_gradient(rate: float, n: int, saved: tuple[Any, ...], grad: jax.Array) -> tuple[jax.Array | None, ...]:
     q, k, v, kept, seen, mixed, logs = saved
+    begin, grad = grad.shape[:2], _divided(grad, n)
 
     def piece(_: None, rows: tuple[Any, ...]) -> tuple[None, tuple[jax.Array, ...]]:
         q, k, v, kept, grad, inner, logs = rows
@@ -223,7 +244,8 @@ def _pieces_gradient(rate: float, saved: tuple[Any, ...], grad: jax.Array) -> tu
         return None, (of_q, _product('rsq,rqk->rsk', scaled, of_scores), of_v)
 
     inner = (grad * mixed).sum(2, keepdims=True).swapaxes(2, 3)
-    of_q, of_k, of_v = lax.scan(piece, None, (q, k, v, kept, grad, inner, logs))[1]
+    found = lax.scan(piece, None, (q, k, v, kept, grad, inner, logs))[1]
+    of_q, of_k, of_v = (_united(a, (*begin, a.shape[3], a.shape[2])) for a in found)
     return of_q, of_k, of_v, None, None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -18,7 +19,7 @@ RNG = np.random.default_rng(0)
 
 def small(monkeypatch: pytest.MonkeyPatch, pieces: int, nbytes: int) -> None:
     """Let scores of so many bytes be made in some pieces; 1: all at once."""
-    cut = attention.Cut(nbytes if pieces == 1 else 0, nbytes // pieces)
+    cut = attention.Cut(nbytes if pieces == 1 else 0, nbytes // pieces, 0)
     monkeypatch.setattr(attention, 'ON_PROCESSOR', cut)
 
 
@@ -54,6 +55,20 @@ def test_scores_are_made_a_few_rows_at_a_time() -> None:
     cases = ((16, 2 * mb), (16, 4 * mb), (34, 4 * mb), (1217, mb // 16), (1, 100 * mb), (1216, mb // 16))
     assert [attention.n_pieces(*case) for case in cases] == [1, 16, 34, 1, 1, 38]
     assert attention.n_pieces(16 * 10, 4 * 641**2) == 160 and attention.n_pieces(64 * 8, 4 * 190**2) == 64
+
+
+def test_without_a_gradient_more_scores_are_made_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    most = 4 * 12 * 7 * 7
+    monkeypatch.setattr(attention, 'ON_PROCESSOR', attention.Cut(0, most // 4, most))
+
+    def answer(q: jax.Array) -> jax.Array:
+        return attend_wide(q, q, q).sum()
+
+    def cut(function: Callable[..., Any], length: int) -> bool:
+        return 'scan' in str(jax.make_jaxpr(function)(jnp.zeros((4, 3, length, 20))))
+
+    assert not cut(answer, 7) and cut(jax.grad(answer), 7)
+    assert cut(answer, 8)
 
 
 def test_on_an_accelerator_scores_are_cut_for_memory_alone(monkeypatch: pytest.MonkeyPatch) -> None:
