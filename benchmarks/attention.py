@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jbench.models.layers import attention
+from jbench.models.layers import wide_attention
 from jbench.train import kept_memory
 
 CALLS = 8
@@ -26,14 +26,14 @@ Function = Callable[[jax.Array], jax.Array]
 
 
 def at_once(q: jax.Array, k: jax.Array, v: jax.Array) -> jax.Array:
-    return attention._attend_wide(q, k, v, None, rate=0, seen=None)
+    return wide_attention._attend_wide(q, k, v, None, None, 0)
 
 
 def of_jax(q: jax.Array, k: jax.Array, v: jax.Array) -> jax.Array:
     return jax.nn.dot_product_attention(*(a.transpose(0, 2, 1, 3) for a in (q, k, v))).transpose(0, 2, 1, 3)
 
 
-WAYS = {'attend_wide': attention.attend_wide, 'at once': at_once, 'jax.nn': of_jax}
+WAYS = {'attend_wide': wide_attention.attend_wide, 'at once': at_once, 'jax.nn': of_jax}
 
 
 def function(way: Callable[..., jax.Array], gradient: bool) -> Function:

@@ -39,6 +39,7 @@ FACES = {  # modules that a user imports from, and what for
     'jbench.models.layers.blocks': 'Layers that networks share',
     'jbench.models.layers.filters': 'Convolutions in fast forms',
     'jbench.models.layers.attention': 'Attention',
+    'jbench.models.layers.wide_attention': 'Attention of wide heads and over long rows',
     'jbench.data.recording': 'What a reader of recordings returns',
     'jbench.metrics.uncertainty': 'Intervals over subjects',
     'jbench.alignment.benchmark': 'Models beside brains; `jbench.alignment.score`',

@@ -9,7 +9,8 @@ import jax
 import jax.numpy as jnp
 
 from jbench.models.layers import blocks
-from jbench.models.layers.attention import PackedAttention, attend_wide, packed_tensors
+from jbench.models.layers.attention import PackedAttention, packed_tensors
+from jbench.models.layers.wide_attention import attend_wide
 from jbench.models.model import Model, network
 from jbench.models.torch_weights import Exceptions, Tensor, layer_norm_tensors, linear_tensors
 from jbench.spec.cell import Cell

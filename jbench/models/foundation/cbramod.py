@@ -26,7 +26,7 @@ classifier reads all tokens side by side, which ties it to C and P; the mean is 
 
 How it is computed. Convolutions, those over the grid too, are products with matrices (`layers/patches.py`,
 `layers/grid.py`). The last linear layer and the mean change places, so that it maps one vector a window unless the
-tokens are asked for. Attention: `attention.attend_wide`.
+tokens are asked for. Attention: `wide_attention.attend_wide`.
 """
 
 from __future__ import annotations

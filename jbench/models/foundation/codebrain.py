@@ -51,11 +51,12 @@ from jbench.models import torch_weights
 from jbench.models.foundation import tueg_channels
 from jbench.models.foundation.tueg_channels import NAMES
 from jbench.models.layers import blocks
-from jbench.models.layers.attention import attend_wide, packed_tensors
+from jbench.models.layers.attention import packed_tensors
 from jbench.models.layers.blocks import PRECISION
 from jbench.models.layers.grid import GridPatches, grid_tensors
 from jbench.models.layers.long_convolution import LongConvolution, long_tensors
 from jbench.models.layers.patches import Front
+from jbench.models.layers.wide_attention import attend_wide
 from jbench.models.model import Batch, Model, TokenGrid, network, require
 from jbench.models.torch_weights import Exceptions, Tensor
 from jbench.spec.errors import RequestError

@@ -27,7 +27,7 @@ The head is the linear layer on the mean that NeuralBench puts on encoders (it d
 own head of five layers is not here. The token of the window is the feature 'window'.
 
 How it is computed. Convolutions are products with matrices (`layers/patches.py`). The vectors of electrodes are one
-array [C, 1, d] a step. Attention: `attention.attend_wide`.
+array [C, 1, d] a step. Attention: `wide_attention.attend_wide`.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ from jbench.models import torch_weights
 from jbench.models.foundation import tueg_channels
 from jbench.models.foundation.tueg_channels import NAMES
 from jbench.models.layers import blocks
-from jbench.models.layers.attention import attend_wide
 from jbench.models.layers.blocks import PRECISION
 from jbench.models.layers.grid import GridPatches, grid_tensors
 from jbench.models.layers.patches import Front
+from jbench.models.layers.wide_attention import attend_wide
 from jbench.models.model import Batch, Model, TokenGrid, network, require
 from jbench.models.torch_weights import Exceptions, Tensor
 from jbench.spec.errors import RequestError

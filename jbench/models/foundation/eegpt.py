@@ -33,7 +33,7 @@ that are used, so that what is left out changes nothing.
 
 How it is computed. Overlapping patches are cut from blocks of `stride` samples. In the last layer nothing but keys and
 values is computed for the channels. Where the layers of a batch would fill more than 5 GB, some are computed again
-for the gradient (`remat`). Attention: `attention.attend_wide`, with its gradient on one core 4 ms instead of 7
+for the gradient (`remat`). Attention: `wide_attention.attend_wide`, with its gradient on one core 4 ms instead of 7
 of `jax.nn.dot_product_attention` (62 patches, 23 tokens).
 """
 

@@ -31,7 +31,7 @@ Differences from the paper, as in NeuralBench: no drop path (its fine-tuning has
 means the patches without the class token and normalises after that.
 
 How it is computed. Convolutions are products with matrices (`layers/patches.py`). What the tables add is one array
-[1 + C P, 200] a step, without the batch. Attention: `attention.attend_wide`.
+[1 + C P, 200] a step, without the batch. Attention: `wide_attention.attend_wide`.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ import numpy as np
 from jbench.models import torch_weights
 from jbench.models.foundation.labram_channels import NAMES, channels
 from jbench.models.layers import blocks
-from jbench.models.layers.attention import attend_wide
 from jbench.models.layers.blocks import PRECISION
 from jbench.models.layers.patches import Front, Patches, patch_tensors
+from jbench.models.layers.wide_attention import attend_wide
 from jbench.models.model import Batch, Model, TokenGrid, network, require
 from jbench.models.torch_weights import Exceptions, Tensor
 from jbench.spec.errors import RequestError

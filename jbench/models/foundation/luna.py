@@ -42,8 +42,8 @@ Differences from the reference: it starts the three layers over the queries from
 How it is computed. The queries are the same for every patch: what they ask is one product of d x 12 for keys, and what
 they gather of the normalised tokens is mapped to values afterwards, so that no token is mapped to a key or value. The
 code of the channels is mapped once a step. Amplitudes and phases are products with a matrix of waves. Rotated pairs are
-kept as two halves, which attention does not see. Attention: `attention.attend_wide`. A step of the large one for 16
-windows of 64 channels and 10 s needs 1.4 GB beside the weights, so that `remat` is off.
+kept as two halves, which attention does not see. Attention: `wide_attention.attend_wide`. A step of the large one for
+16 windows of 64 channels and 10 s needs 1.4 GB beside the weights, so that `remat` is off.
 """
 
 from __future__ import annotations

@@ -12,8 +12,9 @@ import numpy as np
 
 from jbench.models import torch_weights
 from jbench.models.layers import blocks
-from jbench.models.layers.attention import PackedAttention, attend_wide, packed_tensors
+from jbench.models.layers.attention import PackedAttention, packed_tensors
 from jbench.models.layers.blocks import PRECISION
+from jbench.models.layers.wide_attention import attend_wide
 from jbench.models.torch_weights import Tensor
 
 HEADS = 2  # over channels and over queries

@@ -31,7 +31,7 @@ head, that jbench gives to every network. How far the two differ has not been co
 Windows: samples behind the last patch are not read.
 
 How it is computed. What is added to the tokens is one array [C P, d] a step, without the batch; its fixed part is made
-in float64 when the network is built. Attention: `attention.attend_wide`, with its gradient in half the time of
+in float64 when the network is built. Attention: `wide_attention.attend_wide`, with its gradient in half the time of
 `jax.nn.dot_product_attention` on one core (four windows, 256 tokens, eight heads of 64: 33 ms instead of 68).
 A step of the base for 16 windows of 64 channels and 10 s takes 16.0 GB beside the weights where all
 layers are kept, with `remat` 1.9.
@@ -56,9 +56,9 @@ from jax import lax
 from jbench.models import torch_weights
 from jbench.models.foundation import adapters
 from jbench.models.layers import blocks
-from jbench.models.layers.attention import attend_wide, n_pieces
 from jbench.models.layers.blocks import PRECISION
 from jbench.models.layers.deep import in_turn, n_again
+from jbench.models.layers.wide_attention import attend_wide, n_pieces
 from jbench.models.model import Batch, Model, TokenGrid, network, require
 from jbench.models.torch_weights import Exceptions, Tensor
 from jbench.spec.errors import RequestError

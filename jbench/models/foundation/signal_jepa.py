@@ -25,7 +25,8 @@ refused, as in the reference.
 The headline is the published protocol of the reference, as NeuralBench has no such encoder: everything is trained.
 
 How it is computed. Convolutions are products: taps that do not overlap are neighbouring samples side by side, and 32
-taps every 8 are four such blocks. The position is made once for all windows. Attention through `attention.attend_wide`.
+taps every 8 are four such blocks. The position is made once for all windows. Attention:
+`wide_attention.attend_wide`.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ import numpy as np
 
 from jbench.models import torch_weights
 from jbench.models.layers import blocks
-from jbench.models.layers.attention import attend_wide
+from jbench.models.layers.wide_attention import attend_wide
 from jbench.models.model import Batch, Model, TokenGrid, network, require
 from jbench.models.torch_weights import Exceptions, Tensor
 from jbench.spec.errors import RequestError

@@ -35,7 +35,7 @@ standardisation and is not read. The authors' encoder of pretraining counts patc
 class token's code, their fine-tuning and braindecode from 1: kept from 1. The table of channels starts at zero.
 
 How it is computed. Codes and rows of channels are one array [1 + P C, d] a step, without the batch. Query, key and
-value are one product. Attention: `attention.attend_wide`, with its gradient on one core 21 ms instead of 56 of
+value are one product. Attention: `wide_attention.attend_wide`, with its gradient on one core 21 ms instead of 56 of
 `jax.nn.dot_product_attention` (four windows, 305 tokens, 8 heads of 64). A step for 16 windows of 19
 channels and 4 s (609 tokens) needs 4.6 GB beside the weights (small), or 10.2 (base) where all layers are kept, with
 `remat` 1.0 or 2.0.
@@ -54,9 +54,9 @@ import numpy as np
 from jbench.models import torch_weights
 from jbench.models.foundation.steegformer_channels import INDEX, ROWS, channels
 from jbench.models.layers import blocks
-from jbench.models.layers.attention import n_pieces
 from jbench.models.layers.deep import in_turn, n_again
 from jbench.models.layers.prenorm import EPS, Draws, Names, PreNorm, prenorm_tensors
+from jbench.models.layers.wide_attention import n_pieces
 from jbench.models.model import Batch, Model, TokenGrid, network, require
 from jbench.models.torch_weights import Exceptions, Tensor
 from jbench.spec.errors import RequestError

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 
 from jbench.models import torch_weights
 from jbench.models.layers import blocks
-from jbench.models.layers.attention import attend_wide
+from jbench.models.layers.wide_attention import attend_wide
 from jbench.models.torch_weights import Tensor
 
 EPS = 1e-6  # of the norms

@@ -11,30 +11,33 @@ import numpy as np
 import pytest
 from networks import compiled
 
-from jbench.models.layers import attention, blocks
-from jbench.models.layers.attention import PackedAttention, attend_wide
+from jbench.models.layers import blocks, wide_attention
+from jbench.models.layers.attention import PackedAttention
+from jbench.models.layers.wide_attention import attend_wide
 
 RNG = np.random.default_rng(0)
 
 
 def small(monkeypatch: pytest.MonkeyPatch, pieces: int, nbytes: int) -> None:
     """Let scores of so many bytes be made in some pieces; 1: all at once."""
-    cut = attention.Cut(nbytes if pieces == 1 else 0, nbytes // pieces, 0)
-    monkeypatch.setattr(attention, 'ON_PROCESSOR', cut)
+    cut = wide_attention.Cut(nbytes if pieces == 1 else 0, nbytes // pieces, 0)
+    monkeypatch.setattr(wide_attention, 'ON_PROCESSOR', cut)
 
 
-@pytest.mark.parametrize('pieces', [1, 4, 12])  # of 12 rows
-def test_attention_of_wide_heads_equals_its_literal_form(pieces: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(('pieces', 'size'), [(1, 20), (1, 40), (4, 20), (12, 20)])  # of 12 rows
+def test_attention_of_wide_heads_equals_its_literal_form(
+    pieces: int, size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """With a dropout and without, whatever the size of the scores; the gradient too, and row by row."""
     small(monkeypatch, pieces, 12 * 8 * 7 * 7)
-    assert attention.n_pieces(12, 8 * 7 * 7) == pieces
+    assert wide_attention.n_pieces(12, 8 * 7 * 7) == pieces
     with jax.enable_x64(True):
-        q, k, v = RNG.standard_normal((3, 4, 3, 7, 20))
+        q, k, v = RNG.standard_normal((3, 4, 3, 7, size))
         q[0, 0] *= 300
         keep = RNG.uniform(size=(4, 3, 7, 7)) > 0.3
 
         def literal(q, k, v, kept):
-            weights = jax.nn.softmax(q @ k.swapaxes(2, 3) / np.sqrt(20))
+            weights = jax.nn.softmax(q @ k.swapaxes(2, 3) / np.sqrt(size))
             return (weights if kept is None else jnp.where(kept, weights / 0.7, 0)) @ v
 
         def both(*x):
@@ -53,13 +56,13 @@ def test_scores_are_made_a_few_rows_at_a_time() -> None:
     """Where they are large: in equal pieces of some 2 MB, but not in a multitude of small ones."""
     mb = 1 << 20
     cases = ((16, 2 * mb), (16, 4 * mb), (34, 4 * mb), (1217, mb // 16), (1, 100 * mb), (1216, mb // 16))
-    assert [attention.n_pieces(*case) for case in cases] == [1, 16, 34, 1, 1, 38]
-    assert attention.n_pieces(16 * 10, 4 * 641**2) == 160 and attention.n_pieces(64 * 8, 4 * 190**2) == 64
+    assert [wide_attention.n_pieces(*case) for case in cases] == [1, 16, 34, 1, 1, 38]
+    assert wide_attention.n_pieces(16 * 10, 4 * 641**2) == 160 and wide_attention.n_pieces(64 * 8, 4 * 190**2) == 64
 
 
 def test_without_a_gradient_more_scores_are_made_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     most = 4 * 12 * 7 * 7
-    monkeypatch.setattr(attention, 'ON_PROCESSOR', attention.Cut(0, most // 4, most))
+    monkeypatch.setattr(wide_attention, 'ON_PROCESSOR', wide_attention.Cut(0, most // 4, most))
 
     def answer(q: jax.Array) -> jax.Array:
         return attend_wide(q, q, q).sum()
@@ -73,7 +76,7 @@ def test_without_a_gradient_more_scores_are_made_at_once(monkeypatch: pytest.Mon
 
 def test_on_an_accelerator_scores_are_cut_for_memory_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jax, 'default_backend', lambda: 'gpu')
-    assert attention.n_pieces(16 * 10, 4 * 641**2) == 1 and attention.n_pieces(64 * 8, 4 * 704**2) == 8
+    assert wide_attention.n_pieces(16 * 10, 4 * 641**2) == 1 and wide_attention.n_pieces(64 * 8, 4 * 704**2) == 8
 
 
 @pytest.mark.parametrize(('size', 'spread'), [(8, 0.5), (20, 2.0)])
