@@ -133,6 +133,12 @@ def tapped(encoder: Model, recipe: Recipe) -> Model:
     def apply(variables: Variables, batch: Batch, *, train: bool, key: jax.Array | None) -> Answer:
         answer = encoder.apply(variables, batch, train=train, key=key)
         if recipe.layer not in answer.features:
+            if train:  # `width` has met all that there are
+                raise RequestError(
+                    f'--set recipe.layer={recipe.layer}: the encoder computes this layer again for the gradient, to '
+                    f'save memory, so that nothing reads it. Expected one of {", ".join(answer.features)}; or take its '
+                    'option remat=no, or set a smaller recipe.microbatch'
+                )
             raise unknown('layer of this encoder (recipe.layer)', recipe.layer, answer.features)
         found = aggregated(answer.features[recipe.layer], recipe)
         return answer._replace(features={**answer.features, FEATURE: found})

@@ -131,8 +131,9 @@ class _STEEGFormer(nn.Module):
             rate = self.drop_path * i / max(layers - 1, 1)
             return PreNorm(d, heads, draws, rate, self.axis_name, **place)
 
-        each, may = layer_bytes(self.size, *x.shape[:2]), train and not self.drop_path
-        x = in_turn(self, layer, x, keys, again=n_again(each, layers, train=may, remat=self.remat))
+        remat = False if self.drop_path else self.remat
+        again = n_again(layer_bytes(self.size, *x.shape[:2]), layers, train=train, remat=remat)
+        x = in_turn(self, layer, x, keys, again=again)
         normed = blocks.LayerNorm(d, EPS, name='norm')(x)
         tokens = (normed if self.pool == 'cls' else x)[:, 1:]
         self.sow('features', 'tokens', tokens)  # [b, p * c, d], patch by patch

@@ -14,11 +14,17 @@ LIMIT = 5e9  # bytes that a gradient may keep of layers unasked, everywhere: ano
 
 
 def n_again(layer_bytes: float, n: int, *, train: bool, remat: bool | None) -> int:
-    """How many of n layers compute their values again for the gradient, each of which would keep `layer_bytes`: with
-    `remat` all, without none; None: in training as many as it takes to keep 5 GB."""
-    if remat is not None or not train:
-        return n if remat else 0
-    return max(0, n - int(LIMIT // layer_bytes))
+    """How many of n layers, each of which would keep `layer_bytes` for the gradient, compute their values again.
+
+    Outside of training none. `remat` True: all; False: none; None: so many that the others keep no more than `LIMIT`,
+    but not a single one, as XLA undoes a loop of one.
+    """
+    if not train or remat is False:
+        return 0
+    if remat:
+        return n
+    over = n - int(LIMIT // layer_bytes)
+    return over if over > 1 else 0
 
 
 def in_turn(
@@ -45,7 +51,7 @@ def in_turn(
 
 
 def _loop(parent: nn.Module, alone: Any, x: jax.Array, keys: Sequence[jax.Array | None]) -> jax.Array:
-    """x through the first layers of `parent`, a key each, of which `alone` is one without weights."""
+    """x through the first layers of `parent`, a key each; `alone` is such a layer that has no weights."""
     weights = [parent.variables['params'][f'layer_{i}'] for i in range(len(keys))]
 
     def step(x: jax.Array, given: tuple[Any, jax.Array | None]) -> tuple[jax.Array, None]:

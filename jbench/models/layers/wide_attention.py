@@ -1,4 +1,4 @@
-"""Attention of heads of some 20 features or more, or over long rows, whose scores are cut into pieces."""
+"""Attention by matrix products, the scores of long rows in pieces."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def attend_wide(
     `kept` [b, h, l of q, l of k] says which probabilities are kept, None all of them; those are scaled by 1/(1-rate).
     `seen` [l of q, l of k] says which keys a query compares, at least one; None all of them.
 
-    For heads of some 20 features or more, where `attend` adds up too many products one by one. Against
+    By products, where `attention.attend` adds up the features of a head one by one. Against
     `jax.nn.dot_product_attention` a step of the gradient takes on one core 13 ms instead of 36 (four windows, 257
     tokens, ten heads of 20), 5 instead of 9 (64, 64 tokens, four heads of 25), and 7 instead of 5 for four tokens: the
     largest score is not differentiated, and the sum divides the result. Long rows are cut (`n_pieces`).
@@ -56,9 +56,9 @@ def attend_wide(
 
 
 def n_pieces(rows: int, row_bytes: int) -> int:
-    """In how many equal pieces `attend_wide` makes the scores of rows, each a head of a window, that take so many bytes
-    each; 1: all at once, because they are few or cannot be cut. Pieces save memory, and on a processor time where rows
-    are long and heads narrow (`benchmarks/attention.py`)."""
+    """In how many equal pieces `attend_wide`, where it is differentiated, makes the scores of rows, each a head of a
+    window, that take so many bytes each; 1: all at once, because they are few or cannot be cut. Pieces save memory, and
+    on a processor time where rows are long and heads narrow (`benchmarks/attention.py`)."""
     cut = _cut()
     if rows * row_bytes <= cut.at_once:
         return 1
@@ -75,8 +75,8 @@ def _cut() -> Cut:
 def _by_pieces(
     q: jax.Array, k: jax.Array, v: jax.Array, kept: jax.Array | None, seen: np.ndarray | None, rate: float, n: int
 ) -> jax.Array:
-    """`_attend_wide` in n pieces, one after the other; all at once where nothing is differentiated and scores are not
-    that many.
+    """`_attend_wide` in n pieces, one after the other; all at once where nothing is differentiated and scores take no
+    more than `at_once_without_gradient`.
 
     The gradient makes scores anew, for which it needs the logarithms of their sums alone (Dao et al. 2022,
     FlashAttention, appendix B).
@@ -92,15 +92,15 @@ def _divided(a: jax.Array, n: int) -> jax.Array:
     return a.swapaxes(2, 3).reshape(n, -1, a.shape[3], a.shape[2])
 
 
-def _united(a: jax.Array, shape: tuple[int, ...]) -> jax.Array:
-    """Of pieces [n, r, size, l] the array [b, h, l, size] of this shape."""
-    return a.reshape(*shape[:2], shape[3], shape[2]).swapaxes(2, 3)
+def _united(a: jax.Array, rows: tuple[int, ...]) -> jax.Array:
+    """Pieces [n, r, size, l] as one array [b, h, l, size], for rows = (b, h)."""
+    return a.reshape(*rows, *a.shape[2:]).swapaxes(2, 3)
 
 
 def _pieces(
     q: jax.Array, k: jax.Array, v: jax.Array, kept: jax.Array | None, seen: np.ndarray | None, rate: float, n: int
 ) -> tuple[jax.Array, tuple[Any, ...]]:
-    shape = (*q.shape[:3], v.shape[3])
+    b_and_h = q.shape[:2]
     q, k, v = (_divided(a, n) for a in (q, k, v))
     kept = None if kept is None else kept.reshape(n, -1, *kept.shape[2:])
 
@@ -114,12 +114,12 @@ def _pieces(
         return None, (mixed, _exact(largest) + jnp.log(_exact(total)))
 
     mixed, logs = lax.scan(piece, None, (q, k, v, kept))[1]
-    return _united(mixed, shape), (q, k, v, kept, seen, mixed, logs)
+    return _united(mixed, b_and_h), (q, k, v, kept, seen, mixed, logs)
 
 
 def _pieces_gradient(rate: float, n: int, saved: tuple[Any, ...], grad: jax.Array) -> tuple[jax.Array | None, ...]:
     q, k, v, kept, seen, mixed, logs = saved
-    begin, grad = grad.shape[:2], _divided(grad, n)
+    b_and_h, grad = grad.shape[:2], _divided(grad, n)
 
     def piece(_: None, rows: tuple[Any, ...]) -> tuple[None, tuple[jax.Array, ...]]:
         q, k, v, kept, grad, inner, logs = rows
@@ -133,7 +133,7 @@ def _pieces_gradient(rate: float, n: int, saved: tuple[Any, ...], grad: jax.Arra
 
     inner = (grad * mixed).sum(2, keepdims=True).swapaxes(2, 3)
     found = lax.scan(piece, None, (q, k, v, kept, grad, inner, logs))[1]
-    of_q, of_k, of_v = (_united(a, (*begin, a.shape[3], a.shape[2])) for a in found)
+    of_q, of_k, of_v = (_united(a, b_and_h) for a in found)
     return of_q, of_k, of_v, None, None
 
 

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 import recorded_encoders as recorded
 import weights
 from networks import close, compiled, lively, tag
 
-from jbench.models.foundation import MODELS, reve
+from jbench.models.foundation import MODELS, probes, reve
 from jbench.models.foundation.reve import BASE, LARGE, SMALL, Size, channels, n_patches
 from jbench.models.layers.deep import n_again
 from jbench.models.model import Model, load
 from jbench.spec.errors import RequestError
 from jbench.spec.model import Signal
+from jbench.spec.recipe import Recipe
 
 pytestmark = pytest.mark.slow
 
@@ -97,6 +100,19 @@ def test_memory_decides_whether_values_are_kept() -> None:
     """Of the base: kept for 19 channels of 4 s, some of the layers for 64 of 10 s."""
     sizes = [reve.layer_bytes(BASE, 16, length) for length in (19 * n_patches(800), 64 * n_patches(2000))]
     assert [n_again(size, BASE.depth, train=True, remat=None) for size in sizes] == [0, 12]
+
+
+def test_a_layer_that_is_computed_again_is_no_feature_in_training() -> None:
+    model = probes.tapped(build(TRAINED, remat=True), Recipe(layer='layer_0', aggregation='mean'))
+    variables = jax.eval_shape(model.init, jax.random.key(0))
+    batch = {'x': jnp.zeros(TRAINED[:2])[None], 'mask': jnp.ones(1, bool)}
+
+    def answer(train: bool) -> Any:
+        return jax.eval_shape(lambda v: model.apply(v, batch, train=train, key=None).features['penultimate'], variables)
+
+    assert answer(train=False).shape == (1, BASE.width)
+    with pytest.raises(RequestError, match=r'layer_0: the encoder computes this layer again.*remat=no'):
+        answer(train=True)
 
 
 @pytest.fixture

@@ -74,6 +74,22 @@ def test_without_a_gradient_more_scores_are_made_at_once(monkeypatch: pytest.Mon
     assert cut(answer, 8)
 
 
+def test_at_once_or_in_pieces_the_answer_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a dropout, of keys that are not all seen, more than queries, and of other features than values."""
+    q, k, v = (RNG.standard_normal((2, 3, *shape)) for shape in ((5, 4), (7, 4), (7, 6)))
+    keep, seen = RNG.uniform(size=(2, 3, 5, 7)) > 0.3, np.abs(np.arange(5)[:, None] - np.arange(7)) <= 3
+
+    def answers() -> list[jax.Array]:
+        found, gradient = jax.vjp(lambda *x: attend_wide(*x, keep, 0.3, seen=seen), q, k, v)
+        return [attend_wide(q, k, v, keep, 0.3, seen=seen), found, *gradient(found)]
+
+    with jax.enable_x64(True):
+        whole = answers()
+        for most in (0, 1 << 20):
+            monkeypatch.setattr(wide_attention, 'ON_PROCESSOR', wide_attention.Cut(0, 8 * 5 * 7, most))
+            jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-12), answers(), whole)
+
+
 def test_on_an_accelerator_scores_are_cut_for_memory_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jax, 'default_backend', lambda: 'gpu')
     assert wide_attention.n_pieces(16 * 10, 4 * 641**2) == 1 and wide_attention.n_pieces(64 * 8, 4 * 704**2) == 8

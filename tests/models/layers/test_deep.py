@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
@@ -66,12 +64,7 @@ def test_what_is_computed_again_is_not_kept() -> None:
 
 
 def test_no_more_layers_are_computed_again_than_it_takes() -> None:
-    n_again_in_training = partial(n_again, train=True, remat=None)
-    assert [n_again_in_training(each, 22) for each in (LIMIT / 22.5, LIMIT / 21.5, LIMIT / 11.5, 2 * LIMIT)] == [
-        0,
-        1,
-        11,
-        22,
-    ]
-    assert n_again(LIMIT, 22, train=False, remat=None) == n_again(LIMIT, 22, train=True, remat=False) == 0
-    assert n_again(0, 22, train=True, remat=True) == 22
+    sizes = [LIMIT / fitting for fitting in (22.5, 21.5, 20.5, 11.5, 0.5)]
+    assert [n_again(size, 22, train=True, remat=None) for size in sizes] == [0, 0, 2, 11, 22]
+    assert n_again(LIMIT, 22, train=True, remat=False) == 0 and n_again(1, 22, train=True, remat=True) == 22
+    assert [n_again(LIMIT, 22, train=False, remat=remat) for remat in (None, False, True)] == [0, 0, 0]
