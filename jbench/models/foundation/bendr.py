@@ -224,9 +224,9 @@ class BENDR(nn.Module):
         for i in range(layers):
             x = _Layer(self.sizes, self.axis_name, self.dropout, name=f'layer_{i}')(x, keys[len(STRIDES) + i])
         normed = blocks.LayerNorm(wide, name='norm_out')(x)  # its parameters exist in either case
-        x = blocks.Linear(wide, width, name='narrow')(normed if self.final_norm else x)
-        self.sow('features', 'tokens', x)  # [b, t + 1, 512], that of the start first
-        self.sow('features', 'penultimate', pooled := x.mean(1))
+        x, narrow = normed if self.final_norm else x, blocks.Linear(wide, width, name='narrow')
+        self.sow('features', 'tokens', narrow(x))  # [b, t + 1, 512], that of the start first
+        self.sow('features', 'penultimate', pooled := narrow(x.mean(1)))
         return blocks.Linear(width, self.n_out, name='linear')(pooled)
 
 

@@ -174,9 +174,11 @@ class _BIOT(nn.Module):
             mixed = _Attention(name=f'attention_{i}')(blocks.LayerNorm(WIDTH, name=f'norm_{i}')(h))
             h = h + blocks.dropout(mixed, self.attention_dropout, keys[i + 1], self.axis_name, batch_axis=0)
             wide = blocks.Linear(WIDTH, INNER, name=f'wide_{i}')(blocks.LayerNorm(WIDTH, name=f'wide_norm_{i}')(h))
-            h = h + blocks.Linear(INNER, WIDTH, name=f'narrow_{i}')(blocks.gelu(wide))
+            narrow = blocks.Linear(INNER, WIDTH, name=f'narrow_{i}')
+            before, wide = h, blocks.gelu(wide)
+            h = before + narrow(wide)
         self.sow('features', 'tokens', h)  # [b, 18 frames, 256]
-        pooled = h.mean(1)
+        pooled = before.mean(1) + narrow(wide.mean(1))  # of h, without a product for each token
         self.sow('features', 'penultimate', pooled)
         return blocks.Linear(WIDTH, self.n_out, name='linear')(pooled)
 

@@ -141,9 +141,8 @@ class _EEGPT(nn.Module):
             small = nn.initializers.normal(0.02 / math.sqrt(2 * (i + 1)))
             return PreNorm(WIDTH, HEADS, Draws(DRAW, small, DRAW, small), **place)
 
-        keys = [None] * (LAYERS - 1)  # no dropout
-        again = n_again(layer_bytes(x.shape[0] * x.shape[1]), len(keys), train=train, remat=self.remat)
-        x = in_turn(self, layer, x, keys, again=again)
+        again = n_again(layer_bytes(x.shape[0] * x.shape[1]), LAYERS, train=train, remat=self.remat)
+        x = in_turn(self, layer, x, [None] * (LAYERS - 1), again=again)  # no dropout
         x = layer(LAYERS - 1, name=f'layer_{LAYERS - 1}')(x, None, SUMMARY)
         x = blocks.LayerNorm(WIDTH, EPS, name='norm')(x).reshape(b, p * SUMMARY, WIDTH)
         self.sow('features', 'tokens', x)  # patch by patch

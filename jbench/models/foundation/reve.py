@@ -57,7 +57,7 @@ from jbench.models import torch_weights
 from jbench.models.foundation import adapters
 from jbench.models.layers import blocks
 from jbench.models.layers.blocks import PRECISION
-from jbench.models.layers.deep import in_turn, n_again
+from jbench.models.layers.deep import in_turn, n_again, with_mean
 from jbench.models.layers.wide_attention import attend_wide, n_pieces
 from jbench.models.model import Batch, Model, TokenGrid, network, require
 from jbench.models.torch_weights import Exceptions, Tensor
@@ -178,19 +178,24 @@ class _Map(nn.Module):
 
 
 class _Layer(nn.Module):
-    """One layer over x [b, l, d]."""
+    """One layer over x [b, l, d]; with `mean` the mean over tokens [b, d] comes out behind them."""
 
     size: Size
 
     @nn.compact
-    def __call__(self, x: jax.Array, key: jax.Array | None) -> jax.Array:
+    def __call__(self, x: jax.Array, key: jax.Array | None, mean: bool = False) -> Any:
         d, inner, hidden = self.size.width, self.size.heads * HEAD, self.size.hidden
         joined = _Map(d, 3 * inner, name='joined')(_Rms(d, name='norm_1')(x))
         q, k, v = joined.reshape(*x.shape[:2], 3, self.size.heads, HEAD).transpose(2, 0, 3, 1, 4)
         mixed = attend_wide(q, k, v).transpose(0, 2, 1, 3).reshape(*x.shape[:2], inner)
         x = x + _Map(inner, d, name='out')(mixed)
         wide = _Map(d, 2 * hidden, name='wide')(_Rms(d, name='norm_2')(x))
-        return x + _Map(hidden, d, name='narrow')(wide[..., :hidden] * blocks.gelu(wide[..., hidden:]))
+        h, narrow = wide[..., :hidden] * blocks.gelu(wide[..., hidden:]), _Map(hidden, d, name='narrow')
+
+        def end(x: jax.Array, h: jax.Array) -> jax.Array:
+            return x + narrow(h)
+
+        return with_mean(end, x, h) if mean else end(x, h)
 
 
 class _Reve(nn.Module):
@@ -210,11 +215,11 @@ class _Reve(nn.Module):
         patches = jnp.stack([x[..., i * STEP : i * STEP + PATCH] for i in range(p)], 2)  # [b, c, p, 200]
         x = blocks.Linear(PATCH, d, name='patches')(patches).reshape(b, c * p, d)
         x = x + self._codes(p, x.dtype)
-        keys = [None] * self.size.depth  # no dropout
-        again = n_again(layer_bytes(self.size, b, c * p), len(keys), train=train, remat=self.remat)
-        x = in_turn(self, lambda i, **place: _Layer(self.size, **place), x, keys, again=again)
+        last = self.size.depth - 1
+        again = n_again(layer_bytes(self.size, b, c * p), last + 1, train=train, remat=self.remat)
+        x = in_turn(self, lambda i, **place: _Layer(self.size, **place), x, [None] * last, again=again)  # no dropout
+        x, pooled = _Layer(self.size, name=f'layer_{last}')(x, None, mean=True)
         self.sow('features', 'tokens', x)  # [b, c * p, d], channel by channel
-        pooled = x.mean(1)
         self.sow('features', 'penultimate', pooled)  # [b, d]
         return blocks.Linear(d, self.n_out, name='head')(pooled)
 

@@ -133,11 +133,12 @@ class _STEEGFormer(nn.Module):
 
         remat = False if self.drop_path else self.remat
         again = n_again(layer_bytes(self.size, *x.shape[:2]), layers, train=train, remat=remat)
-        x = in_turn(self, layer, x, keys, again=again)
+        x = in_turn(self, layer, x, keys[:-1], again=again)
+        x, mean = layer(layers - 1, name=f'layer_{layers - 1}')(x, keys[-1], mean_from=1)
         normed = blocks.LayerNorm(d, EPS, name='norm')(x)
         tokens = (normed if self.pool == 'cls' else x)[:, 1:]
         self.sow('features', 'tokens', tokens)  # [b, p * c, d], patch by patch
-        pooled = normed[:, 0] if self.pool == 'cls' else tokens.mean(1)
+        pooled = normed[:, 0] if self.pool == 'cls' else mean
         self.sow('features', 'penultimate', pooled)  # [b, d]
         return blocks.Linear(d, self.n_out, name='head')(pooled)
 

@@ -1,4 +1,5 @@
-"""Equal layers one after another, whose values may be computed again for the gradient instead of kept."""
+"""Equal layers one after another, whose values may be computed again for the gradient instead of kept; the mean after
+the last."""
 
 from __future__ import annotations
 
@@ -16,15 +17,14 @@ LIMIT = 5e9  # bytes that a gradient may keep of layers unasked, everywhere: ano
 def n_again(layer_bytes: float, n: int, *, train: bool, remat: bool | None) -> int:
     """How many of n layers, each of which would keep `layer_bytes` for the gradient, compute their values again.
 
-    Outside of training none. `remat` True: all; False: none; None: so many that the others keep no more than `LIMIT`,
-    but not a single one, as XLA undoes a loop of one.
+    Never the last one, whose values the gradient takes first, before others would be computed again. Outside of
+    training none. `remat` True: all others; False: none; None: so many that the rest keep no more than `LIMIT`, but not
+    a single one, as XLA undoes a loop of one.
     """
     if not train or remat is False:
         return 0
-    if remat:
-        return n
-    over = n - int(LIMIT // layer_bytes)
-    return over if over > 1 else 0
+    over = n if remat else n - int(LIMIT // layer_bytes)
+    return min(over, n - 1) if over > 1 else 0
 
 
 def in_turn(
@@ -48,6 +48,17 @@ def in_turn(
     for i in range(again, len(keys)):
         x = layer(i, name=f'layer_{i}')(x, keys[i])
     return x
+
+
+def with_mean(
+    end: Callable[[jax.Array, jax.Array], jax.Array], x: jax.Array, h: jax.Array, first: int = 0
+) -> tuple[jax.Array, jax.Array]:
+    """end(x, h) [b, l, d], and its mean over tokens from the first of them on [b, d], which is the end of the means.
+
+    `end` is affine, the same for all tokens of a window: a last layer's projection. So a mean alone needs no product
+    for each token; what of the two is not read, XLA leaves out.
+    """
+    return end(x, h), end(x[:, first:].mean(1), h[:, first:].mean(1))
 
 
 def _loop(parent: nn.Module, alone: Any, x: jax.Array, keys: Sequence[jax.Array | None]) -> jax.Array:

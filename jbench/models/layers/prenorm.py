@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import flax.linen as nn
 import jax
@@ -11,6 +11,7 @@ import jax.numpy as jnp
 
 from jbench.models import torch_weights
 from jbench.models.layers import blocks
+from jbench.models.layers.deep import with_mean
 from jbench.models.layers.wide_attention import attend_wide
 from jbench.models.torch_weights import Tensor
 
@@ -40,16 +41,21 @@ class PreNorm(nn.Module):
     axis_name: str | None = None
 
     @nn.compact
-    def __call__(self, x: jax.Array, key: jax.Array | None, last: int = 0) -> jax.Array:
-        """With `last` only so many tokens at the end come out (0: all); of the others only keys and values are read."""
+    def __call__(self, x: jax.Array, key: jax.Array | None, last: int = 0, mean_from: int | None = None) -> Any:
+        """With `last` only so many tokens at the end come out (0: all); of the others only keys and values are read.
+        With `mean_from` the mean of tokens [r, width], from this one on, comes out behind them."""
         first, second = blocks.split(key, 2)
         zeros = nn.initializers.zeros
         h = self._attention(blocks.LayerNorm(self.width, EPS, name='norm_1')(x), last)
         x = x[:, -last:] + blocks.drop_path(h, self.drop_path, first, self.axis_name)
         wide = blocks.Linear(self.width, 4 * self.width, self.draws.wide, zeros, name='wide')
         narrow = blocks.Linear(4 * self.width, self.width, self.draws.narrow, zeros, name='narrow')
-        h = narrow(blocks.gelu(wide(blocks.LayerNorm(self.width, EPS, name='norm_2')(x))))
-        return x + blocks.drop_path(h, self.drop_path, second, self.axis_name)
+        h = blocks.gelu(wide(blocks.LayerNorm(self.width, EPS, name='norm_2')(x)))
+
+        def end(x: jax.Array, h: jax.Array) -> jax.Array:
+            return x + blocks.drop_path(narrow(h), self.drop_path, second, self.axis_name)
+
+        return end(x, h) if mean_from is None else with_mean(end, x, h, mean_from)
 
     def _attention(self, x: jax.Array, last: int) -> jax.Array:
         rows, length, d = x.shape

@@ -22,7 +22,7 @@ class Cut(NamedTuple):
     at_once_without_gradient: int  # bytes up to which it makes all at once where nothing is differentiated
 
 
-ON_PROCESSOR = Cut(32 << 20, 2 << 20, 128 << 20)
+ON_PROCESSOR = Cut(32 << 20, 4 << 20, 128 << 20)
 ON_ACCELERATOR = Cut(512 << 20, 128 << 20, 512 << 20)  # where cuts save memory alone
 NARROW = 32  # features of a head up to which `_narrow` is faster
 MOST_PIECES = 64  # where rows cannot be divided better than one by one
@@ -88,13 +88,14 @@ def _by_pieces(
 
 
 def _divided(a: jax.Array, n: int) -> jax.Array:
-    """a [b, h, l, size] in pieces [n, r, size, l]: so laid out, no product goes through scores column by column."""
+    """a [b, h, l, size] in pieces [n, r, size, l]. So laid out, with queries' results [n, r, l, size], no product goes
+    through scores column by column."""
     return a.swapaxes(2, 3).reshape(n, -1, a.shape[3], a.shape[2])
 
 
 def _united(a: jax.Array, rows: tuple[int, ...]) -> jax.Array:
-    """Pieces [n, r, size, l] as one array [b, h, l, size], for rows = (b, h)."""
-    return a.reshape(*rows, *a.shape[2:]).swapaxes(2, 3)
+    """Pieces [n, r, ...] as one array [b, h, ...], for rows = (b, h)."""
+    return a.reshape(*rows, *a.shape[2:])
 
 
 def _pieces(
@@ -110,16 +111,17 @@ def _pieces(
         largest = scores.max(-1, keepdims=True)
         powers = jnp.exp(scores - largest)
         total = powers.sum(-1, keepdims=True)
-        mixed = _product('rsk,rqk->rsq', v, dropped(powers, kept, rate)) / total.swapaxes(1, 2)
+        mixed = _product('rqk,rsk->rqs', dropped(powers, kept, rate), v) / total
         return None, (mixed, _exact(largest) + jnp.log(_exact(total)))
 
     mixed, logs = lax.scan(piece, None, (q, k, v, kept))[1]
-    return _united(mixed, b_and_h), (q, k, v, kept, seen, mixed, logs)
+    mixed = _united(mixed, b_and_h)
+    return mixed, (q, k, v, kept, seen, mixed, logs)
 
 
 def _pieces_gradient(rate: float, n: int, saved: tuple[Any, ...], grad: jax.Array) -> tuple[jax.Array | None, ...]:
     q, k, v, kept, seen, mixed, logs = saved
-    b_and_h, grad = grad.shape[:2], _divided(grad, n)
+    b_and_h, inner = grad.shape[:2], (grad * mixed).sum(-1).reshape(logs.shape)
 
     def piece(_: None, rows: tuple[Any, ...]) -> tuple[None, tuple[jax.Array, ...]]:
         q, k, v, kept, grad, inner, logs = rows
@@ -128,13 +130,12 @@ def _pieces_gradient(rate: float, n: int, saved: tuple[Any, ...], grad: jax.Arra
         weights = jnp.exp(_exact(scores) - logs).astype(q.dtype)
         of_v = _product('rsq,rqk->rsk', grad, dropped(weights, kept, rate))
         of_scores = weights * (dropped(_product('rsq,rsk->rqk', grad, v), kept, rate) - inner)
-        of_q = _scaled(_product('rsk,rqk->rsq', k, of_scores), 1)
+        of_q = _scaled(_product('rqk,rsk->rqs', of_scores, k), 2)
         return None, (of_q, _product('rsq,rqk->rsk', scaled, of_scores), of_v)
 
-    inner = (grad * mixed).sum(2, keepdims=True).swapaxes(2, 3)
-    found = lax.scan(piece, None, (q, k, v, kept, grad, inner, logs))[1]
+    found = lax.scan(piece, None, (q, k, v, kept, _divided(grad, n), inner, logs))[1]
     of_q, of_k, of_v = (_united(a, b_and_h) for a in found)
-    return of_q, of_k, of_v, None, None
+    return of_q, of_k.swapaxes(2, 3), of_v.swapaxes(2, 3), None, None
 
 
 _by_pieces.defvjp(_pieces, _pieces_gradient)

@@ -53,11 +53,11 @@ def test_attention_of_wide_heads_equals_its_literal_form(
 
 
 def test_scores_are_made_a_few_rows_at_a_time() -> None:
-    """Where they are large: in equal pieces of some 2 MB, but not in a multitude of small ones."""
+    """Where they are large: in equal pieces of some 4 MB, but not in a multitude of small ones."""
     mb = 1 << 20
     cases = ((16, 2 * mb), (16, 4 * mb), (34, 4 * mb), (1217, mb // 16), (1, 100 * mb), (1216, mb // 16))
-    assert [wide_attention.n_pieces(*case) for case in cases] == [1, 16, 34, 1, 1, 38]
-    assert wide_attention.n_pieces(16 * 10, 4 * 641**2) == 160 and wide_attention.n_pieces(64 * 8, 4 * 190**2) == 64
+    assert [wide_attention.n_pieces(*case) for case in cases] == [1, 16, 34, 1, 1, 19]
+    assert wide_attention.n_pieces(16 * 10, 4 * 641**2) == 80 and wide_attention.n_pieces(64 * 8, 4 * 190**2) == 32
 
 
 def test_without_a_gradient_more_scores_are_made_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
