@@ -37,7 +37,7 @@ MONTAGE = (
 )
 OF_19 = ('eegdino_small', 'eegdino_medium', 'codebrain')  # know no other channels
 TOO_LARGE = ('luna_huge', 'reve_large', 'steegformer_large')  # both sides' weights, gradients and moments: 10 GB
-SHARE = 2  # times the values of our step must fit into the free memory; a cell that takes more is left out
+SHARE = 3  # times the values of our step must fit into the free memory, as torch keeps more; other cells are left out
 
 
 class Cell(NamedTuple):

@@ -141,9 +141,10 @@ class _EEGPT(nn.Module):
             small = nn.initializers.normal(0.02 / math.sqrt(2 * (i + 1)))
             return PreNorm(WIDTH, HEADS, Draws(DRAW, small, DRAW, small), **place)
 
-        again = n_again(layer_bytes(x.shape[0] * x.shape[1]), LAYERS, train=train, remat=self.remat)
-        x = in_turn(self, layer, x, [None] * (LAYERS - 1), again=again)  # no dropout
-        x = layer(LAYERS - 1, name=f'layer_{LAYERS - 1}')(x, None, SUMMARY)
+        last, each = LAYERS - 1, layer_bytes(x.shape[0] * x.shape[1])
+        again = n_again(each, last, rest=each / 5, train=train, remat=self.remat)  # the last: keys and values
+        x = in_turn(self, layer, x, [None] * last, again=again)  # no dropout
+        x = layer(last, name=f'layer_{last}')(x, None, SUMMARY)
         x = blocks.LayerNorm(WIDTH, EPS, name='norm')(x).reshape(b, p * SUMMARY, WIDTH)
         self.sow('features', 'tokens', x)  # patch by patch
         if self.head == 'probe':
@@ -214,8 +215,8 @@ def eegpt(
             channels of their names; 'none': each channel by the row of its name.
         stride: samples from patch to patch, a divisor of 64: the authors' 64, braindecode's 32.
         head: 'mean' of the tokens and a linear layer, or the authors' 'probe', which reads patches in their order.
-        remat: whether a layer's values are computed again for its gradient instead of kept: less memory, more time.
-            None: in training, those of as many layers as it takes to keep no more than 5 GB.
+        remat: whether values of layers are computed again for the gradient instead of kept: less memory, more time.
+            True: of all layers but the last; None: in training, of as many as it takes to keep no more than 5 GB.
 
     Raises: RequestError where channels cannot be placed, windows are too short, or an option has another value.
     """

@@ -31,10 +31,11 @@ head, that jbench gives to every network. How far the two differ has not been co
 Windows: samples behind the last patch are not read.
 
 How it is computed. What is added to the tokens is one array [C P, d] a step, without the batch; its fixed part is made
-in float64 when the network is built. Attention: `wide_attention.attend_wide`, with its gradient in half the time of
-`jax.nn.dot_product_attention` on one core (four windows, 256 tokens, eight heads of 64: 33 ms instead of 68).
-A step of the base for 16 windows of 64 channels and 10 s takes 16.0 GB beside the weights where all
-layers are kept, with `remat` 1.9.
+in float64 when the network is built. Tokens are averaged before the last projection of the last layer
+(`deep.with_mean`). Attention: `wide_attention.attend_wide`, with its gradient in half the time of
+`jax.nn.dot_product_attention` on one core (four windows, 256 tokens, eight heads of 64: 33 ms instead of 68). A step of
+the base for 16 windows of 64 channels and 10 s takes 16.0 GB beside the weights where all layers are kept, with `remat`
+1.9.
 """
 
 from __future__ import annotations
@@ -178,12 +179,12 @@ class _Map(nn.Module):
 
 
 class _Layer(nn.Module):
-    """One layer over x [b, l, d]; with `mean` the mean over tokens [b, d] comes out behind them."""
+    """One layer over x [b, l, d]; with `mean_from` the mean of tokens [b, d] from this one on comes out behind them."""
 
     size: Size
 
     @nn.compact
-    def __call__(self, x: jax.Array, key: jax.Array | None, mean: bool = False) -> Any:
+    def __call__(self, x: jax.Array, key: jax.Array | None, mean_from: int | None = None) -> Any:
         d, inner, hidden = self.size.width, self.size.heads * HEAD, self.size.hidden
         joined = _Map(d, 3 * inner, name='joined')(_Rms(d, name='norm_1')(x))
         q, k, v = joined.reshape(*x.shape[:2], 3, self.size.heads, HEAD).transpose(2, 0, 3, 1, 4)
@@ -195,7 +196,7 @@ class _Layer(nn.Module):
         def end(x: jax.Array, h: jax.Array) -> jax.Array:
             return x + narrow(h)
 
-        return with_mean(end, x, h) if mean else end(x, h)
+        return end(x, h) if mean_from is None else with_mean(end, x, h, mean_from)
 
 
 class _Reve(nn.Module):
@@ -215,10 +216,10 @@ class _Reve(nn.Module):
         patches = jnp.stack([x[..., i * STEP : i * STEP + PATCH] for i in range(p)], 2)  # [b, c, p, 200]
         x = blocks.Linear(PATCH, d, name='patches')(patches).reshape(b, c * p, d)
         x = x + self._codes(p, x.dtype)
-        last = self.size.depth - 1
-        again = n_again(layer_bytes(self.size, b, c * p), last + 1, train=train, remat=self.remat)
+        last, each = self.size.depth - 1, layer_bytes(self.size, b, c * p)
+        again = n_again(each, last, rest=each, train=train, remat=self.remat)
         x = in_turn(self, lambda i, **place: _Layer(self.size, **place), x, [None] * last, again=again)  # no dropout
-        x, pooled = _Layer(self.size, name=f'layer_{last}')(x, None, mean=True)
+        x, pooled = _Layer(self.size, name=f'layer_{last}')(x, None, mean_from=0)
         self.sow('features', 'tokens', x)  # [b, c * p, d], channel by channel
         self.sow('features', 'penultimate', pooled)  # [b, d]
         return blocks.Linear(d, self.n_out, name='head')(pooled)
@@ -290,8 +291,8 @@ def reve_base(
         n_out: number of logits.
         axis_name: mapped axis over which rows are shared; nothing here depends on it.
         positions: path of the authors' file of places, or PATH@SHA256; '' and 'mne': those of the signal.
-        remat: whether a layer's values are computed again for its gradient instead of kept: less memory, more time.
-            None: in training, those of as many layers as it takes to keep no more than 5 GB.
+        remat: whether values of layers are computed again for the gradient instead of kept: less memory, more time.
+            True: of all layers but the last; None: in training, of as many as it takes to keep no more than 5 GB.
 
     Raises: RequestError where a window is shorter than a patch, or the place of no channel is known.
     """

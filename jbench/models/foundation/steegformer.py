@@ -35,10 +35,10 @@ standardisation and is not read. The authors' encoder of pretraining counts patc
 class token's code, their fine-tuning and braindecode from 1: kept from 1. The table of channels starts at zero.
 
 How it is computed. Codes and rows of channels are one array [1 + P C, d] a step, without the batch. Query, key and
-value are one product. Attention: `wide_attention.attend_wide`, with its gradient on one core 21 ms instead of 56 of
-`jax.nn.dot_product_attention` (four windows, 305 tokens, 8 heads of 64). A step for 16 windows of 19
-channels and 4 s (609 tokens) needs 4.6 GB beside the weights (small), or 10.2 (base) where all layers are kept, with
-`remat` 1.0 or 2.0.
+value are one product. Tokens are averaged before the last projection (`deep.with_mean`; not for `pool='cls'`).
+Attention: `wide_attention.attend_wide`, with its gradient on one core 21 ms instead of 56 of
+`jax.nn.dot_product_attention` (four windows, 305 tokens, 8 heads of 64). A step for 16 windows of 19 channels and 4 s
+(609 tokens) needs 4.6 GB beside the weights (small), or 10.2 (base) where all layers are kept, with `remat` 1.0 or 2.0.
 """
 
 from __future__ import annotations
@@ -132,7 +132,8 @@ class _STEEGFormer(nn.Module):
             return PreNorm(d, heads, draws, rate, self.axis_name, **place)
 
         remat = False if self.drop_path else self.remat
-        again = n_again(layer_bytes(self.size, *x.shape[:2]), layers, train=train, remat=remat)
+        each = layer_bytes(self.size, *x.shape[:2])
+        again = n_again(each, layers - 1, rest=each, train=train, remat=remat)
         x = in_turn(self, layer, x, keys[:-1], again=again)
         x, mean = layer(layers - 1, name=f'layer_{layers - 1}')(x, keys[-1], mean_from=1)
         normed = blocks.LayerNorm(d, EPS, name='norm')(x)
@@ -237,8 +238,9 @@ def steegformer_small(
         pool: what the head reads: 'avg', the mean of the tokens; 'cls', the class token after the last norm.
         drop_path: rate at which a window does without a branch of the last layer, 0 to below 1; of the first layer it
             is 0, between them it grows evenly. The authors fine-tune with 0.1.
-        remat: whether a layer's values are computed again for its gradient instead of kept: less memory, more time;
-            only without `drop_path`. None: in training, those of as many layers as it takes to keep no more than 5 GB.
+        remat: whether values of layers are computed again for the gradient instead of kept: less memory, more time;
+            only without `drop_path`. True: of all layers but the last; None: in training, of as many as it takes to
+            keep no more than 5 GB.
 
     Raises: RequestError where none of the channels is one that STEEGFormer knows, or windows are too short or long.
     """

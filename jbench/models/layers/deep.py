@@ -14,17 +14,19 @@ from jax import lax
 LIMIT = 5e9  # bytes that a gradient may keep of layers unasked, everywhere: another program rounds otherwise
 
 
-def n_again(layer_bytes: float, n: int, *, train: bool, remat: bool | None) -> int:
+def n_again(layer_bytes: float, n: int, *, rest: float, train: bool, remat: bool | None) -> int:
     """How many of n layers, each of which would keep `layer_bytes` for the gradient, compute their values again.
 
-    Never the last one, whose values the gradient takes first, before others would be computed again. Outside of
-    training none. `remat` True: all others; False: none; None: so many that the rest keep no more than `LIMIT`, but not
-    a single one, as XLA undoes a loop of one.
+    In training alone. `remat` True: all; False: none; None: so many that the others, and the `rest` bytes of what comes
+    behind the n, stay within `LIMIT` as far as they can, but not a single one, as XLA undoes a loop of one. Count the
+    last layer of a network to the rest: the gradient takes its values first, before others would be computed again.
     """
     if not train or remat is False:
         return 0
-    over = n if remat else n - int(LIMIT // layer_bytes)
-    return min(over, n - 1) if over > 1 else 0
+    if remat:
+        return n
+    over = min(n, n - int((LIMIT - rest) // layer_bytes))
+    return over if over > 1 else 0
 
 
 def in_turn(
@@ -51,14 +53,14 @@ def in_turn(
 
 
 def with_mean(
-    end: Callable[[jax.Array, jax.Array], jax.Array], x: jax.Array, h: jax.Array, first: int = 0
+    end: Callable[[jax.Array, jax.Array], jax.Array], x: jax.Array, h: jax.Array, mean_from: int
 ) -> tuple[jax.Array, jax.Array]:
-    """end(x, h) [b, l, d], and its mean over tokens from the first of them on [b, d], which is the end of the means.
+    """end(x, h) [b, l, d] of x [b, l, d] and h [b, l, k], and its mean [b, d] over the tokens from number `mean_from`.
 
-    `end` is affine, the same for all tokens of a window: a last layer's projection. So a mean alone needs no product
-    for each token; what of the two is not read, XLA leaves out.
+    `end` is affine, and the same for all tokens of a window: a last layer's projection. So the mean is the end of the
+    means, for which no token needs a product; of a compiled program XLA leaves out which of the two nobody reads.
     """
-    return end(x, h), end(x[:, first:].mean(1), h[:, first:].mean(1))
+    return end(x, h), end(x[:, mean_from:].mean(1), h[:, mean_from:].mean(1))
 
 
 def _loop(parent: nn.Module, alone: Any, x: jax.Array, keys: Sequence[jax.Array | None]) -> jax.Array:

@@ -43,7 +43,7 @@ class PreNorm(nn.Module):
     @nn.compact
     def __call__(self, x: jax.Array, key: jax.Array | None, last: int = 0, mean_from: int | None = None) -> Any:
         """With `last` only so many tokens at the end come out (0: all); of the others only keys and values are read.
-        With `mean_from` the mean of tokens [r, width], from this one on, comes out behind them."""
+        With `mean_from` the mean of tokens [r, width] from this one on comes out behind them."""
         first, second = blocks.split(key, 2)
         zeros = nn.initializers.zeros
         h = self._attention(blocks.LayerNorm(self.width, EPS, name='norm_1')(x), last)

@@ -5,7 +5,7 @@ arXiv:1610.02391. Of a feature A [units, times]: relu(sum over units of weight *
 over time of the gradient of the answer to it.
 
 A network only tells its features; the gradient to one is taken by adding a zero to it inside of the computation, where
-the rest of the network reads it.
+the rest of the network reads it. Tokens whose mean a network computes without them have their share of its gradient.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from jbench.models.torch_weights import Variables
 from jbench.report.autopsy.case import given
 from jbench.spec.model import Signal
 
+POOLED = 'penultimate'  # the feature that heads read
 # what only lays values out in another way: a copy for the list of features, of which the network reads the original
 LAYOUT = ('transpose', 'reshape', 'squeeze', 'slice', 'copy', 'convert_element_type')
 
@@ -51,7 +52,21 @@ def gradients(
     found = {}
     for k, name in enumerate(names):
         found[name] = _gradient(closed, 1 + k, jnp.asarray(x), weights)
+    if POOLED in found:
+        found = {name: (a, g if g.any() else _of_mean(a, *found[POOLED])) for name, (a, g) in found.items()}
     return found
+
+
+def _of_mean(tokens: np.ndarray, mean: np.ndarray, gradient: np.ndarray) -> np.ndarray:
+    """The gradient to tokens [N, l, d] by the one to their mean [N, d], over all of them or all but the first; zeros
+    where it is not their mean."""
+    shares = np.zeros_like(tokens)
+    for first in (0, 1) if tokens.ndim == 3 else ():
+        averaged = tokens[:, first:]
+        if averaged.size and mean.shape == averaged[:, 0].shape and np.allclose(averaged.mean(1), mean, 1e-3, 1e-5):
+            shares[:, first:] = gradient[:, None] / averaged.shape[1]
+            break
+    return shares
 
 
 def _gradient(closed: Any, number: int, x: jax.Array, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

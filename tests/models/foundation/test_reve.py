@@ -99,20 +99,24 @@ def test_half_precision_keeps_the_norms_wide() -> None:
 def test_memory_decides_whether_values_are_kept() -> None:
     """Of the base: kept for 19 channels of 4 s, some of the layers for 64 of 10 s."""
     sizes = [reve.layer_bytes(BASE, 16, length) for length in (19 * n_patches(800), 64 * n_patches(2000))]
-    assert [n_again(size, BASE.depth, train=True, remat=None) for size in sizes] == [0, 12]
+    assert [n_again(size, BASE.depth - 1, rest=size, train=True, remat=None) for size in sizes] == [0, 12]
 
 
 def test_a_layer_that_is_computed_again_is_no_feature_in_training() -> None:
-    model = probes.tapped(build(TRAINED, remat=True), Recipe(layer='layer_0', aggregation='mean'))
-    variables = jax.eval_shape(model.init, jax.random.key(0))
+    encoder = build(TRAINED, remat=True)
+    variables = jax.eval_shape(encoder.init, jax.random.key(0))
     batch = {'x': jnp.zeros(TRAINED[:2])[None], 'mask': jnp.ones(1, bool)}
 
-    def answer(train: bool) -> Any:
-        return jax.eval_shape(lambda v: model.apply(v, batch, train=train, key=None).features['penultimate'], variables)
+    def answer(layer: str, train: bool) -> Any:
+        model = probes.tapped(encoder, Recipe(layer=layer, aggregation='mean'))
+        return jax.eval_shape(lambda v: model.apply(v, batch, train=train, key=None).features, variables)
 
-    assert answer(train=False).shape == (1, BASE.width)
+    assert answer('layer_0', train=False)['penultimate'].shape == (1, BASE.width)
     with pytest.raises(RequestError, match=r'layer_0: the encoder computes this layer again.*remat=no'):
-        answer(train=True)
+        answer('layer_0', train=True)
+    last = f'layer_{SHORT.depth - 1}'  # is never computed again
+    found = answer(last, train=True)
+    assert found[last].shape == found['tokens'].shape and found['penultimate'].shape == (1, BASE.width)
 
 
 @pytest.fixture

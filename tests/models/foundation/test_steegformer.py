@@ -104,8 +104,8 @@ def test_memory_decides_whether_values_are_kept(monkeypatch: pytest.MonkeyPatch)
     """For 16 windows of 19 channels and 4 s: of the small kept, of the base some computed again."""
     small, base = (module.SIZES[f'steegformer_{size}'] for size in ('small', 'base'))
     each = {size: module.layer_bytes(size, 16, 609) for size in (small, base)}
-    assert n_again(each[small], small.layers, train=True, remat=None) == 0
-    assert 0 < n_again(each[base], base.layers, train=True, remat=None) < base.layers
+    again = {size: n_again(each[size], size.layers - 1, rest=each[size], train=True, remat=None) for size in each}
+    assert again[small] == 0 < again[base] < base.layers - 1
     monkeypatch.setattr(jax, 'default_backend', lambda: 'gpu')  # where scores of 609 tokens are kept
     assert module.layer_bytes(small, 16, 609) == each[small] + 4 * 16 * 8 * 609**2
     with pytest.raises(RequestError, match=r'remat=True goes with drop_path=0 alone'):
@@ -194,6 +194,8 @@ def test_a_dropped_path_is_dropped_whole(narrow: None) -> None:
         params = variables['params'] | {'layer_1': layer | branches}
         return model.apply(variables | {'params': params}, batch, train=key is not None, key=key).outputs[:, 0]
 
+    answer = model.apply(variables, batch, train=True, key=jax.random.key(1)).features
+    close(answer['penultimate'], answer['tokens'].mean(1), 1e-6)  # both drop the same windows
     whole = 1 / (1 - rate)
     possible = np.stack([outputs(gains) for gains in ((0.0, 0.0), (0.0, whole), (whole, 0.0), (whole, whole))])
     keys = jax.random.split(jax.random.key(0), 100)

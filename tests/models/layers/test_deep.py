@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
@@ -10,7 +13,7 @@ import pytest
 from networks import close, compiled
 
 from jbench.models.layers import blocks
-from jbench.models.layers.deep import LIMIT, in_turn, n_again
+from jbench.models.layers.deep import LIMIT, in_turn, n_again, with_mean
 
 DEPTH = 6
 
@@ -66,6 +69,23 @@ def test_what_is_computed_again_is_not_kept() -> None:
 
 def test_no_more_layers_are_computed_again_than_it_takes() -> None:
     sizes = [LIMIT / fitting for fitting in (22.5, 21.5, 20.5, 11.5, 0.5)]
-    assert [n_again(size, 22, train=True, remat=None) for size in sizes] == [0, 0, 2, 11, 21]
-    assert n_again(LIMIT, 22, train=True, remat=False) == 0 and n_again(1, 22, train=True, remat=True) == 21
-    assert [n_again(LIMIT, 22, train=False, remat=remat) for remat in (None, False, True)] == [0, 0, 0]
+    assert [n_again(size, 21, rest=size, train=True, remat=None) for size in sizes] == [0, 0, 2, 11, 21]
+    assert n_again(LIMIT / 10, 12, rest=LIMIT / 2, train=True, remat=None) == 7
+    assert [n_again(LIMIT, 21, rest=0, train=True, remat=remat) for remat in (None, False, True)] == [20, 0, 21]
+    assert [n_again(LIMIT, 21, rest=0, train=False, remat=remat) for remat in (None, False, True)] == [0, 0, 0]
+
+
+def test_a_mean_needs_no_product_for_each_token() -> None:
+    """Whoever reads the mean alone pays for one product a window."""
+    weight = jnp.asarray(np.random.default_rng(0).standard_normal((16, 8)), jnp.float32)
+    x, h = (np.random.default_rng(1).standard_normal((3, 50, n)).astype(np.float32) for n in (8, 16))
+
+    def both(x: jax.Array, h: jax.Array) -> tuple[jax.Array, jax.Array]:
+        return with_mean(lambda x, h: x + h @ weight + 1, x, h, mean_from=2)
+
+    def flops(function: Callable[..., Any]) -> float:
+        return jax.jit(function).lower(x, h).compile().cost_analysis()['flops']
+
+    tokens, mean = both(x, h)
+    close(mean, tokens[:, 2:].mean(1), 1e-6)
+    assert flops(both) > 2 * 3 * 50 * 16 * 8 > 3 * flops(lambda x, h: both(x, h)[1])
