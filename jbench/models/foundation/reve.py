@@ -25,17 +25,16 @@ checkpoints were learnt with places of the authors' own, a file `positions.json`
 repository brain-bzh/reve-positions, which comes with them and is what published weights go by. There a name is looked
 up as it is, else by its anode (Fpz of Fpz-Cz) or number (P7 of EEG 036). `positions=PATH` takes another such file.
 `positions=mne`, and any other start (but weights that a run of jbench kept: those go by the places that they were
-learnt with), goes by the places of MNE's 10-05 montage or net, in metres in the axes of the
-head, that jbench gives to every network. How far the two differ has not been compared.
+learnt with), goes by the places of MNE's 10-05 montage or net, in metres in the axes of the head, that jbench gives to
+every network. How far the two differ has not been compared.
 
 Windows: samples behind the last patch are not read.
 
 How it is computed. What is added to the tokens is one array [C P, d] a step, without the batch; its fixed part is made
 in float64 when the network is built. Tokens are averaged before the last projection of the last layer
 (`deep.with_mean`). Attention: `wide_attention.attend_wide`, with its gradient in half the time of
-`jax.nn.dot_product_attention` on one core (four windows, 256 tokens, eight heads of 64: 33 ms instead of 68). A step of
-the base for 16 windows of 64 channels and 10 s takes 16.0 GB beside the weights where all layers are kept, with `remat`
-1.9.
+`jax.nn.dot_product_attention` on one core (256 tokens: 33 ms instead of 68). A step of the base for 16 windows of 64
+channels and 10 s takes 16.0 GB beside the weights if all is kept, with `remat` 1.9.
 """
 
 from __future__ import annotations
@@ -192,11 +191,7 @@ class _Layer(nn.Module):
         x = x + _Map(inner, d, name='out')(mixed)
         wide = _Map(d, 2 * hidden, name='wide')(_Rms(d, name='norm_2')(x))
         h, narrow = wide[..., :hidden] * blocks.gelu(wide[..., hidden:]), _Map(hidden, d, name='narrow')
-
-        def end(x: jax.Array, h: jax.Array) -> jax.Array:
-            return x + narrow(h)
-
-        return end(x, h) if mean_from is None else with_mean(end, x, h, mean_from)
+        return x + narrow(h) if mean_from is None else with_mean(narrow, x, h, mean_from)
 
 
 class _Reve(nn.Module):

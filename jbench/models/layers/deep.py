@@ -53,14 +53,14 @@ def in_turn(
 
 
 def with_mean(
-    end: Callable[[jax.Array, jax.Array], jax.Array], x: jax.Array, h: jax.Array, mean_from: int
+    branch: Callable[[jax.Array], jax.Array], x: jax.Array, h: jax.Array, mean_from: int
 ) -> tuple[jax.Array, jax.Array]:
-    """end(x, h) [b, l, d] of x [b, l, d] and h [b, l, k], and its mean [b, d] over the tokens from number `mean_from`.
+    """x + branch(h) [b, l, d] for h [b, l, k], and its mean [b, d] over the tokens from number `mean_from` on.
 
-    `end` is affine, and the same for all tokens of a window: a last layer's projection. So the mean is the end of the
-    means, for which no token needs a product; of a compiled program XLA leaves out which of the two nobody reads.
+    `branch` is affine, and the same for all tokens of a window: a last layer's projection. So its mean is that of the
+    mean, for which no token needs a product; of a compiled program XLA leaves out which of the two nobody reads.
     """
-    return end(x, h), end(x[:, mean_from:].mean(1), h[:, mean_from:].mean(1))
+    return x + branch(h), x[:, mean_from:].mean(1) + branch(h[:, mean_from:].mean(1))
 
 
 def _loop(parent: nn.Module, alone: Any, x: jax.Array, keys: Sequence[jax.Array | None]) -> jax.Array:

@@ -52,10 +52,10 @@ class PreNorm(nn.Module):
         narrow = blocks.Linear(4 * self.width, self.width, self.draws.narrow, zeros, name='narrow')
         h = blocks.gelu(wide(blocks.LayerNorm(self.width, EPS, name='norm_2')(x)))
 
-        def end(x: jax.Array, h: jax.Array) -> jax.Array:
-            return x + blocks.drop_path(narrow(h), self.drop_path, second, self.axis_name)
+        def branch(h: jax.Array) -> jax.Array:
+            return blocks.drop_path(narrow(h), self.drop_path, second, self.axis_name)
 
-        return end(x, h) if mean_from is None else with_mean(end, x, h, mean_from)
+        return x + branch(h) if mean_from is None else with_mean(branch, x, h, mean_from)
 
     def _attention(self, x: jax.Array, last: int) -> jax.Array:
         rows, length, d = x.shape
