@@ -26,9 +26,7 @@ repository brain-bzh/reve-positions, which comes with them and is what published
 up as it is, else by its anode (Fpz of Fpz-Cz) or number (P7 of EEG 036). `positions=PATH` takes another such file.
 `positions=mne`, and any other start (but weights that a run of jbench kept: those go by the places that they were
 learnt with), goes by the places of MNE's 10-05 montage or net, in metres in the axes of the head, that jbench gives to
-every network. How far the two differ has not been compared.
-
-Windows: samples behind the last patch are not read.
+every network. How far the two differ has not been compared. Of windows, samples behind the last patch are not read.
 
 How it is computed. What is added to the tokens is one array [C P, d] a step, without the batch; its fixed part is made
 in float64 when the network is built. Tokens are averaged before the last projection of the last layer
