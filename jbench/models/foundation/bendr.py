@@ -29,7 +29,7 @@ channel has such a name it would feed constant windows in silence; here that is 
 weights). Nor that the projections of attention start from one and the same draw in all eight layers, as copies.
 
 How it is computed. Time before features; convolutions are products of neighbouring samples side by side. Attention is
-written out: over so few vectors it is a hundredth of the work. Vectors are averaged before the last linear layer.
+written out: so few vectors take less than a hundredth of the work. Vectors are averaged before the last linear layer.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ here as in NeuralBench by a linear layer alone.
 How it is computed. The percentile goes by bisection over the bits of the magnitudes, in a tenth of the time of a sort,
 and once for windows that stay in memory. Frames share their halves: a spectrum of 200 samples is the sum of two of 100,
 so each sample is transformed once. Query, key and value are one product; k is divided by the sums of its exponentials
-only where it has been multiplied with v. Tokens are averaged before W2 of the last layer.
+only where it has been multiplied with v. Tokens are averaged before W2 of the last layer (`deep.with_mean`).
 """
 
 from __future__ import annotations
@@ -45,6 +45,7 @@ from jax import lax
 from jbench.models import torch_weights
 from jbench.models.foundation import adapters
 from jbench.models.layers import blocks
+from jbench.models.layers.deep import with_mean
 from jbench.models.model import Batch, Model, TokenGrid, network, require
 from jbench.models.torch_weights import Exceptions, Tensor
 from jbench.spec.errors import RequestError
@@ -175,10 +176,8 @@ class _BIOT(nn.Module):
             h = h + blocks.dropout(mixed, self.attention_dropout, keys[i + 1], self.axis_name, batch_axis=0)
             wide = blocks.Linear(WIDTH, INNER, name=f'wide_{i}')(blocks.LayerNorm(WIDTH, name=f'wide_norm_{i}')(h))
             narrow = blocks.Linear(INNER, WIDTH, name=f'narrow_{i}')
-            before, hidden = h, blocks.gelu(wide)
-            h = before + narrow(hidden)
+            h, pooled = with_mean(narrow, h, blocks.gelu(wide), 0)
         self.sow('features', 'tokens', h)  # [b, 18 frames, 256]
-        pooled = before.mean(1) + narrow(hidden.mean(1))  # of h, without a product for each token
         self.sow('features', 'penultimate', pooled)
         return blocks.Linear(WIDTH, self.n_out, name='linear')(pooled)
 

@@ -19,12 +19,12 @@ import jax.numpy as jnp
 import numpy as np
 from jax.extend import core
 
+from jbench.models.foundation.probes import FEATURE
 from jbench.models.model import Model
 from jbench.models.torch_weights import Variables
 from jbench.report.autopsy.case import given
 from jbench.spec.model import Signal
 
-POOLED = 'penultimate'  # the feature that heads read
 # what only lays values out in another way: a copy for the list of features, of which the network reads the original
 LAYOUT = ('transpose', 'reshape', 'squeeze', 'slice', 'copy', 'convert_element_type')
 
@@ -52,18 +52,18 @@ def gradients(
     found = {}
     for k, name in enumerate(names):
         found[name] = _gradient(closed, 1 + k, jnp.asarray(x), weights)
-    if POOLED in found:
-        found = {name: (a, g if g.any() else _of_mean(a, *found[POOLED])) for name, (a, g) in found.items()}
+    if FEATURE in found:
+        found = {name: (a, g if g.any() else _of_mean(a, *found[FEATURE])) for name, (a, g) in found.items()}
     return found
 
 
 def _of_mean(tokens: np.ndarray, mean: np.ndarray, gradient: np.ndarray) -> np.ndarray:
     """The gradient to tokens [N, l, d] by the one to their mean [N, d], over all of them or all but the first; zeros
     where it is not their mean."""
-    shares = np.zeros_like(tokens)
+    shares, rounding = np.zeros_like(tokens), 1e-4 * np.abs(mean).max()
     for first in (0, 1) if tokens.ndim == 3 else ():
         averaged = tokens[:, first:]
-        if averaged.size and mean.shape == averaged[:, 0].shape and np.allclose(averaged.mean(1), mean, 1e-3, 1e-5):
+        if averaged.size and mean.shape == averaged[:, 0].shape and np.allclose(averaged.mean(1), mean, 0, rounding):
             shares[:, first:] = gradient[:, None] / averaged.shape[1]
             break
     return shares
