@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -68,12 +69,13 @@ class Model(NamedTuple):
     # precompute(x [B, C, T]) -> arrays [B, ...]: what training needs of each window alone. Computed once where windows
     # stay in memory, and carried in the batch; a batch without them computes them.
     precompute: Callable[[jax.Array], dict[str, jax.Array]] = lambda x: {}
-    checkpoints: tuple[Exceptions, ...] = ()  # how files of pretrained weights may differ from it; none: it takes none
+    # how published files of weights may differ from it; one of which none is said takes files that differ in its head
+    checkpoints: tuple[Exceptions, ...] = ()
     # of a network that knows electrodes by name: channel -> what it is used as; the others are left out
     channels: Mapping[str, str] | None = None
     # what another task draws anew: names of tensors, or what stands before a dot in them; it reads `penultimate`
     head: tuple[str, ...] = LAST
-    # matrices that no output depends on: name of a tensor -> which of the three that are packed in it
+    # what no output depends on: name of a tensor -> which of the three matrices packed in it; all three: none of it
     idle: Mapping[str, tuple[int, ...]] = {}
     tokens: TokenGrid | None = None  # how its features hold the tokens of a window; None: it has none
 
@@ -84,6 +86,12 @@ class Model(NamedTuple):
     def own_head(self) -> list[Tensor]:
         """The tensors of its last layer; none where it is not known."""
         return [t for t in self.named() if any(f'{t.name}.'.startswith(f'{part}.') for part in self.head)]
+
+    def new(self) -> list[Tensor]:
+        """The tensors that no file of pretrained weights holds: its head and, before it, mixtures of channels or
+        spatial filters, which are new on every dataset."""
+        head, patterns = self.own_head(), {pattern for e in self.checkpoints for pattern in e.head}
+        return [t for t in self.named() if t in head or any(fnmatchcase(t.name, p) for p in patterns)]
 
     def to_torch(self, variables: Variables) -> dict[str, np.ndarray]:
         """Variables (or gradients, in their place) as a state_dict."""

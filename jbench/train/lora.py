@@ -1,4 +1,4 @@
-"""Low-rank adaptation: a network whose matrices of attention learn a few directions, the rest but the head none.
+"""Low-rank adaptation: a network whose matrices of attention learn a few directions, what is new all, the rest none.
 
 Hu et al. (2022), LoRA: Low-rank adaptation of large language models. ICLR, arXiv:2106.09685.
 
@@ -7,7 +7,7 @@ Hu et al. (2022), LoRA: Low-rank adaptation of large language models. ICLR, arXi
 for query, key, value and projection of every attention, or the matrices that `Recipe.lora_targets` names; of a packed
 matrix each of the three has a pair of its own. The matrices are added before the network is applied, so that it knows
 nothing of them and none can be left out. Which ones they are is told by the names of the reference's tensors. Matrices
-that no output depends on have no pair: those of `Model.idle`, and of layers behind the one that the head reads.
+that no output depends on (`Model.idle`) have no pair, nor have those that learn whole: what no weights hold.
 
 Dropout leaves out columns of A, the same for all windows and tokens of a batch; PEFT draws them for each token, which
 matrices that are added cannot. The mean is the same.
@@ -30,7 +30,7 @@ import jax.numpy as jnp
 
 from jbench.models.foundation import probes
 from jbench.models.layers.blocks import PRECISION
-from jbench.models.model import LAYER, Answer, Batch, Model
+from jbench.models.model import Answer, Batch, Model
 from jbench.models.torch_weights import Tensor, Variables
 from jbench.spec.errors import RequestError, unknown
 from jbench.spec.recipe import Recipe
@@ -47,13 +47,13 @@ def targets(network: Model, patterns: tuple[str, ...] = ()) -> list[tuple[Tensor
     """The tensors that are adapted, and how many matrices each packs.
 
     Args:
-        network: with a head, which is never adapted.
+        network: with a head, which is never adapted, nor what else no weights hold.
         patterns: of `fnmatch`, of names of matrices; none: those of attention.
 
     Raises: RequestError for a network without a head, without matrices of attention, or a pattern that fits none.
     """
-    head = {t.name for t in probes.own_head(network)}
-    there = [t for t in network.named() if len(t.shape) == 2 and _is_param(t) and t.name not in head]
+    new = {t.name for t in probes.new(network)}
+    there = [t for t in network.named() if len(t.shape) == 2 and _is_param(t) and t.name not in new]
     for pattern in patterns:
         if not any(fnmatchcase(t.name, pattern) for t in there):
             raise unknown('matrix of this network (recipe.lora_targets)', pattern, [t.name for t in there])
@@ -66,15 +66,20 @@ def targets(network: Model, patterns: tuple[str, ...] = ()) -> list[tuple[Tensor
     return found
 
 
+def live_targets(network: Model, recipe: Recipe) -> list[tuple[Tensor, int]]:
+    """Those that outputs depend on. Raises: RequestError where there are none, and as `targets`."""
+    found = [(t, n) for t, n in targets(network, recipe.lora_targets) if _live(t, n, network.idle)]
+    if not found:
+        raise RequestError(
+            f'--set recipe.layer={recipe.layer}: every matrix that recipe.adaptation={recipe.adaptation} adapts lies '
+            'behind it; read a later layer, or leave out recipe.layer'
+        )
+    return found
+
+
 def adapted(network: Model, recipe: Recipe) -> Model:
     """A network with pairs of matrices of `lora_rank`, scaled by lora_alpha / lora_rank. Raises: as `targets`."""
-    rank, idle = recipe.lora_rank, network.idle
-    chosen = [(t, n) for t, n in targets(network, recipe.lora_targets) if not _behind(t, recipe.layer)]
-    if not chosen:
-        raise RequestError(
-            f'--set recipe.layer={recipe.layer}: every matrix that recipe.adaptation=lora adapts lies behind it; '
-            'read a later layer, or leave out recipe.layer'
-        )
+    rank, idle, chosen = recipe.lora_rank, network.idle, live_targets(network, recipe)
 
     def init(key: jax.Array) -> Variables:
         drawn = network.init(key)
@@ -120,12 +125,6 @@ def merged(
 def _live(tensor: Tensor, n: int, idle: Mapping[str, tuple[int, ...]]) -> tuple[int, ...]:
     """Which of the n matrices that a tensor packs the answer depends on."""
     return tuple(i for i in range(n) if i not in idle.get(tensor.name, ()))
-
-
-def _behind(tensor: Tensor, layer: str) -> bool:
-    """Whether a tensor belongs to a layer behind the one that is read."""
-    own = [int(part.partition('_')[2]) for part in tensor.path if LAYER.fullmatch(part)]
-    return bool(LAYER.fullmatch(layer) and own) and own[0] > int(layer.partition('_')[2])
 
 
 def _pair(key: jax.Array, tensor: Tensor, n: int, rank: int, live: tuple[int, ...]) -> dict[str, jax.Array]:

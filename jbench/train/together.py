@@ -6,7 +6,8 @@ has a share of them in proportion to n ** (1 / T) of its n training windows (tem
 of a task follow one another as they do when it is learnt alone.
 
 Shared are all parameters but those of the heads, their moments, and the number of the step. A task has of its own: its
-head with moments, batch statistics, weights of classes, recipe (loss, rate, batch size), validation and best epoch.
+head with moments, and what else is new on every dataset (mixtures of channels, spatial filters); batch statistics,
+weights of classes, recipe (loss, rate, batch size), validation and best epoch.
 Training ends where no task has had a better monitor for its patience.
 """
 
@@ -75,9 +76,10 @@ def adopted(state: State, latest: State, own: set[str]) -> State:
 
 
 def head_of(network: Model) -> set[str]:
-    """Dotted paths of the parameters of a network's head. Raises: RequestError where it is not known."""
-    found = {'.'.join(tensor.path[1:]) for tensor in network.own_head()}
-    if not found:
+    """Dotted paths of the parameters of a network's head, and of what else no weights hold. Raises: RequestError where
+    the head is not known."""
+    found = {'.'.join(tensor.path[1:]) for tensor in network.new()}
+    if not network.own_head():
         raise RequestError(
             'recipe.together: of this network it is not known what its head is; docs/pretraining.md names those of '
             'which it is'

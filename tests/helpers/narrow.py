@@ -34,13 +34,15 @@ NARROW: dict[str, dict[str, Any]] = {  # model -> what of its module is smaller
 }
 
 
-def built(name: str, monkeypatch: pytest.MonkeyPatch, n_times: int = 400, **options: Any) -> tuple[Model, Signal]:
-    """The copy with two outputs, and the signal that it is built for; its module is narrow until the test ends."""
+def built(
+    name: str, monkeypatch: pytest.MonkeyPatch, n_times: int = 400, n_out: int = 2, **options: Any
+) -> tuple[Model, Signal]:
+    """The copy, and the signal that it is built for; its module is narrow until the test ends."""
     module = importlib.import_module(MODELS[name].target.partition(':')[0])
-    for attribute, value in NARROW[name].items():
+    for attribute, value in NARROW.get(name, {}).items():
         monkeypatch.setattr(module, attribute, value)
     signal = fitting(MODELS[name], n_times)
-    return factory(MODELS[name])(signal, 2, **options), signal
+    return factory(MODELS[name])(signal, n_out, **options), signal
 
 
 def drawn(model: Model) -> Variables:

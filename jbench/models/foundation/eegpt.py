@@ -237,7 +237,8 @@ def eegpt(
     tensors = _tensors(signal.n_chans, n_out, mixed=begin is not None, n_probed=n_probed)
     use = channels(signal.ch_names, adapter)
     grid = TokenGrid((n_patches(signal.n_times, stride), SUMMARY), 0)
-    return network(module, signal, tensors, checkpoints=(CHECKPOINT[adapter],), channels=use, tokens=grid)
+    last = ('head.probe2' if n_probed else 'head',)
+    return network(module, signal, tensors, checkpoints=(CHECKPOINT[adapter],), channels=use, head=last, tokens=grid)
 
 
 def _named(signal: Signal) -> tuple[tuple[int, ...], tuple[str, ...]]:

@@ -9,8 +9,9 @@ other; `attached` puts it behind its encoder. `linear` is W x + b; the others ha
 
 What a head reads is called `penultimate`, flattened. It is what the encoder's own head reads, or another feature of it,
 whose tokens are put together (`tapped`). The encoder of a probe answers in evaluation: no dropout, its batch statistics
-as they are. Everything before its head belongs to it, and stays as it starts: also a mixture of channels or a spatial
-filter that no checkpoint has (BENDR, BIOT, Signal-JEPA), which is then a random one.
+as they are. Everything before its head belongs to it, and stays as it starts: also what no checkpoint has, mixtures of
+channels (BENDR, BIOT, EEGPT), spatial filters (Signal-JEPA), the first layer of EEGPT's `head=probe`. They are random
+ones, unless a mixture starts from channels' names.
 """
 
 from __future__ import annotations
@@ -121,6 +122,12 @@ def own_head(encoder: Model) -> list[Tensor]:
     return found
 
 
+def new(encoder: Model) -> list[Tensor]:
+    """The tensors of an encoder that no weights hold, its head among them. Raises: as `own_head`."""
+    own_head(encoder)
+    return encoder.new()
+
+
 def tapped(encoder: Model, recipe: Recipe) -> Model:
     """An encoder whose feature `penultimate` is what the recipe lets a head read, [B, d] for another than its own.
 
@@ -172,12 +179,16 @@ def aggregated(x: jax.Array, recipe: Recipe) -> jax.Array:
     return jnp.concatenate([part.mean(1) for part in jnp.array_split(tokens, QUARTERS, axis=1)], 1)
 
 
+def one_window(signal: Signal) -> Batch:
+    """A batch of one window of zeros."""
+    batch = {'x': jnp.zeros((1, signal.n_chans, signal.n_times)), 'mask': jnp.ones(1, bool)}
+    return batch | {'channel_mask': jnp.ones((1, signal.n_chans), bool)} if signal.channel_mask else batch
+
+
 def width(encoder: Model, signal: Signal) -> int:
     """Number of features of a window of `signal`. Raises: RequestError for a network without them, or a head."""
     own_head(encoder)
-    batch = {'x': jnp.zeros((1, signal.n_chans, signal.n_times)), 'mask': jnp.ones(1, bool)}
-    if signal.channel_mask:
-        batch['channel_mask'] = jnp.ones((1, signal.n_chans), bool)
+    batch = one_window(signal)
     like = jax.eval_shape(encoder.init, jax.random.key(0))
 
     def look(variables: Variables) -> dict[str, jax.Array]:
@@ -253,7 +264,7 @@ def attached(encoder: Model, head: Model, *, frozen: bool = True) -> Model:
     own = set(own_head(encoder))
     tensors = [_moved(t, 'encoder', renamed=frozen) for t in encoder.named() if t not in own]
     tensors += [_moved(t, 'head') for t in head.tensors]
-    made = Model(init, apply, tensors, channels=encoder.channels, tokens=encoder.tokens)
+    made = Model(init, apply, tensors, channels=encoder.channels, head=('head',), tokens=encoder.tokens)
     return (
         made
         if frozen

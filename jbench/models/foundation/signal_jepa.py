@@ -289,4 +289,4 @@ def signal_jepa(
     tensors = _tensors(signal.n_chans, len(start), n_flat, n_out)
     use = channels(signal.ch_names) if table == 'names' else None
     grid = TokenGrid((signal.n_chans, n_vectors(signal.n_times)), 1)
-    return network(module, signal, tensors, checkpoints=(CHECKPOINT[table],), channels=use, tokens=grid)
+    return network(module, signal, tensors, checkpoints=(CHECKPOINT[table],), channels=use, head=('head',), tokens=grid)

@@ -98,6 +98,7 @@ def signal_jepa_post_local(signal: Signal, n_out: int, *, axis_name: str | None 
         signal,
         _tensors(False, signal, n_out),
         checkpoints=(POST_CHECKPOINT,),
+        head=('head',),
         tokens=TokenGrid((signal.n_chans, n_vectors(signal.n_times)), 1),
     )
 
@@ -110,5 +111,6 @@ def signal_jepa_pre_local(signal: Signal, n_out: int, *, axis_name: str | None =
         signal,
         _tensors(True, signal, n_out),
         checkpoints=(PRE_CHECKPOINT,),
+        head=('head',),
         tokens=TokenGrid((N_FILTERS, n_vectors(signal.n_times)), 1),
     )
