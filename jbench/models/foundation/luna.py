@@ -32,9 +32,9 @@ here it is left out.
 leaves both out, and the four tensors of the authors' files unread. By default they are left out here too, as in every
 published score of NeuralBench; with the authors' weights take `mlp_norm=True`.
 
-Phases jump where a real or imaginary part may be nothing but rounding: at the overtones of a flat piece of signal, or at
-the end of a window that is one sample longer than its patches. What the reference puts in there, anything from -pi to
-pi, differs between machines and between float32 and float64. Here a part below 4 eps of the sum of magnitudes of the
+Phases jump where a real or imaginary part may be nothing but rounding: at the overtones of a flat piece of signal, or
+at the end of a window that is one sample longer than its patches. What the reference puts in there, anything from -pi
+to pi, differs between machines and between float32 and float64. Here a part below 4 eps of the sum of magnitudes of the
 patch is 0, and the phase of 0 is 0; all others are those of the reference. (A true part as small as that is 0, too: of
 random windows one in 800 000 coefficients, then pi for -pi.)
 
