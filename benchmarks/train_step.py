@@ -19,8 +19,8 @@ Pretrained encoders (`encoders.py`) come at their own rate, on electrodes of the
 and 64 channels, windows of 4 and 10 s; --cells=small is 16, 19 and 4 s alone, large 16, 64 and 10 s. A call is four
 steps here, too (a run has up to 16 in one, 3 of the largest cell), but one of a network whose step takes longer
 than 2 s; a row has 12 s or three blocks, and the difference is that of logits in evaluation. A cell whose step would
-take more than half of the free memory is left out, and said. Each row says how long our programs took to compile, and
-which ratio a program of the same products could have at most: their time against that which their products and
+take more than a third of the free memory is left out, and said. Each row says how long our programs took to compile,
+and which ratio a program of the same products could have at most: their time against that which their products and
 convolutions, as torch counts them, take at the rate of the fastest product of large matrices that the run saw.
 
 On stdout a table (medians, 10 % quantiles, load), and as last line a JSON list of rows {model, n_chans, n_times,

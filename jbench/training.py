@@ -22,6 +22,7 @@ from jbench.plan import weights as pretrained_weights
 from jbench.progress import Interrupted
 from jbench.results import learnt, place, pool, record, result_file, weights
 from jbench.spec.cell import Cell, choosing
+from jbench.spec.checkpoints import not_to_share
 from jbench.spec.errors import RequestError
 from jbench.spec.model import SCRATCH
 from jbench.spec.pretraining import UNNAMED
@@ -263,6 +264,10 @@ def _weights(
         'seed': seed,
         **({'places': cell.model.places_digest} if cell.model.places else {}),
     }
+    if terms := not_to_share(cell.model):
+        store = mirror.of(context.workdir)
+        context.progress.say_once(f'{cell.model.full_name}: {terms}' + (f', in {store.url}, too' if store else ''))
+        learnt_on['licence'] = terms
     return weights.to_bytes(outcome['network'], outcome['variables'], learnt_on)
 
 

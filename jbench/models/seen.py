@@ -2,7 +2,8 @@
 
 Files that a run of jbench keeps have it under `jbench`: `task`, `datasets` (those of weights that it began from, too),
 `subjects` of the last dataset, `model`, `seed` and, where the network went by a file of places of electrodes, `places`
-(its digest, as plan/places.py). Nothing is known of other files.
+(its digest, as plan/places.py); `licence` where that of the weights it began from forbids to pass it on. Nothing is
+known of other files.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from jbench.report import published, ranks, summary
 from jbench.report.aggregate import Score
+from jbench.report.overlap import told
 from jbench.report.text import printable
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def as_dict(path: str | os.PathLike[str]) -> dict[str, Any]:
 def show(found: Mapping[str, Any], console: Console) -> None:
     """Print the models, and where ranks differ."""
     console.print(summary.grid(found['models']))
-    lines = list(summary.RULES)
+    lines = [told(found['models']), *summary.RULES]
     if found['ranks']:
         lines.append(f'ranks: {found["ranks"]["n_equal"]} of {found["ranks"]["n"]} as published')
         for x in found['ranks']['different']:

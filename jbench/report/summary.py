@@ -24,7 +24,7 @@ from jbench.report import (
     ranks,
 )
 from jbench.report.aggregate import Score
-from jbench.report.overlap import overlap
+from jbench.report.overlap import STATUSES, overlap, told
 from jbench.report.text import as_csv, printable
 from jbench.results import checked, index
 from jbench.results.index import LeftOut, Row
@@ -48,7 +48,7 @@ COLUMNS = (  # of scores.csv
     *(name for name in Score._fields if name not in WIDE),
     *('low', 'high', 'rank', *calibrations.BESIDE, 'seconds_fit', 'seconds_test', 'overlap', 'changes'),
 )
-COUNTS = ('n_datasets', 'n_clean', 'n_overlap')  # of models.csv
+COUNTS = ('n_datasets', *(f'n_{status}' for status in STATUSES))  # of models.csv
 PLAIN: dict[str, Any] = {'highlight': False, 'markup': False, 'soft_wrap': True}
 MANY = 100  # datasets, whose scores are too many to print
 FAMILIES = 6  # pairs of them, on the console
@@ -159,6 +159,7 @@ def show(report: Report, console: Console) -> None:
                 head = marks.titled(f'{scores[0].origin} results, {suite}: {counted}', table['marks'])
                 console.print(head, **PLAIN)
                 console.print(grid(table['models']))
+                console.print(printable(told(table['models'])), **PLAIN)
         console.print('\n'.join(map(printable, _said(scores))), **PLAIN)
         if len({(s.task, s.dataset) for s in scores}) > MANY:
             continue  # scores.csv has them
@@ -194,11 +195,8 @@ def _said(scores: Sequence[Score]) -> list[str]:
     gaps = ranks.gaps(mine, full=True)
     for gap in gaps[:FAMILIES]:
         won = f'better on {gap.n_first_better} of {gap.n_cells} datasets' + f', {gap.n_ties} ties' * bool(gap.n_ties)
-        mean = (
-            ''
-            if gap.mean_difference is None
-            else f', mean difference of the normalised score {gap.mean_difference:+.3f}'
-        )
+        difference = gap.mean_difference
+        mean = '' if difference is None else f', mean difference of the normalised score {difference:+.3f}'
         lines.append(f'best of {gap.families[0] or "-"} against best of {gap.families[1] or "-"}: {won}{mean}')
     lines += [f'and {len(gaps) - FAMILIES} more pairs of families'] * (len(gaps) > FAMILIES)
     best = [f'{marks.titled(s.task, s.changes)} {s.title}' for s in ranks.best(mine)]
@@ -251,7 +249,8 @@ def _table(scores: Sequence[Score], suite: str) -> dict[str, Any]:
 
 def standings(scores: Sequence[Score], *, full: bool) -> list[dict[str, Any]]:
     """`ranks.standings` as plain values, with `n_datasets` of each model, how many of them its weights have not seen
-    (`n_clean`) or have (`n_overlap`), and `few`: whether datasets are fewer than half of all; such models stand last.
+    (`n_clean`), have (`n_overlap`) or may have (`n_unknown`), and `few`: whether datasets are fewer than half of all;
+    such models stand last.
 
     Args:
         scores: of one origin.
@@ -265,8 +264,7 @@ def standings(scores: Sequence[Score], *, full: bool) -> list[dict[str, Any]]:
         {
             **line._asdict(),
             'n_datasets': counts[line.model],
-            'n_clean': said[line.model, 'clean'],
-            'n_overlap': said[line.model, 'overlap'],
+            **{f'n_{status}': said[line.model, status] for status in STATUSES},
             'few': line.model in few,
         }
         for line in ranks.standings(table, full=full)

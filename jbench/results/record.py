@@ -17,10 +17,9 @@ from jbench.data.load.prepared_set import PreparedSet
 from jbench.results import learnt, origin
 from jbench.results.versions import versions
 from jbench.spec.cell import Cell
-from jbench.spec.checkpoints import CHECKPOINTS
+from jbench.spec.checkpoints import not_to_share
 from jbench.spec.dataset import Dataset
 from jbench.spec.identity import to_json
-from jbench.spec.model import SCRATCH
 from jbench.spec.pretraining import Verdict, verdict
 from jbench.spec.task import Task
 from jbench.targets import score
@@ -152,15 +151,10 @@ def _overlap(cell: Cell, data: PreparedSet) -> Verdict:
 
 
 def _seen(cell: Cell, data: PreparedSet) -> list[str]:
-    """The same in words, of a model whose weights may have seen it."""
+    """The same in words, of a model whose weights may have seen it, and whether their licence binds what it learns."""
     status, why = _overlap(cell, data)
     marks = [f'overlap: {why}' if status == 'overlap' else f'overlap unknown: {why}'] if status != 'clean' else []
-    checkpoint = CHECKPOINTS.get(cell.model.name)
-    if checkpoint and not checkpoint.shared and cell.model.weights not in ('', SCRATCH):
-        marks.append(
-            f'licence of the weights: {checkpoint.licence}; the weights kept beside this result are for you alone'
-        )
-    return marks
+    return [*marks, *filter(None, [not_to_share(cell.model)])]
 
 
 class Counts(NamedTuple):

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
+from jbench.spec.model import SCRATCH, ModelSpec
+
 PACKAGED = 'package'  # url of a file that comes with jbench
 FOLDER = Path(__file__).parents[1] / 'models' / 'foundation'  # where it lies
 PICKLED = (b'PK\x03\x04', b'\x80')  # how files of torch.save begin: zip, or a bare pickle
@@ -28,7 +30,9 @@ class Checkpoint(NamedTuple):
         if self.url == PACKAGED:
             return f'{self.file} of jbench itself, licence: {self.licence}'
         gate = '' if self.access == 'open' else '; accept its terms there, then set HF_TOKEN to a token of that account'
-        return f'{self.file} of huggingface.co/{self.url.removeprefix("hf:models/")}, licence: {self.licence}{gate}'
+        name, _, revision = self.url.removeprefix('hf:models/').partition('@')
+        at = f' at revision {revision}' if revision else ''
+        return f'{self.file} of https://huggingface.co/{name}{at}, licence: {self.licence}{gate}'
 
 
 def _braindecode(name: str, licence: str, sha256: str = '', folder: str = '') -> Checkpoint:
@@ -100,6 +104,15 @@ CHECKPOINTS = {
 
 # files of places of electrodes {name: [x, y, z]}
 BANKS = {'reve_positions': Checkpoint('hf:models/brain-bzh/reve-positions', 'positions.json', UNREAD)}
+
+
+def not_to_share(model: ModelSpec) -> str | None:
+    """What the licence of the weights that a model starts from says of those it learns, where they may not be passed
+    on."""
+    checkpoint = CHECKPOINTS.get(model.name)
+    if checkpoint is None or checkpoint.shared or model.weights in ('', SCRATCH):
+        return None
+    return f'licence of the weights: {checkpoint.licence}; what is learnt from them is for you alone'
 
 
 def checkpoint_of(name: str) -> Checkpoint:

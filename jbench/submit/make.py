@@ -11,6 +11,7 @@ from typing import Any
 from jbench import files
 from jbench.metrics.challenges import SHARES_2025, overall_2025
 from jbench.progress import Progress
+from jbench.spec.checkpoints import not_to_share
 from jbench.spec.errors import MissingExtraError, RequestError
 from jbench.submit import archive, checks, export
 from jbench.submit.process import trying
@@ -40,6 +41,7 @@ def make(results: list[Path], name: str, out: Path) -> Iterator[str]:
     models = [load_model(path) for path in paths]
     if any(model.cell.dataset.simulated for model in models):
         yield 'SIMULATED: learnt on generated recordings; this archive shows that the way is whole, and decodes nobody'
+    yield from filter(None, dict.fromkeys(not_to_share(model.cell.model) for model in models))
     with tempfile.TemporaryDirectory() as folder, Progress() as progress:
         for model in models:
             yield f'{model.path}: {model.cell.title}, seed {model.result["seed"]}'

@@ -58,7 +58,7 @@ def compile_programs(
 
     Raises: RequestError if the batch cannot be split over the devices, or in microbatches.
     """
-    check_microbatch(recipe, model, jax.device_count())
+    check_microbatch(recipe, jax.device_count())
     chunk, rows = chunk_shapes(recipe, signal, n_out, length)
     shape, window = jax.ShapeDtypeStruct, (signal.n_chans, signal.n_times)
     draw = jax.jit(partial(init_state, model)).lower(shape((), jnp.uint32)).compile()
@@ -88,7 +88,7 @@ def one_step(model: Model, tx: optax.GradientTransformation, recipe: Recipe) -> 
 
     Raises: RequestError if the batch cannot be split in microbatches.
     """
-    check_microbatch(recipe, model, jax.device_count())
+    check_microbatch(recipe, jax.device_count())
     step = partial(train_step, model=model, tx=tx, recipe=recipe)
     return jax.pmap(step, axis_name=AXIS, in_axes=(None, 0), out_axes=None, donate_argnums=0)
 

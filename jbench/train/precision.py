@@ -40,7 +40,7 @@ def in_bfloat16(network: Model) -> Model:
         stats = variables['batch_stats']
         rounded = {**variables, 'params': _as(jnp.bfloat16, variables['params'])}
         answer = network.apply(rounded, given, train=train, key=key)
-        kept = jax.tree.map(lambda new, old: new.astype(old.dtype), answer.batch_stats, stats)
+        kept = jax.tree.map(lambda new, old: _of_type(old.dtype, new), answer.batch_stats, stats)
         return Answer(_as(jnp.float32, answer.outputs), kept, _as(jnp.float32, answer.features))
 
     return network._replace(apply=apply)
@@ -68,6 +68,11 @@ def check(network: Model, recipe: Recipe, signal: Signal) -> None:
             f'--set recipe.precision={recipe.precision}: this network computes what there is in float32 alone '
             f'({str(error).strip().splitlines()[0]}); leave it as {DEFAULT.precision}'
         ) from error
+
+
+def _of_type(dtype: Any, a: jax.Array) -> jax.Array:
+    """An array of a type; one that has it is handed on itself."""
+    return a if a.dtype == dtype else a.astype(dtype)
 
 
 def _as(dtype: Any, tree: Any) -> Any:

@@ -83,13 +83,17 @@ def _accumulated(
 
     Without dropout it is the same step; with it, each part draws by a key of its own. Rows of one batch must not know
     of each other (`check_microbatch`).
+
+    Raises: RequestError where training changes batch statistics; numbers that it hands on as they are may stand there.
     """
     n = recipe.batch_size // recipe.microbatch
     parts = jax.tree.map(lambda a: a.reshape(n, -1, *a.shape[1:]), batch)
 
     def lost(params: Any, part: dict[str, jax.Array], key: jax.Array) -> tuple[jax.Array, jax.Array]:
         variables = {'params': trainable.join(params, frozen), 'batch_stats': state['batch_stats']}
-        outputs = model.apply(variables, part, train=True, key=key).outputs
+        outputs, stats, _ = model.apply(variables, part, train=True, key=key)
+        if _ids(stats) != _ids(state['batch_stats']):
+            raise RequestError('recipe.microbatch: this network has batch statistics, which would be those of a part')
         values, weight = losses.of(recipe)(outputs, part, state['loss_weights'])
         return jnp.sum(jnp.where(part['mask'], values, 0)), jnp.sum(jnp.where(part['mask'], weight, 0))
 
@@ -103,8 +107,13 @@ def _accumulated(
     return factor * value, state['batch_stats'], jax.tree.map(lambda g: factor * g, grads)
 
 
-def check_microbatch(recipe: Recipe, model: Model, n_devices: int) -> None:
-    """Refuse a microbatch that would be another step. Raises: RequestError."""
+def _ids(tree: Any) -> list[int]:
+    """Which arrays a tree holds; two of the same numbers are two."""
+    return [id(leaf) for leaf in jax.tree.leaves(tree)]
+
+
+def check_microbatch(recipe: Recipe, n_devices: int) -> None:
+    """Refuse a microbatch that would be another step of any network. Raises: RequestError."""
     size = recipe.microbatch
     if not size:
         return
@@ -116,9 +125,6 @@ def check_microbatch(recipe: Recipe, model: Model, n_devices: int) -> None:
         raise RequestError(
             f'recipe.microbatch: in the loss {recipe.loss!r} the rows of a batch are answers of each other'
         )
-    stats = jax.tree.leaves(jax.eval_shape(model.init, jax.random.key(0))['batch_stats'])
-    if stats and not model.checkpoints:
-        raise RequestError('recipe.microbatch: this network has batch statistics, which would be those of a part')
 
 
 def predict_step(

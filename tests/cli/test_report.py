@@ -80,7 +80,9 @@ def test_the_files(results, ask, tmp_path):
     assert float(scores['p3', 'Real', 'eegnet']['mean']) == pytest.approx(0.815)
     assert scores['p3', 'Real', 'eegnet']['rank'] == '1' and scores['age', 'Real', 'eegnet']['rank'] == ''
     assert {s['overlap'] for s in scores.values()} == {'clean'}
-    assert [(m['n_clean'], m['n_overlap']) for m in models] == [(m['n_datasets'], '0') for m in models]
+    assert [(m['n_clean'], m['n_overlap'], m['n_unknown']) for m in models] == [
+        (m['n_datasets'], '0', '0') for m in models
+    ]
     left_out = lines(home / 'left_out.csv')
     assert [x['reason'].partition(':')[0] for x in left_out] == ['simulated', 'damaged']
     assert left_out[1]['path'].endswith('seed35.json') and 'changed since written' in left_out[1]['reason']
@@ -99,6 +101,7 @@ def test_what_is_shown(results, ask):
     ):
         assert words in out, words
     assert 'eegnet classic 1.00 0.000' in ' '.join(out.split())
+    assert out.count('datasets seen in pretraining: none, all clean\n') == 2, 'core and full'
 
 
 def test_the_score_that_ranked_in_2025_is_shown(tmp_path, ask):
@@ -134,6 +137,14 @@ def test_published_and_own_scores_stand_in_one_table(results, ask, tmp_path):
     (biot,) = (m for m in lines(tmp_path / 'models.csv') if (m['table'], m['model']) == ('full', 'biot'))
     own = [status for (model, _), status in seen.items() if model == 'biot']
     assert int(biot['n_overlap']) >= own.count('overlap') > 0 and int(biot['n_clean']) < int(biot['n_datasets'])
+    (reve,) = (m for m in lines(tmp_path / 'models.csv') if (m['table'], m['model']) == ('core', 'reve_base'))
+    counts = [int(reve[f'n_{status}']) for status in ('clean', 'overlap', 'unknown')]
+    assert counts[0] == 0 < min(counts[1:]) and sum(counts) == int(reve['n_datasets'])
+    shown = f'REVE {counts[1]} overlap, {counts[2]} unknown of {sum(counts)}; '
+    for text in (out, ask('published', PUBLISHED)[1]):
+        (line,) = (x for x in text.splitlines() if x.startswith('datasets seen in pretraining: REVE'))
+        assert shown in line and 'CBraMod 3 overlap, 0 unknown of 36' in line and line.endswith('; all others clean')
+        assert 'EEGNet' not in line
 
 
 def test_simulated_results_count_where_asked(ask):
@@ -148,9 +159,8 @@ def test_text_of_results_commands_no_terminal(ask, tmp_path):
     store(tmp_path, '[bold]b', 0.7)
     _, out, _ = ask(f'--results={tmp_path}')
     assert '\x1b' not in out
-    assert (
-        out.count('?[31mred') == 2 and out.count('[bold]b') == 3
-    )  # in the tables of models and tasks, and as the best
+    # in the tables of models and tasks, as the best, and as one whose pretraining nobody knows
+    assert out.count('?[31mred') == 2 and out.count('[bold]b') == 4
 
 
 def test_published(ask):

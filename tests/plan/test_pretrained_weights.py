@@ -216,7 +216,7 @@ def test_published_weights_have_a_size_once_the_hub_or_the_disk_tells_it(tmp_pat
         and other.models == ('labram',)
         and (unknown.bytes, unknown.here) == (None, False)
     )
-    assert re.search(r'signal-jepa_without-chans@[0-9a-f]{40}, licence: ', unknown.line)
+    assert re.search(r'/signal-jepa_without-chans at revision [0-9a-f]{40}, licence: ', unknown.line)
     assert unknown.line.endswith('; size unknown until the hub is asked, --download fetches it')
     path = published('labram', tmp_path)
     assert weights.published(['labram'], tmp_path)[0].line.endswith(f'; {len(BLOB)} bytes, here')

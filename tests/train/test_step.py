@@ -202,21 +202,17 @@ def test_a_batch_in_parts_is_the_same_step(size, n_devices):
 
 
 def test_a_microbatch_that_would_be_another_step_is_refused():
-    from jbench.models.model import Model
     from jbench.spec.errors import RequestError
     from jbench.spec.task import Recipe
 
-    plain = Model(lambda key: {'params': {}, 'batch_stats': {}}, lambda *_, **__: None)
-    counting = plain._replace(init=lambda key: {'params': {}, 'batch_stats': {'mean': jnp.zeros(1)}})
-    for model, devices, message, recipe in (
-        (plain, 1, '3 does not divide recipe.batch_size=8', Recipe(batch_size=8, microbatch=3)),
-        (plain, 2, 'on 2 devices', Recipe(batch_size=8, microbatch=1)),
-        (plain, 1, 'answers of each other', Recipe(batch_size=8, microbatch=4, loss='clip')),
-        (counting, 1, 'has batch statistics', Recipe(batch_size=8, microbatch=4)),
+    for devices, message, recipe in (
+        (1, '3 does not divide recipe.batch_size=8', Recipe(batch_size=8, microbatch=3)),
+        (2, 'on 2 devices', Recipe(batch_size=8, microbatch=1)),
+        (1, 'answers of each other', Recipe(batch_size=8, microbatch=4, loss='clip')),
     ):
         with pytest.raises(RequestError, match=message):
-            step.check_microbatch(recipe, model, devices)
-    step.check_microbatch(Recipe(batch_size=8, microbatch=4), plain, 2)
+            step.check_microbatch(recipe, devices)
+    step.check_microbatch(Recipe(batch_size=8, microbatch=4), 2)
 
 
 def test_channels_turn_by_a_place_for_a_whole_batch() -> None:

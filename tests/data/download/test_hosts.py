@@ -286,7 +286,8 @@ def test_weights_come_from_their_hub_and_stay(served, tmp_path, monkeypatch):
     with host.start() as server:
         monkeypatch.setitem(hosts.HOSTS, 'hf', f'{server.url}api/')
         assert get() == (['tiny'], [], [])
-        assert said[0] == 'weights of tiny: model.safetensors of huggingface.co/o/n@v1, licence: MIT'
+        where = 'https://huggingface.co/o/n at revision v1'
+        assert said[0] == f'weights of tiny: model.safetensors of {where}, licence: MIT'
         assert set(there(tmp_path / 'weights' / 'tiny')) == {'model.safetensors'}
         (listed,) = (f for f in kept(tmp_path / 'weights' / 'tiny') if f.name == 'model.safetensors')
         assert listed.url.endswith(f'/resolve/{host_apis.HEADS["v1"]}/model.safetensors'), 'a branch is its commit'
@@ -300,7 +301,7 @@ def test_weights_come_from_their_hub_and_stay(served, tmp_path, monkeypatch):
         assert get() == (['tiny'], [], []) and len(server.asked) == n_asked
         monkeypatch.setitem(CHECKPOINTS, 'tiny', tiny._replace(folder='gated', access='terms'))
         assert get() == ([], ['tiny'], []) and len(server.asked) == n_asked
-        assert 'accept its terms there, then set HF_TOKEN' in said[-1]
+        assert 'https://huggingface.co/o/n at' in said[-1] and 'accept its terms there, then set HF_TOKEN' in said[-1]
         monkeypatch.setenv('HF_TOKEN', host_apis.TOKEN)
         assert get() == (['tiny'], [], [])
         pinned = tiny._replace(url=f'hf:models/o/n@{host_apis.HEADS["main"]}', folder='pinned')
@@ -328,7 +329,7 @@ def test_places_of_electrodes_come_with_the_weights_that_go_by_them(served, tmp_
         monkeypatch.setitem(hosts.HOSTS, 'hf', f'{server.url}api/')
         outcome = download_fetch.fetch_all([], tmp_path, lambda *facts: None, said.append, [], ['tiny'])
         assert outcome.by_hand == ['tiny'] and set(there(tmp_path / 'weights' / 'tiny_places')) == {'positions.json'}
-        assert said[0] == 'places of electrodes for tiny: positions.json of huggingface.co/o/n, licence: MIT'
+        assert said[0] == 'places of electrodes for tiny: positions.json of https://huggingface.co/o/n, licence: MIT'
         (listed,) = (f for f in kept(tmp_path / 'weights' / 'tiny_places') if f.name == 'positions.json')
         assert host_apis.HEADS['main'] in listed.url and listed.kind == 'git'
         monkeypatch.setenv('HF_TOKEN', host_apis.TOKEN)

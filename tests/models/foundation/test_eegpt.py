@@ -259,7 +259,9 @@ def test_what_it_cannot_read_is_refused() -> None:
 
 
 @pytest.mark.parametrize('adapter', ['random', 'none'])
-def test_a_file_of_braindecode_is_read_but_for_what_is_new(adapter: str, tmp_path: Path, narrow: None) -> None:
+def test_a_file_with_the_names_of_braindecode_is_read_but_for_what_is_new(
+    adapter: str, tmp_path: Path, narrow: None
+) -> None:
     """Its ids belong to another montage and are not looked at."""
     from safetensors.numpy import save_file
 

@@ -150,7 +150,7 @@ def test_a_dropped_path_is_dropped_whole(short: None) -> None:
     np.testing.assert_allclose(counts, [rate**2, rate * (1 - rate), rate * (1 - rate), (1 - rate) ** 2], atol=0.05)
 
 
-def test_a_file_of_braindecode_is_read_but_for_the_head(tmp_path: Path) -> None:
+def test_a_file_with_the_names_of_braindecode_is_read_but_for_the_head(tmp_path: Path) -> None:
     from safetensors.numpy import save_file
 
     model = build(TRAINED)

@@ -163,7 +163,7 @@ def test_what_it_cannot_read_is_refused(tmp_path: Path, bank: str) -> None:
             channels(['Cz'], str(tmp_path / 'wrong.json'))
 
 
-def test_a_file_of_braindecode_is_read_but_for_the_head(tmp_path: Path) -> None:
+def test_a_file_with_the_names_of_braindecode_is_read_but_for_the_head(tmp_path: Path) -> None:
     from safetensors.numpy import save_file
 
     model = at((0.0, 0.0, 0.1))

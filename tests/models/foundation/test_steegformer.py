@@ -216,7 +216,7 @@ def test_a_dropped_path_is_dropped_whole(narrow: None) -> None:
     close(split(x), drawn[0], 1e-5)
 
 
-def test_a_file_of_braindecode_is_read_but_for_the_head(tmp_path: Path, narrow: None) -> None:
+def test_a_file_with_the_names_of_braindecode_is_read_but_for_the_head(tmp_path: Path, narrow: None) -> None:
     from safetensors.numpy import save_file
 
     model = build(TRAINED)
