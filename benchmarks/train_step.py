@@ -11,9 +11,10 @@ jbench computes once a window (the moments of EEGNet's data) is stated apart. Ou
 forward, backward, clipping, AdamW with its schedule. Theirs: forward, backward, torch's AdamW. A call is four steps,
 its time divided by four: ours are one program, which in a run loops over up to 16. Blocks of calls of the two sides
 take turns (A B A B ...), in one process, the threads of the waiting side asleep; the first call of a block does not
-count. Freed memory stays with the process, as in a run, for both sides. SimpleConvTimeAgg takes one step a call, of
-seconds. Both start from the same weights, and the largest difference between what they compute is in the table: logits
-in evaluation; loss, gradient and running statistics in training, without dropout.
+count, which may have to find new memory beside that of the other side. Freed memory stays with the process, as in a
+run, for both sides. SimpleConvTimeAgg takes one step a call, of seconds. Both start from the same weights, and the
+largest difference between what they compute is in the table: logits in evaluation; loss, gradient and running
+statistics in training, without dropout.
 
 Pretrained encoders (`encoders.py`) come at their own rate, on electrodes of the 10-10 system: batches of 16 and 64, 19
 and 64 channels, windows of 4 and 10 s; --cells=small is 16, 19 and 4 s alone, large 16, 64 and 10 s. A call is four
@@ -73,7 +74,7 @@ STEPS = 4  # of a call; 1 of networks for accelerators
 LONG = 2.0  # s of a step of an encoder that is a call of its own
 BLOCKS, CALLS, WARM = 9, 4, 1  # blocks of each side, calls in a block, calls of it that do not count
 SECONDS = 20.0  # for a row; slower steps come in fewer and shorter blocks ...
-LEAST = 3  # ... but at least so many, of 2 calls
+LEAST = 3  # ... but at least so many blocks, of at least so many calls
 RECIPE = Recipe()
 PEERS = {
     'eegnet': 'EEGNet',
@@ -265,10 +266,10 @@ def take_turns(
     for side in sides:
         side()
     both = sum(timed(side) for side in sides) / 1e3
-    calls = int(np.clip(seconds / BLOCKS / both, 2, CALLS))
+    calls = int(np.clip(seconds / BLOCKS / both, LEAST, CALLS))
     for _ in range(int(np.clip(seconds / (calls * both), least, BLOCKS))):
         for side, into in zip(sides, taken, strict=True):
-            into += [np.array(both_times(side)) / n_steps for _ in range(calls)][min(WARM, calls - 2) :]
+            into += [np.array(both_times(side)) / n_steps for _ in range(calls)][WARM:]
     return np.array(taken[0]), np.array(taken[1])
 
 
