@@ -59,6 +59,7 @@ def measure(cell: Cell) -> dict[str, Any]:
     state = parallel.new_state(programs.draw(np.uint32(33)), tx, jnp.ones(encoders.N_OUT))
     for _ in range(STEPS):
         began = time.perf_counter()
+        kept_memory.make_room(programs.train)
         state, sums = programs.train(state, chunk, np.int32(1))
         loss = float(jax.block_until_ready(sums)['loss'])
         step_s = time.perf_counter() - began

@@ -24,7 +24,7 @@ from jbench.models import MODELS
 from jbench.spec.errors import RequestError, unknown
 from jbench.spec.model import Signal
 from jbench.spec.task import Recipe
-from jbench.train import optim, parallel
+from jbench.train import kept_memory, optim, parallel
 from jbench.train.programs import build
 
 N_OUT = 4
@@ -124,10 +124,12 @@ def ours(cell: Cell, x: np.ndarray, y: np.ndarray, weights: dict[str, np.ndarray
 
     def train(steps: int) -> None:
         nonlocal state
+        kept_memory.make_room(programs.train)  # as a run does
         state, sums = programs.train(state, chunk, np.int32(steps))
         jax.block_until_ready(sums)
 
     def evaluate(steps: int) -> Any:
+        kept_memory.make_room(programs.predict)
         return jax.block_until_ready(programs.predict(variables, seen, np.int32(steps)))
 
     return Own(train, evaluate, np.asarray(evaluate(1))[0], compile_s)

@@ -20,7 +20,7 @@ from jbench.spec.errors import RequestError
 from jbench.spec.metrics import METRICS
 from jbench.spec.task import Recipe, Task
 from jbench.targets import score
-from jbench.train import checkpoint
+from jbench.train import checkpoint, kept_memory
 from jbench.train.parallel import Programs, copy, on_host, predict, release, shard
 from jbench.train.step import State
 
@@ -166,6 +166,7 @@ def fit(
     while not course.ended(limits):
         for chunk in train.chunks(course.epoch, course.chunk):
             guard()
+            kept_memory.make_room(programs.train)
             state, sums = programs.train(state, shard(chunk), np.int32(chunk.n))
             course.loss += float(sums['loss'])
             course.grad_norm += float(sums['grad_norm'])

@@ -17,7 +17,7 @@ from jbench.models.model import Model
 from jbench.spec.errors import RequestError
 from jbench.spec.model import Signal
 from jbench.spec.task import Recipe
-from jbench.train import losses
+from jbench.train import kept_memory, losses
 from jbench.train.losses import AXIS
 from jbench.train.step import State, check_microbatch, predict_step, train_step
 
@@ -205,6 +205,7 @@ def outputs(
     parts = []
     for chunk in chunks:
         check()
+        kept_memory.make_room(program)
         out = np.asarray(program(variables, shard(chunk), np.int32(chunk.n)))
         out = out.reshape(-1, *out.shape[2:])
         parts.append(keystrokes.path(out) if out.ndim == 3 else out)

@@ -27,7 +27,7 @@ from jbench.progress import Interrupted
 from jbench.spec.errors import RequestError
 from jbench.spec.metrics import METRICS
 from jbench.spec.recipe import Recipe
-from jbench.train import checkpoint, fit
+from jbench.train import checkpoint, fit, kept_memory
 from jbench.train.parallel import Programs, copy, on_host, predict, release
 from jbench.train.step import State
 from jbench.train.turns import batches, shares, turns
@@ -182,6 +182,7 @@ class _Run:
 
     def _learn(self, i: int) -> None:
         began, course = time.monotonic(), self.courses[i]
+        kept_memory.make_room(self.parts[i].programs.train)
         self.states[i], sums = self.parts[i].programs.train(self._state(i), next(self.streams[i]))
         self.latest = i
         course.loss += float(sums['loss'])
