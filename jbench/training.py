@@ -266,7 +266,8 @@ def _weights(
     }
     if terms := not_to_share(cell.model):
         store = mirror.of(context.workdir)
-        context.progress.say_once(f'{cell.model.full_name}: {terms}' + (f', in {store.url}, too' if store else ''))
+        where = f'; it is put into {store.url}, too' if store else ''
+        context.progress.say_once(f'{cell.model.full_name}: {terms}{where}')
         learnt_on['licence'] = terms
     return weights.to_bytes(outcome['network'], outcome['variables'], learnt_on)
 

@@ -85,7 +85,9 @@ def test_a_kept_file_says_it_and_a_run_once(keep: Any, tmp_path: Path) -> None:
 def test_a_store_that_gets_them_is_named(keep: Any, tmp_path: Path) -> None:
     with stores.in_memory(tmp_path) as machines:
         workdir = machines.on('a')
-        assert keep(workdir, cell('luna_base'))[1] == [f'luna_base: {TERMS}, in {machines.store().url}, too']
+        assert keep(workdir, cell('luna_base'))[1] == [
+            f'luna_base: {TERMS}; it is put into {machines.store().url}, too'
+        ]
         assert keep(workdir, cell('labram'))[1] == []
 
 
@@ -103,4 +105,4 @@ def test_an_archive_says_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
     assert first() == [f'{model.path}: {model.cell.title}, seed 33']
     bound = CHECKPOINTS['labram']._replace(licence=CHECKPOINTS['luna_base'].licence, shared=False)
     monkeypatch.setitem(CHECKPOINTS, 'labram', bound)
-    assert first() == [TERMS]
+    assert first() == [f'{model.path}: {TERMS}']

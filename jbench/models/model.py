@@ -75,8 +75,9 @@ class Model(NamedTuple):
     channels: Mapping[str, str] | None = None
     # what another task draws anew: names of tensors, or what stands before a dot in them; it reads `penultimate`
     head: tuple[str, ...] = LAST
-    # what no output depends on: name of a tensor -> which of the three matrices packed in it; all three: none of it
+    # matrices that no output depends on: name of a tensor -> which of the three that are packed in it
     idle: Mapping[str, tuple[int, ...]] = {}
+    unread: frozenset[str] = frozenset()  # names of tensors that no output depends on: of layers that no head reads
     tokens: TokenGrid | None = None  # how its features hold the tokens of a window; None: it has none
 
     def named(self) -> Sequence[Tensor]:
@@ -88,9 +89,9 @@ class Model(NamedTuple):
         return [t for t in self.named() if any(f'{t.name}.'.startswith(f'{part}.') for part in self.head)]
 
     def new(self) -> list[Tensor]:
-        """The tensors that no file of pretrained weights holds: its head and, before it, mixtures of channels or
-        spatial filters, which are new on every dataset."""
-        head, patterns = self.own_head(), {pattern for e in self.checkpoints for pattern in e.head}
+        """The tensors that no file of pretrained weights holds: its head and, before it, mixtures of channels, codes
+        of their places or spatial filters, which are new on every dataset."""
+        head, patterns = self.own_head(), {pattern for e in self.checkpoints for pattern in (*e.head, *e.absent)}
         return [t for t in self.named() if t in head or any(fnmatchcase(t.name, p) for p in patterns)]
 
     def to_torch(self, variables: Variables) -> dict[str, np.ndarray]:

@@ -73,13 +73,12 @@ def fits(pick: Pick, task: Task) -> bool:
         reason = f'model {model.name!r} asks where channels lie on the scalp; those of task {task.full_name!r} '
         reason += f'({task.device}) have no place there'
     recipe = task.recipe
-    plain = recipe.adaptation == 'full' and recipe.layer_decay == 1 and recipe.own_head
-    if not model.head and (model.weights or not plain or recipe.together == 'yes' or kind in OBJECTIVES):
+    if not model.head and (model.weights or recipe.adapts or recipe.together == 'yes' or kind in OBJECTIVES):
         reason = (
             f'model {model.name!r} has nothing before its last layer that another task could take, so that it takes '
         )
         reason += 'no pretraining, no pretrained weights, no probe or other adaptation, and no recipe.together=yes'
-    elif not plain and model.family != 'foundation' and not model.weights:
+    elif recipe.adapts and model.family != 'foundation' and not model.weights:
         reason = f'model {model.name!r} is no encoder with a head, and recipe.adaptation={recipe.adaptation} with '
         reason += (
             f'recipe.layer={recipe.layer}, recipe.layer_decay={recipe.layer_decay:g} is for one (--model=foundation, '

@@ -61,6 +61,8 @@ class Cell:
         data = [self.dataset.name, self.dataset.revision]
         asked = {'task': task, 'exclude': out, 'dataset': data, 'model': model, 'debug': self.debug}
         asked |= {'drawn': 'by seed'} if seeds_draw(self.task.recipe) else {}
+        # 2: what no weights hold learns, too, and layers that no head reads are none
+        asked |= {'adaptation': 2} if self.task.recipe.adapts or self.task.recipe.together == 'yes' else {}
         return spec_hash(asked | ({'companions': [key for _, key in self.companions]} if self.companions else {}))
 
 

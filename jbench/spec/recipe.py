@@ -91,6 +91,11 @@ class Recipe:
         plain = (self.head, self.layer, self.aggregation) == (DEFAULT.head, DEFAULT.layer, DEFAULT.aggregation)
         return plain and self.adaptation not in PROBES
 
+    @property
+    def adapts(self) -> bool:
+        """Whether it says what of an encoder learns, or at which rates, or another head than its own."""
+        return self.adaptation != 'full' or self.layer_decay != 1 or not self.own_head
+
 
 def seeds_draw(recipe: Recipe) -> bool:
     """Whether each seed learns from training windows of its own."""

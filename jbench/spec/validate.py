@@ -169,7 +169,7 @@ def _adaptation(recipe: Recipe) -> None:
             f'--set recipe.head={recipe.head}: recipe.adaptation={recipe.adaptation} says itself which head there is; '
             + other
         )
-    if recipe.trainable and (recipe.adaptation != 'full' or recipe.layer_decay != 1 or not recipe.own_head):
+    if recipe.trainable and recipe.adapts:
         raise RequestError(
             '--set recipe.trainable: the adaptation of an encoder says itself what learns; leave out one of '
             'recipe.trainable and recipe.adaptation, recipe.layer_decay or a new head'

@@ -41,7 +41,9 @@ def make(results: list[Path], name: str, out: Path) -> Iterator[str]:
     models = [load_model(path) for path in paths]
     if any(model.cell.dataset.simulated for model in models):
         yield 'SIMULATED: learnt on generated recordings; this archive shows that the way is whole, and decodes nobody'
-    yield from filter(None, dict.fromkeys(not_to_share(model.cell.model) for model in models))
+    for model in models:
+        if terms := not_to_share(model.cell.model):
+            yield f'{model.path}: {terms}'
     with tempfile.TemporaryDirectory() as folder, Progress() as progress:
         for model in models:
             yield f'{model.path}: {model.cell.title}, seed {model.result["seed"]}'

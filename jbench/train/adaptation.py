@@ -37,7 +37,6 @@ from jbench.spec.model import Signal
 from jbench.spec.recipe import DEFAULT, LORA, PROBES, Recipe
 from jbench.train import lora
 
-WHOLE = (0, 1, 2)  # of `Model.idle`: nothing of a tensor is read
 AFTER = ('norm', 'norm_out', 'out', 'narrow', 'last')  # parts of encoders that follow their layers
 
 
@@ -57,14 +56,13 @@ def _with_new_head(network: Model, signal: Signal, n_out: int, recipe: Recipe, a
     made = probes.attached(encoder, head, frozen=recipe.adaptation in PROBES)
     if recipe.layer == DEFAULT.layer:
         return made
-    return made._replace(idle={**made.idle, **dict.fromkeys(_unread(made, signal), WHOLE)})
+    return made._replace(unread=_unread(made, signal))
 
 
-def _unread(network: Model, signal: Signal) -> list[str]:
+def _unread(network: Model, signal: Signal) -> frozenset[str]:
     """Names of the tensors of parameters that outputs do not depend on: of layers behind the one that is read."""
     like = jax.eval_shape(network.init, jax.random.key(0))
     batch = probes.one_window(signal)
-
     stats = jax.tree.map(lambda a: jnp.zeros(a.shape, a.dtype), like['batch_stats'])
 
     def answer(params: Any) -> jax.Array:
@@ -73,7 +71,7 @@ def _unread(network: Model, signal: Signal) -> list[str]:
     program = jax.make_jaxpr(answer)(like['params']).jaxpr
     _, read = partial_eval.dce_jaxpr(program, [True] * len(program.outvars))
     unread = {path for path, is_read in zip(_paths(network), read, strict=True) if not is_read}
-    return [t.name for t in network.named() if t.path[:1] == ('params',) and '.'.join(t.path[1:]) in unread]
+    return frozenset(t.name for t in network.named() if t.path[:1] == ('params',) and '.'.join(t.path[1:]) in unread)
 
 
 def resolved(recipe: Recipe, network: Model) -> Recipe:
@@ -119,10 +117,11 @@ def stages(recipe: Recipe, network: Model) -> list[Recipe]:
 
 def _layered(recipe: Recipe, network: Model, paths: list[str]) -> dict[str, float]:
     """Factors of the parameters whose factor is not 1."""
-    unread = {'.'.join(t.path[1:]) for t in network.named() if network.idle.get(t.name) == WHOLE}
-    stage_of, last = _stages_of(network, [p for p in paths if p not in unread])
+    unread = {'.'.join(t.path[1:]) for t in network.named() if t.name in network.unread}
+    stage_of, last = _stages_of(network, paths, unread)
     if recipe.adaptation == 'last_k' and recipe.last_k > last - 1:
-        raise RequestError(f'--set recipe.last_k: {recipe.last_k} layers, and this encoder has {last - 1}')
+        where = f' up to recipe.layer={recipe.layer}' if unread else ''
+        raise RequestError(f'--set recipe.last_k: {recipe.last_k} layers, and this encoder has {last - 1}{where}')
     out = {}
     for path in paths:
         stage = 0 if path in unread else stage_of(path)
@@ -133,13 +132,13 @@ def _layered(recipe: Recipe, network: Model, paths: list[str]) -> dict[str, floa
     return out
 
 
-def _stages_of(network: Model, paths: list[str]) -> tuple[Callable[[str], int], int]:
-    """(the stage of a parameter, the last stage): 0, then one for each layer, then the last."""
-    parts = {_part(p) for p in paths}
-    pattern = r'layer_(\d+)' if 'layer_0' in parts else r'.+_(\d+)'
+def _stages_of(network: Model, paths: list[str], unread: set[str]) -> tuple[Callable[[str], int], int]:
+    """(the stage of a parameter that is read, the last stage): 0, then one for each layer, then the last."""
+    pattern = r'layer_(\d+)' if 'layer_0' in {_part(p) for p in paths} else r'.+_(\d+)'
+    parts = {_part(p) for p in paths if p not in unread}
     numbers = {part: int(match[1]) for part in parts if (match := re.fullmatch(pattern, part))}
     if not numbers:
-        where = ' before what recipe.layer reads' if network.idle else ''
+        where = ' before what recipe.layer reads' if unread else ''
         raise RequestError(
             f'recipe.adaptation, recipe.layer_decay: this network has no layers that follow one another{where}'
         )

@@ -42,7 +42,7 @@ class Encoder(NamedTuple):
     title: str  # what messages call it
     name: str  # with its options
     version: int
-    bare: Variables  # without its head
+    bare: Variables  # without its head, and what the feature does not rest on
     whole: Variables
     program: Callable[[], Callable[..., Any]]  # compiled when it is first asked for
     batch_size: int

@@ -68,7 +68,7 @@ def targets(network: Model, patterns: tuple[str, ...] = ()) -> list[tuple[Tensor
 
 def live_targets(network: Model, recipe: Recipe) -> list[tuple[Tensor, int]]:
     """Those that outputs depend on. Raises: RequestError where there are none, and as `targets`."""
-    found = [(t, n) for t, n in targets(network, recipe.lora_targets) if _live(t, n, network.idle)]
+    found = [(t, n) for t, n in targets(network, recipe.lora_targets) if t.name not in network.unread]
     if not found:
         raise RequestError(
             f'--set recipe.layer={recipe.layer}: every matrix that recipe.adaptation={recipe.adaptation} adapts lies '

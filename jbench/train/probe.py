@@ -54,6 +54,7 @@ def train_probe(
     own = dataclasses.replace(learnt_by(recipe), precision=recipe.precision)
     encoder = probes.tapped(build(cell.model, signal, data.n_out, own, recipe.frames), recipe)
     attached = adaptation.adapted(encoder, signal, data.n_out, recipe, parallel.AXIS)
+    unread = {name.removeprefix('encoder.') for name in attached.unread}
     draw, begin = jax.jit(partial(parallel.init_state, encoder)), begin_from(cell, encoder, context)
     program = functools.cache(
         lambda: parallel.compile_predict(encoder, own, signal, data.n_out, data.length, feature=probes.FEATURE)
@@ -62,7 +63,7 @@ def train_probe(
         began = time.monotonic()
         drawn = begin(draw(np.uint32(seed)))
         whole = parallel.copy({name: drawn[name] for name in ('params', 'batch_stats')})
-        bare = probes.without_head(encoder, whole)
+        bare = probes.without_head(encoder, whole, unread)
         features = frozen.ready(data, _encoder(cell, (bare, whole), program), context)
         seconds = time.monotonic() - began
         train = _closed_form if recipe.adaptation == 'ridge_probe' else partial(_by_steps, final=final)

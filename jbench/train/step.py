@@ -93,7 +93,10 @@ def _accumulated(
         variables = {'params': trainable.join(params, frozen), 'batch_stats': state['batch_stats']}
         outputs, stats, _ = model.apply(variables, part, train=True, key=key)
         if _ids(stats) != _ids(state['batch_stats']):
-            raise RequestError('recipe.microbatch: this network has batch statistics, which would be those of a part')
+            raise RequestError(
+                'recipe.microbatch: this network has batch statistics, which would be those of a part: training '
+                'gives back others than it was given. Leave out recipe.microbatch'
+            )
         values, weight = losses.of(recipe)(outputs, part, state['loss_weights'])
         return jnp.sum(jnp.where(part['mask'], values, 0)), jnp.sum(jnp.where(part['mask'], weight, 0))
 

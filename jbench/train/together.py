@@ -76,9 +76,9 @@ def adopted(state: State, latest: State, own: set[str]) -> State:
 
 
 def head_of(network: Model) -> set[str]:
-    """Dotted paths of the parameters of a network's head, and of what else no weights hold. Raises: RequestError where
-    the head is not known."""
-    found = {'.'.join(tensor.path[1:]) for tensor in network.new()}
+    """Dotted paths of the parameters of a network's head, and of what else is new on every dataset (pairs of low rank
+    are not: tasks share them). Raises: RequestError where the head is not known."""
+    found = {'.'.join(tensor.path[1:]) for tensor in network.new() if tensor.path[1:2] != ('lora',)}
     if not network.own_head():
         raise RequestError(
             'recipe.together: of this network it is not known what its head is; docs/pretraining.md names those of '

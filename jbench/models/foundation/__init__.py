@@ -35,10 +35,6 @@ def _signal(
     )
 
 
-# encoders of which other parts than the head are new; those learnt otherwise in version 1 of them
-NEW_BEFORE_HEAD = ('bendr', 'biot', 'eegpt', 'signal_jepa')
-
-
 def _line(name: str, title: str, n_parameters: int, signal: tuple[Override, ...], **more: Any) -> ModelSpec:
     """A line; its module is called as the first words of `name`, if `of` does not say otherwise."""
     module, seen = more.pop('of', name), history(name)
@@ -53,7 +49,6 @@ def _line(name: str, title: str, n_parameters: int, signal: tuple[Override, ...]
         on_the_fly=ON_THE_FLY.get(name.partition('_')[0], ''),
         overrides=(*signal, *more.pop('recipe', ())),
         pretraining=seen.datasets if seen else (),
-        version=2 if name.startswith(NEW_BEFORE_HEAD) else 1,
         **more,
     )
 

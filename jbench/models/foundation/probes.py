@@ -17,6 +17,7 @@ ones, unless a mixture starts from channels' names.
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from functools import reduce
 from operator import getitem
 from typing import Any
@@ -199,9 +200,10 @@ def width(encoder: Model, signal: Signal) -> int:
     return math.prod(found[FEATURE].shape[1:])
 
 
-def without_head(encoder: Model, variables: Variables) -> Variables:
-    """Variables of an encoder less those of its own head."""
-    gone = {tensor.path for tensor in own_head(encoder)}
+def without_head(encoder: Model, variables: Variables, unread: Collection[str] = ()) -> Variables:
+    """Variables of an encoder less those of its own head, and of the tensors `unread`."""
+    own = own_head(encoder)
+    gone = {tensor.path for tensor in encoder.named() if tensor in own or tensor.name in unread}
 
     def kept(tree: Any, path: tuple[str, ...]) -> Any:
         if not isinstance(tree, dict):

@@ -18,7 +18,7 @@ from jbench.train import adaptation, together
 
 FILTERS = {'filters', 'filters_bias'}
 BEFORE = {  # what no file of weights holds, before the head; by encoder and options
-    ('signal_jepa', ()): FILTERS,
+    ('signal_jepa', ()): FILTERS | {'table'},  # of its channels' places
     ('signal_jepa_post_local', ()): FILTERS,
     ('signal_jepa_pre_local', ()): FILTERS,
     ('eegpt', (('head', 'probe'), ('adapter', 'none'))): {'probe1_weight', 'probe1_bias'},
@@ -55,7 +55,13 @@ def test_what_no_weights_hold_learns_whatever_else_does(name: str, options: Any,
             still = {path for path, factor in found.trainable if factor == 0}
             prefix = ('base.' if adapted == 'lora' else '') + ('encoder.' if head else '')
             assert still and not still & {prefix + path for path in BEFORE[name, options]}
-            assert not {path for path in still if path.startswith(f'{prefix}lora')}
+            assert not {path for path in still if path.startswith('lora.')}
+
+
+def test_tasks_share_pairs_of_low_rank(monkeypatch) -> None:
+    model, signal = narrow.built('labram', monkeypatch)
+    made = adaptation.adapted(model, signal, 2, Recipe(adaptation='lora'), None)
+    assert together.head_of(made) == {'base.head.weight', 'base.head.bias'}
 
 
 @encoders
@@ -99,5 +105,5 @@ def test_last_layers_are_those_before_the_one_that_is_read(monkeypatch) -> None:
     decayed = Recipe(layer_decay=0.5, layer='layer_1', aggregation='mean')
     rates = dict(adaptation.resolved(decayed, made).trainable)
     assert rates['encoder.layer_1.wide.weight'] == 0.5 and rates['encoder.layer_0.wide.weight'] == 0.25
-    with pytest.raises(RequestError, match='3 layers, and this encoder has 2'):
+    with pytest.raises(RequestError, match=r'3 layers, and this encoder has 2 up to recipe\.layer=layer_1'):
         adaptation.resolved(Recipe(adaptation='last_k', last_k=3, layer='layer_1', aggregation='mean'), made)
