@@ -187,6 +187,12 @@ def features(model: Model, *names: str) -> Callable[..., dict[str, jax.Array]]:
     return compute
 
 
+def one_window(signal: Signal) -> Batch:
+    """A batch of one window of zeros."""
+    batch = {'x': jnp.zeros((1, signal.n_chans, signal.n_times)), 'mask': jnp.ones(1, bool)}
+    return batch | {'channel_mask': jnp.ones((1, signal.n_chans), bool)} if signal.channel_mask else batch
+
+
 def network(
     module: nn.Module,
     signal: Signal,
@@ -208,19 +214,15 @@ def network(
         tensors, precompute, checkpoints, channels, head, tokens: see `Model`.
         start: what becomes of the variables that the module draws (other initial values).
     """
-    window = (signal.n_chans, signal.n_times)
     drawn = DenyList(('features', 'intermediates'))
 
     @jax.jit  # compiled, the forward pass of flax's initialisation is dropped
     def init(key: jax.Array) -> Variables:
-        batch = {'x': jnp.zeros((1, *window)), 'mask': jnp.ones(1, bool)}
-        if signal.channel_mask:
-            batch['channel_mask'] = jnp.ones((1, signal.n_chans), bool)
-        return start({'batch_stats': {}, **module.init(key, batch, train=False, key=None, mutable=drawn)})
+        return start({'batch_stats': {}, **module.init(key, one_window(signal), train=False, key=None, mutable=drawn)})
 
     def apply(variables: Variables, batch: Batch, *, train: bool, key: jax.Array | None) -> Answer:
         x, mask = batch['x'], batch['mask']
-        chex.assert_shape(x, (None, *window))
+        chex.assert_shape(x, (None, signal.n_chans, signal.n_times))
         chex.assert_shape(mask, (x.shape[0],))
         kept = ['features', 'intermediates', *(['batch_stats'] if train else [])]
         logits, changed = module.apply(

@@ -31,7 +31,7 @@ from jax.interpreters import partial_eval
 
 from jbench.models import factory
 from jbench.models.foundation import probes
-from jbench.models.model import Model
+from jbench.models.model import Model, one_window
 from jbench.spec.errors import RequestError
 from jbench.spec.model import Signal
 from jbench.spec.recipe import DEFAULT, LORA, PROBES, Recipe
@@ -62,7 +62,7 @@ def _with_new_head(network: Model, signal: Signal, n_out: int, recipe: Recipe, a
 def _unread(network: Model, signal: Signal) -> frozenset[str]:
     """Names of the tensors of parameters that outputs do not depend on: of layers behind the one that is read."""
     like = jax.eval_shape(network.init, jax.random.key(0))
-    batch = probes.one_window(signal)
+    batch = one_window(signal)
     stats = jax.tree.map(lambda a: jnp.zeros(a.shape, a.dtype), like['batch_stats'])
 
     def answer(params: Any) -> jax.Array:

@@ -63,9 +63,10 @@ def keep() -> None:
 def make_room(program: Any) -> None:
     """To be called before each call of a compiled program: its memory will be that of its last call.
 
-    A program answers some milliseconds before its memory is free. One that is called meanwhile would take as much
-    again from the system, time and again: of LaBraM in batches of 64, 18 GB instead of 7. So this waits for it (at most
-    `PATIENCE`), and keeps a place for the first call. Nothing happens without glibc 2.33 and `keep`.
+    A program answers some milliseconds before its memory is free. One that is called meanwhile would take as much again
+    from the system, time and again: of LaBraM in batches of 64, 13 GB instead of 7 (`benchmarks/encoder_memory.py`). So
+    this waits for it (at most `PATIENCE`), and keeps a place for the first call. Nothing happens without glibc 2.33 and
+    `keep`.
     """
     global _in_use
     if _heap is None:

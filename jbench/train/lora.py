@@ -56,7 +56,8 @@ def targets(network: Model, patterns: tuple[str, ...] = ()) -> list[tuple[Tensor
     there = [t for t in network.named() if len(t.shape) == 2 and _is_param(t) and t.name not in new]
     for pattern in patterns:
         if not any(fnmatchcase(t.name, pattern) for t in there):
-            raise unknown('matrix of this network (recipe.lora_targets)', pattern, [t.name for t in there])
+            names = {re.sub(r'\.\d+\.', '.*.', t.name, count=1): None for t in there}  # layers alike, as patterns
+            raise unknown('matrix of this network (recipe.lora_targets)', pattern, names)
     named = [(t, 3 if re.fullmatch(PACKED, t.name) else 1) for t in there]
     if patterns:
         return [(t, n) for t, n in named if any(fnmatchcase(t.name, pattern) for pattern in patterns)]

@@ -36,7 +36,7 @@ Phases jump where a real or imaginary part may be nothing but rounding: at the o
 at the end of a window that is one sample longer than its patches. What the reference puts in there, anything from -pi
 to pi, differs between machines and between float32 and float64. Here a part below 4 eps of the sum of magnitudes of the
 patch is 0, and the phase of 0 is 0; all others are those of the reference. (A true part as small as that is 0, too: of
-random windows one in 800 000 coefficients, then pi for -pi.)
+random windows hardly ever one, then pi for -pi.)
 
 Differences from the reference: it starts the three layers over the queries from one draw; here each has its own.
 

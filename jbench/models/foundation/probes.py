@@ -11,7 +11,7 @@ What a head reads is called `penultimate`, flattened. It is what the encoder's o
 whose tokens are put together (`tapped`). The encoder of a probe answers in evaluation: no dropout, its batch statistics
 as they are. Everything before its head belongs to it, and stays as it starts: also what no checkpoint has, mixtures of
 channels (BENDR, BIOT, EEGPT), spatial filters (Signal-JEPA), the first layer of EEGPT's `head=probe`. They are random
-ones, unless a mixture starts from channels' names.
+ones, unless they start from channels' names or places.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ import jax.numpy as jnp
 
 from jbench.models import torch_weights
 from jbench.models.layers import blocks
-from jbench.models.model import Answer, Batch, Model, network
+from jbench.models.model import Answer, Batch, Model, network, one_window
 from jbench.models.torch_weights import Tensor, Variables
 from jbench.spec.errors import RequestError, unknown
 from jbench.spec.model import ModelSpec, Signal
@@ -178,12 +178,6 @@ def aggregated(x: jax.Array, recipe: Recipe) -> jax.Array:
     if tokens.shape[1] < QUARTERS:
         raise RequestError(f'--set recipe.aggregation={how}: {tokens.shape[1]} tokens have no {QUARTERS} parts')
     return jnp.concatenate([part.mean(1) for part in jnp.array_split(tokens, QUARTERS, axis=1)], 1)
-
-
-def one_window(signal: Signal) -> Batch:
-    """A batch of one window of zeros."""
-    batch = {'x': jnp.zeros((1, signal.n_chans, signal.n_times)), 'mask': jnp.ones(1, bool)}
-    return batch | {'channel_mask': jnp.ones((1, signal.n_chans), bool)} if signal.channel_mask else batch
 
 
 def width(encoder: Model, signal: Signal) -> int:

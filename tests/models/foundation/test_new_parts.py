@@ -14,7 +14,7 @@ from jbench.models.foundation import probes
 from jbench.models.model import features
 from jbench.spec.errors import RequestError
 from jbench.spec.recipe import Recipe
-from jbench.train import adaptation, together
+from jbench.train import adaptation, lora, together
 
 FILTERS = {'filters', 'filters_bias'}
 BEFORE = {  # what no file of weights holds, before the head; by encoder and options
@@ -56,6 +56,18 @@ def test_what_no_weights_hold_learns_whatever_else_does(name: str, options: Any,
             prefix = ('base.' if adapted == 'lora' else '') + ('encoder.' if head else '')
             assert still and not still & {prefix + path for path in BEFORE[name, options]}
             assert not {path for path in still if path.startswith('lora.')}
+
+
+def test_matrices_that_could_be_adapted_are_named_once_for_all_layers(monkeypatch) -> None:
+    monkeypatch.setitem(narrow.NARROW, 'labram', {'LAYERS': 3})
+    model, _ = narrow.built('labram', monkeypatch)
+    names = ['attn.proj', 'attn.qkv', 'mlp.0', 'mlp.2']
+    with pytest.raises(RequestError) as error:
+        lora.targets(model, ('*nope*',))
+    for name in names:
+        assert str(error.value).count(f'blocks.*.{name}.weight') == 1
+        assert len(lora.targets(model, (f'blocks.*.{name}.weight',))) == 3
+    assert 'blocks.0' not in str(error.value)
 
 
 def test_tasks_share_pairs_of_low_rank(monkeypatch) -> None:
