@@ -58,7 +58,7 @@ assert command('--task=mental_imagery', f'--model={MODEL}', *QUICK) == 2
 # best epoch stay beside the result.
 
 # %%
-FAST = ['--set', 'recipe.lr=1e-2', '--set', 'recipe.least_steps=600']  # these recordings are few
+FAST = ['--set', 'recipe.lr=1e-2'] + ([] if QUICK else ['--set', 'recipe.least_steps=600'])  # few recordings
 assert command('--task=motor_imagery', f'--model={MODEL}', '--weights=none', *FAST, *QUICK) == 0
 made = next(Path(WORKDIR).glob(f'results/motor_imagery*/*/{MODEL}*/*/seed33.safetensors'))
 
