@@ -142,12 +142,14 @@ def test_chance_is_of_one_rule_for_all_folds(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_two_folds_by_subject(few: None, tmp_path: Path, capsys) -> None:
+@pytest.mark.parametrize(('asked', 'n_tested'), [('2', 3), ('all', 1)])
+def test_folds_by_subject(asked: str, n_tested: int, few: None, tmp_path: Path, capsys) -> None:
     command = [*BASE, '--model=dummy', f'--workdir={tmp_path}']
-    assert run.main([*command, '--set=split.folds=2']) == 0
+    assert run.main([*command, f'--set=split.folds={asked}']) == 0
     assert 'windows were tested, each' in capsys.readouterr().out
-    for path in tmp_path.glob('results/*/*/*/*/folds/*/seed33.json'):
-        parts = json.loads(path.read_text())['subjects']
+    folds = [json.loads(p.read_text())['subjects'] for p in tmp_path.glob('results/*/*/*/*/folds/*/seed33.json')]
+    assert [len(parts['test']) for parts in folds] == [n_tested] * (6 // n_tested)
+    for parts in folds:
         assert len({s for part in parts.values() for s in part}) == sum(map(len, parts.values())) == 6
 
 
