@@ -38,6 +38,19 @@ def test_a_block_that_was_freed_is_used_again(in_thread: bool) -> None:
     assert kept < 10 < new  # pages, of 4 kB or 2 MB
 
 
+WAIT = """
+import ctypes, threading
+from jbench.train import kept_memory
+kept_memory.PATIENCE = 60.0
+kept_memory.keep()
+kept_memory.make_room(threading)
+heap, freed = kept_memory._heap, []
+block = heap.malloc(4 * kept_memory.MUCH)
+threading.Timer(0.3, lambda: (freed.append(True), heap.free(block))).start()
+kept_memory.make_room(threading)
+print(len(freed))
+"""
+
 STEPS = """
 import resource
 import jax
@@ -54,7 +67,7 @@ def step(weights, x):
     value, grads = jax.value_and_grad(loss)(weights)
     return [w - g for w, g in zip(weights, grads)], value
 
-weights, x = [jnp.full((256, 256), 1e-3)] * 12, jnp.ones((16384, 256))
+weights, x = [jnp.full((64, 64), 1e-3)] * 12, jnp.ones((65536, 64))
 program = jax.jit(step, donate_argnums=0).lower(weights, x).compile()
 weights = [w.copy() for w in weights]
 peaks = []
@@ -67,11 +80,30 @@ print(program.memory_analysis().temp_size_in_bytes >> 20, peaks[0], peaks[-1])
 """
 
 
-@pytest.mark.skipif(
+GLIBC = pytest.mark.skipif(
     sys.platform != 'linux' or not hasattr(ctypes.CDLL(None), 'mallinfo2'), reason='mallinfo2 is of glibc 2.33 on Linux'
 )
+
+
+@GLIBC
+def test_a_call_waits_until_memory_of_the_last_one_is_free() -> None:
+    assert answers(WAIT) == [1]
+
+
+@GLIBC
+@pytest.mark.slow
 def test_a_program_takes_the_memory_of_its_last_call() -> None:
-    """It has answered before that is free. The better of two: a busy machine may be later than a call waits for it."""
-    runs = [tuple(map(float, subprocess.check_output([sys.executable, '-c', STEPS]).split())) for _ in range(2)]
-    assert runs[0][0] > kept_memory.MUCH >> 20
-    assert min((last - first) / needed for needed, first, last in runs) < 0.5
+    """A busy machine may be later than a call waits for it, and then gives it twice, once: hence the best of three."""
+    assert any(grown() < 0.5 for _ in range(3))
+
+
+def grown() -> float:
+    """By how many of its blocks a program's peak of memory grows after its first call."""
+    needed, first, last = answers(STEPS)
+    assert needed > kept_memory.MUCH >> 20
+    return (last - first) / needed
+
+
+def answers(program: str) -> list[float]:
+    """The numbers that a Python program prints."""
+    return [float(word) for word in subprocess.check_output([sys.executable, '-c', program]).split()]

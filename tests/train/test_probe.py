@@ -104,7 +104,8 @@ def test_features_are_those_of_the_encoder_in_evaluation(head, data, compiler, w
     ours, theirs = (encoders.leaves(v['params']['head']) for v in (outcome['variables'], fitted.variables))
     for name, array in theirs.items():
         np.testing.assert_allclose(np.asarray(ours[name]), np.asarray(array), rtol=1e-4, atol=1e-5)
-        assert abs(array - before[name]).max() > 1e-3  # it learnt, by far more than the two differ
+        moved = abs(array - before[name]).max()
+        assert moved > (1e-2 if array.ndim > 1 else 1e-3)  # it learnt; of two equal classes the bias hardly moves
     outputs = parallel.predict(programs, fitted.variables, test)
     np.testing.assert_allclose(outcome['predictions']['outputs'], outputs, rtol=1e-4, atol=1e-5)
     assert [h['monitor'] for h in outcome['history']] == pytest.approx([h['monitor'] for h in fitted.history])
