@@ -6,6 +6,7 @@ tensors tells what the variables are called in the reference implementation.
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -79,6 +80,8 @@ class Model(NamedTuple):
     idle: Mapping[str, tuple[int, ...]] = {}
     unread: frozenset[str] = frozenset()  # names of tensors that no output depends on: of layers that no head reads
     tokens: TokenGrid | None = None  # how its features hold the tokens of a window; None: it has none
+    # windows of a batch that a processor computes at once, so that their values fit its caches; 0: all
+    at_once: int = 0
 
     def named(self) -> Sequence[Tensor]:
         """`tensors`, or each array by its own path where there are none."""
@@ -233,6 +236,12 @@ def network(
         return Answer(jnp.asarray(logits), stats, found)
 
     return Model(init, apply, tensors, precompute, checkpoints, channels, head, tokens=tokens)
+
+
+def in_parts(model: Model) -> Model:
+    """A transformer of which a processor computes as many windows at once as have some 4,400 tokens."""
+    assert model.tokens is not None
+    return model._replace(at_once=max(1, 4400 // math.prod(model.tokens.shape)))
 
 
 def _is_layer(module: nn.Module, method: str) -> bool:

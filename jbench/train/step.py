@@ -50,8 +50,9 @@ def train_step(
         total = jnp.maximum(total, LEAST)
         return recipe.loss_scale * jnp.sum(jnp.where(batch['mask'], values, 0)) / total, answer.batch_stats
 
-    if recipe.microbatch:
-        value, new, grads = _accumulated(trained, frozen, state, batch, key, model=model, recipe=recipe)
+    n = n_parts(model, recipe, len(batch['x']))
+    if recipe.microbatch or n > 1:
+        value, new, grads = _accumulated(trained, frozen, state, batch, key, n, model=model, recipe=recipe)
     else:
         (value, new), grads = jax.value_and_grad(share, has_aux=True)(trained)
     grads, value = jax.lax.psum((grads, value), AXIS)
@@ -59,6 +60,30 @@ def train_step(
     params = trainable.join(optax.apply_updates(trained, updates), frozen)
     new_state = state | {'params': params, 'batch_stats': new, 'opt': opt, 'step': state['step'] + 1}
     return new_state, {'loss': value, 'grad_norm': optax.tree.norm(grads)}
+
+
+def n_parts(model: Model, recipe: Recipe, n_rows: int) -> int:
+    """In how many parts a training step computes this device's rows of a batch: those of `recipe.microbatch`, else of
+    `own_parts`, if rows need not know of each other."""
+    if recipe.microbatch:
+        return recipe.batch_size // recipe.microbatch
+    return 1 if recipe.loss in losses.TOGETHER else own_parts(model, n_rows)
+
+
+def own_parts(model: Model, n_rows: int) -> int:
+    """In how many equal parts, one after the other, a network computes so many rows unasked.
+
+    More than one on a processor alone, where some windows at once take less time each than many, as their values fit
+    its caches, and less memory (docs/speed.md).
+    """
+    if not model.at_once or jax.default_backend() != 'cpu':
+        return 1
+    return next(n for n in range(1, n_rows + 1) if n_rows % n == 0 and n_rows // n <= model.at_once)
+
+
+def _divided(batch: dict[str, jax.Array], n: int) -> dict[str, jax.Array]:
+    """A batch [B, ...] in parts [n, B / n, ...]."""
+    return jax.tree.map(lambda a: a.reshape(n, -1, *a.shape[1:]), batch)
 
 
 def rotated(x: jax.Array, most: int, key: jax.Array) -> jax.Array:
@@ -75,19 +100,18 @@ def _accumulated(
     state: State,
     batch: dict[str, jax.Array],
     key: jax.Array,
+    n: int,
     *,
     model: Model,
     recipe: Recipe,
 ) -> tuple[jax.Array, Any, Any]:
-    """The same share of the loss and its gradient, some rows after the others: memory holds what those need.
+    """The same share of the loss and its gradient, in n parts, one after the other: memory holds what one needs.
 
     Without dropout it is the same step; with it, each part draws by a key of its own. Rows of one batch must not know
     of each other (`check_microbatch`).
 
     Raises: RequestError where training changes batch statistics; numbers that it hands on as they are may stand there.
     """
-    n = recipe.batch_size // recipe.microbatch
-    parts = jax.tree.map(lambda a: a.reshape(n, -1, *a.shape[1:]), batch)
 
     def lost(params: Any, part: dict[str, jax.Array], key: jax.Array) -> tuple[jax.Array, jax.Array]:
         variables = {'params': trainable.join(params, frozen), 'batch_stats': state['batch_stats']}
@@ -105,7 +129,7 @@ def _accumulated(
         return jax.tree.map(jnp.add, sums, (value, weight, grads)), None
 
     zeros = jnp.zeros(()), jnp.zeros(()), jax.tree.map(jnp.zeros_like, trained)
-    (value, weight, grads), _ = jax.lax.scan(add, zeros, (parts, jax.random.split(key, n)))
+    (value, weight, grads), _ = jax.lax.scan(add, zeros, (_divided(batch, n), jax.random.split(key, n)))
     factor = recipe.loss_scale / jax.lax.psum(weight, AXIS)
     return factor * value, state['batch_stats'], jax.tree.map(lambda g: factor * g, grads)
 
@@ -134,6 +158,14 @@ def predict_step(
     variables: dict[str, Any], batch: dict[str, jax.Array], *, model: Model, feature: str = ''
 ) -> jax.Array:
     """Outputs [B, K], or [B, frames, K], of a batch in evaluation mode; or a feature of it, flattened [B, d]."""
-    answer = model.apply(variables, batch, train=False, key=None)
-    outputs: jax.Array = answer.features[feature].reshape(len(batch['x']), -1) if feature else answer.outputs
-    return outputs
+
+    def outputs(batch: dict[str, jax.Array]) -> jax.Array:
+        answer = model.apply(variables, batch, train=False, key=None)
+        found: jax.Array = answer.features[feature].reshape(len(batch['x']), -1) if feature else answer.outputs
+        return found
+
+    n = own_parts(model, len(batch['x']))
+    if n == 1:
+        return outputs(batch)
+    found = jax.lax.map(outputs, _divided(batch, n))
+    return found.reshape(-1, *found.shape[2:])

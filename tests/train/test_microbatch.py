@@ -20,7 +20,7 @@ from jbench.spec.model import Signal
 from jbench.spec.task import Recipe
 from jbench.train import adaptation, parallel, precision
 from jbench.train.losses import AXIS
-from jbench.train.step import train_step
+from jbench.train.step import n_parts, train_step
 
 ENCODERS: dict[str, dict[str, Any]] = {  # without dropout
     'labram': {},
@@ -52,6 +52,31 @@ def test_an_encoder_makes_the_same_step(name: str, monkeypatch: pytest.MonkeyPat
             apart = optax.tree.norm(optax.tree.sub(moved, whole[0]))
             assert apart < 1e-9 * optax.tree.norm(whole[0])
             np.testing.assert_allclose(*(jax.tree.leaves(t) for t in (told, whole[1])), rtol=1e-9)
+
+
+def test_a_processor_trains_on_some_windows_of_an_encoder_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Unasked, on as many as some 4,400 tokens are; not on an accelerator, nor where rows answer each other."""
+    signals = [Signal(n_chans=n, n_times=n_times, sfreq=200.0) for n in (19, 64) for n_times in (800, 2000)]
+    made = [factory(MODELS['cbramod'])(signal, 2) for signal in signals]
+    assert [n_parts(model, Recipe(), 64) for model in made] == [2, 4, 4, 16]
+    model = made[-1]
+    assert n_parts(model, Recipe(), 7) == 7 and n_parts(model, Recipe(), 6) == 1
+    assert n_parts(model, Recipe(microbatch=32), 64) == 2
+    assert n_parts(model, Recipe(loss='clip'), 64) == 1
+    monkeypatch.setattr(jax, 'default_backend', lambda: 'gpu')
+    assert n_parts(model, Recipe(), 64) == 1
+
+
+def test_unasked_parts_make_the_same_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, signal = narrow.built('labram', monkeypatch)
+    assert model.at_once > 4
+    steps = [partial(step, model._replace(at_once=size), signal, 0) for size in (0, 2)]
+    with jax.enable_x64(True):
+        start = jax.tree.map(lambda a: a.astype(float), narrow.drawn(model))
+        whole, parts = (jax.jit(run)(start) for run in steps)
+        jax.tree.map(partial(np.testing.assert_allclose, rtol=1e-9, atol=1e-12), parts, whole)
+        loops = [str(jax.make_jaxpr(run)(start)).count('scan[') for run in steps]
+    assert loops[1] == loops[0] + 1
 
 
 def test_only_codebrain_keeps_numbers_that_are_no_parameters(monkeypatch: pytest.MonkeyPatch) -> None:

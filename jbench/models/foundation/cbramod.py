@@ -43,7 +43,7 @@ from jbench.models.layers import blocks
 from jbench.models.layers.attention import PackedAttention, packed_tensors
 from jbench.models.layers.grid import GridPatches, grid_tensors
 from jbench.models.layers.patches import Front
-from jbench.models.model import Batch, Model, TokenGrid, network, require
+from jbench.models.model import Batch, Model, TokenGrid, in_parts, network, require
 from jbench.models.torch_weights import Exceptions, Tensor
 from jbench.spec.errors import RequestError
 from jbench.spec.model import Signal
@@ -161,4 +161,4 @@ def cbramod(signal: Signal, n_out: int, *, axis_name: str | None = None, dropout
     made = network(_CBraMod(n_out, axis_name, dropout), signal, _tensors(n_out), checkpoints=(CHECKPOINT,), tokens=grid)
     alone = [of for of, n in (('s', signal.n_chans), ('t', signal.n_times // PATCH)) if n == 1]  # with itself to attend
     packed = [f'encoder.layers.{i}.self_attn_{of}.in_proj_weight' for i in range(LAYERS) for of in alone]
-    return made._replace(idle=dict.fromkeys(packed, (0, 1)))  # queries and keys
+    return in_parts(made)._replace(idle=dict.fromkeys(packed, (0, 1)))  # queries and keys

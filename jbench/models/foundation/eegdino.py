@@ -48,7 +48,7 @@ from jbench.models.layers.blocks import PRECISION
 from jbench.models.layers.grid import GridPatches, grid_tensors
 from jbench.models.layers.patches import Front
 from jbench.models.layers.wide_attention import attend_wide
-from jbench.models.model import Batch, Model, TokenGrid, network, require
+from jbench.models.model import Batch, Model, TokenGrid, in_parts, network, require
 from jbench.models.torch_weights import Exceptions, Tensor
 from jbench.spec.errors import RequestError
 from jbench.spec.model import Signal
@@ -225,4 +225,6 @@ def _build(size: str, signal: Signal, n_out: int, *, axis_name: str | None, drop
     module = _EegDino(tuple(found.values()), tuple(found), chosen, n_out, axis_name, dropout, drop_path)
     use = channels(signal.ch_names)
     grid = TokenGrid((len(found), -(-signal.n_times // PATCH)), 1)
-    return network(module, signal, _tensors(chosen, n_out), checkpoints=(CHECKPOINT,), channels=use, tokens=grid)
+    return in_parts(
+        network(module, signal, _tensors(chosen, n_out), checkpoints=(CHECKPOINT,), channels=use, tokens=grid)
+    )

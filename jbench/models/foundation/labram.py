@@ -49,7 +49,7 @@ from jbench.models.layers import blocks
 from jbench.models.layers.blocks import PRECISION
 from jbench.models.layers.patches import Front, Patches, patch_tensors
 from jbench.models.layers.wide_attention import attend_wide
-from jbench.models.model import Batch, Model, TokenGrid, network, require
+from jbench.models.model import Batch, Model, TokenGrid, in_parts, network, require
 from jbench.models.torch_weights import Exceptions, Tensor
 from jbench.spec.errors import RequestError
 from jbench.spec.model import Signal
@@ -212,4 +212,4 @@ def labram(signal: Signal, n_out: int, *, axis_name: str | None = None, drop_pat
     module = _Labram(tuple(found), tuple(found.values()), n_out, axis_name, drop_path)
     use = channels(signal.ch_names)
     grid = TokenGrid((len(found), n_patches(signal.n_times)), 1)
-    return network(module, signal, _tensors(n_out), checkpoints=(CHECKPOINT,), channels=use, tokens=grid)
+    return in_parts(network(module, signal, _tensors(n_out), checkpoints=(CHECKPOINT,), channels=use, tokens=grid))

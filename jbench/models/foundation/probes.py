@@ -264,7 +264,12 @@ def attached(encoder: Model, head: Model, *, frozen: bool = True) -> Model:
     return (
         made
         if frozen
-        else made._replace(precompute=encoder.precompute, checkpoints=encoder.checkpoints, idle=encoder.idle)
+        else made._replace(
+            precompute=encoder.precompute,
+            checkpoints=encoder.checkpoints,
+            idle=encoder.idle,
+            at_once=encoder.at_once,
+        )
     )
 
 

@@ -57,7 +57,7 @@ from jbench.models.layers import blocks
 from jbench.models.layers.blocks import PRECISION
 from jbench.models.layers.deep import in_turn, n_again, with_mean
 from jbench.models.layers.wide_attention import attend_wide, n_pieces
-from jbench.models.model import Batch, Model, TokenGrid, network, require
+from jbench.models.model import Batch, Model, TokenGrid, in_parts, network, require
 from jbench.models.torch_weights import Exceptions, Tensor
 from jbench.spec.errors import RequestError
 from jbench.spec.model import Position, Signal
@@ -264,7 +264,8 @@ def build(name: str, size: Size, signal: Signal, n_out: int, *, positions: str, 
         )
     module, use = _Reve(size, tuple(used), tuple(used.values()), n_out, remat), adapters.placed(signal.ch_names, places)
     grid = TokenGrid((len(used), n_patches(signal.n_times)), 1)
-    return network(module, signal, _tensors(size, n_out), checkpoints=(CHECKPOINT,), channels=use, tokens=grid)
+    made = network(module, signal, _tensors(size, n_out), checkpoints=(CHECKPOINT,), channels=use, tokens=grid)
+    return in_parts(made)
 
 
 def reve_small(

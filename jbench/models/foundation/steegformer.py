@@ -57,7 +57,7 @@ from jbench.models.layers import blocks
 from jbench.models.layers.deep import in_turn, n_again
 from jbench.models.layers.prenorm import EPS, Draws, Names, PreNorm, prenorm_tensors
 from jbench.models.layers.wide_attention import n_pieces
-from jbench.models.model import Batch, Model, TokenGrid, network, require
+from jbench.models.model import Batch, Model, TokenGrid, in_parts, network, require
 from jbench.models.torch_weights import Exceptions, Tensor
 from jbench.spec.errors import RequestError
 from jbench.spec.model import Signal
@@ -217,7 +217,9 @@ def _build(name: str, signal: Signal, n_out: int, axis_name: str | None, options
     module = _STEEGFormer(size, tuple(found), tuple(found.values()), n_out, pool, drop_path, axis_name, remat)
     use = channels(signal.ch_names)
     grid = TokenGrid((signal.n_times // PATCH, len(found)), 0)
-    return network(module, signal, _tensors(size, n_out), checkpoints=(CHECKPOINT,), channels=use, tokens=grid)
+    return in_parts(
+        network(module, signal, _tensors(size, n_out), checkpoints=(CHECKPOINT,), channels=use, tokens=grid)
+    )
 
 
 def steegformer_small(
