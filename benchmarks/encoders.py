@@ -37,7 +37,9 @@ MONTAGE = (
 )
 OF_19 = ('eegdino_small', 'eegdino_medium', 'codebrain')  # know no other channels
 TOO_LARGE = ('luna_huge', 'reve_large', 'steegformer_large')  # both sides' weights, gradients and moments: 10 GB
-SHARE = 3  # times the values of our step must fit into the free memory, as torch keeps more; other cells are left out
+# times what our step would take, with all windows at once as torch's, must fit into the free memory, as torch keeps
+# more; other cells are left out
+SHARE = 3
 
 
 class Cell(NamedTuple):
@@ -110,7 +112,8 @@ def ours(cell: Cell, x: np.ndarray, y: np.ndarray, weights: dict[str, np.ndarray
     began = time.perf_counter()
     programs = parallel.compile_programs(model, tx, recipe, signal, N_OUT)
     compile_s = time.perf_counter() - began
-    needed, free = programs.train.memory_analysis().temp_size_in_bytes, free_memory()
+    at_once = parallel.compile_programs(model._replace(at_once=0), tx, recipe, signal, N_OUT)
+    needed, free = at_once.train.memory_analysis().temp_size_in_bytes, free_memory()
     if SHARE * needed > free:
         print(f'{cell}: left out: a step takes {needed / 1e9:.1f} GB beside the weights, {free / 1e9:.1f} are free')
         return None
