@@ -16,7 +16,7 @@ class Recipe:
     schedule: typing.Literal['one_cycle', 'cosine', 'constant'] = 'one_cycle'
     weight_decay: float = 0.05
     batch_size: int = 64
-    microbatch: int = 0  # windows of a batch that are computed at once, for less memory; 0: all
+    microbatch: int = 0  # windows of a batch that are computed at once, for less memory; 0: as many as suit the network
     precision: typing.Literal['float32', 'bfloat16'] = 'float32'  # of a network; what is trained stays float32
     max_epochs: int = 40
     least_steps: int = 0  # the schedule is no shorter, in whole epochs, and nothing stops it before

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
+from jbench.models.layers import rows
 from jbench.models.model import Model
 from jbench.spec.errors import RequestError
 from jbench.spec.task import Recipe
@@ -51,7 +52,7 @@ def train_step(
         return recipe.loss_scale * jnp.sum(jnp.where(batch['mask'], values, 0)) / total, answer.batch_stats
 
     n = n_parts(model, recipe, len(batch['x']))
-    if recipe.microbatch or n > 1:
+    if n > 1:
         value, new, grads = _accumulated(trained, frozen, state, batch, key, n, model=model, recipe=recipe)
     else:
         (value, new), grads = jax.value_and_grad(share, has_aux=True)(trained)
@@ -107,15 +108,16 @@ def _accumulated(
 ) -> tuple[jax.Array, Any, Any]:
     """The same share of the loss and its gradient, in n parts, one after the other: memory holds what one needs.
 
-    Without dropout it is the same step; with it, each part draws by a key of its own. Rows of one batch must not know
-    of each other (`check_microbatch`).
+    It is the same step, dropout included (`rows`). Rows of one batch must not know of each other (`n_parts`,
+    `check_microbatch`).
 
     Raises: RequestError where training changes batch statistics; numbers that it hands on as they are may stand there.
     """
 
-    def lost(params: Any, part: dict[str, jax.Array], key: jax.Array) -> tuple[jax.Array, jax.Array]:
+    def lost(params: Any, part: dict[str, jax.Array], which: jax.Array) -> tuple[jax.Array, jax.Array]:
         variables = {'params': trainable.join(params, frozen), 'batch_stats': state['batch_stats']}
-        outputs, stats, _ = model.apply(variables, part, train=True, key=key)
+        with rows.part(n, which):
+            outputs, stats, _ = model.apply(variables, part, train=True, key=key)
         if _ids(stats) != _ids(state['batch_stats']):
             raise RequestError(
                 'recipe.microbatch: this network has batch statistics, which would be those of a part: training '
@@ -129,8 +131,8 @@ def _accumulated(
         return jax.tree.map(jnp.add, sums, (value, weight, grads)), None
 
     zeros = jnp.zeros(()), jnp.zeros(()), jax.tree.map(jnp.zeros_like, trained)
-    (value, weight, grads), _ = jax.lax.scan(add, zeros, (_divided(batch, n), jax.random.split(key, n)))
-    factor = recipe.loss_scale / jax.lax.psum(weight, AXIS)
+    (value, weight, grads), _ = jax.lax.scan(add, zeros, (_divided(batch, n), jnp.arange(n)))
+    factor = recipe.loss_scale / jnp.maximum(jax.lax.psum(weight, AXIS), LEAST)
     return factor * value, state['batch_stats'], jax.tree.map(lambda g: factor * g, grads)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -20,8 +22,9 @@ from jbench.spec.model import Signal
 from jbench.spec.task import Recipe
 from jbench.train import adaptation, parallel, precision
 from jbench.train.losses import AXIS
-from jbench.train.step import n_parts, train_step
+from jbench.train.step import n_parts, predict_step, train_step
 
+RECIPE = Recipe(batch_size=4)
 ENCODERS: dict[str, dict[str, Any]] = {  # without dropout
     'labram': {},
     'reve_small': {'remat': True},
@@ -29,15 +32,18 @@ ENCODERS: dict[str, dict[str, Any]] = {  # without dropout
 }
 
 
-def step(model: Model, signal: Signal, microbatch: int, variables: Any) -> tuple[Any, Any]:
+def step(
+    model: Model, signal: Signal, microbatch: int, variables: Any, *, n_devices: int = 1, recipe: Recipe = RECIPE
+) -> tuple[Any, Any]:
     """What a step on four windows, of which one does not count, moves parameters by; its loss and gradient's norm."""
     rng, tx = np.random.default_rng(0), optax.sgd(1.0)
     x = jnp.asarray(rng.normal(size=(4, signal.n_chans, signal.n_times)), float)
     batch = {'x': x, 'y': jnp.array([0, 1, 1, 0]), 'mask': jnp.array([True, True, False, True]), **model.precompute(x)}
     state = parallel.new_state({**variables, 'key': jax.random.PRNGKey(0)}, tx, jnp.array([1.0, 2.0]))
-    run = partial(train_step, model=model, tx=tx, recipe=Recipe(batch_size=4, microbatch=microbatch))
-    new, told = jax.vmap(run, (None, 0), axis_name=AXIS)(state, jax.tree.map(lambda a: a[None], batch))
-    return jax.tree.map(lambda a, b: a[0] - b, new['params'], state['params']), told
+    run = partial(train_step, model=model, tx=tx, recipe=dataclasses.replace(recipe, microbatch=microbatch))
+    shared = jax.tree.map(lambda a: a.reshape(n_devices, -1, *a.shape[1:]), batch)
+    new, told = jax.vmap(run, (None, 0), axis_name=AXIS)(state, shared)
+    return jax.tree.map(lambda a, b: a[0] - b, new['params'], state['params']), jax.tree.map(lambda a: a[0], told)
 
 
 @pytest.mark.slow
@@ -55,8 +61,9 @@ def test_an_encoder_makes_the_same_step(name: str, monkeypatch: pytest.MonkeyPat
 
 
 def test_a_processor_trains_on_some_windows_of_an_encoder_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Unasked, on as many as some 4,400 tokens are; not on an accelerator, nor where rows answer each other."""
+    """Unasked, on at most as many as some 4,400 tokens are; not on an accelerator, nor where rows answer each other."""
     signals = [Signal(n_chans=n, n_times=n_times, sfreq=200.0) for n in (19, 64) for n_times in (800, 2000)]
+    monkeypatch.setattr(jax, 'default_backend', lambda: 'cpu')
     made = [factory(MODELS['cbramod'])(signal, 2) for signal in signals]
     assert [n_parts(model, Recipe(), 64) for model in made] == [2, 4, 4, 16]
     model = made[-1]
@@ -67,16 +74,52 @@ def test_a_processor_trains_on_some_windows_of_an_encoder_at_once(monkeypatch: p
     assert n_parts(model, Recipe(), 64) == 1
 
 
-def test_unasked_parts_make_the_same_step(monkeypatch: pytest.MonkeyPatch) -> None:
-    model, signal = narrow.built('labram', monkeypatch)
+@pytest.mark.parametrize(
+    ('name', 'recipe', 'split'),
+    [
+        ('labram', RECIPE, ((1, 2),)),
+        ('eegdino_small', dataclasses.replace(RECIPE, adaptation='lora', lora_dropout=0.5), ((1, 2), (2, 1))),
+    ],
+    ids=['plain', 'dropout'],
+)
+def test_parts_and_devices_make_the_same_step(
+    name: str, recipe: Recipe, split: Sequence[tuple[int, int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What dropout, of values, branches and added matrices, draws for a window is the same wherever it is computed."""
+    monkeypatch.setattr(jax, 'default_backend', lambda: 'cpu')
+    network, signal = narrow.built(name, monkeypatch, axis_name=AXIS)
+    model = adaptation.adapted(network, signal, 2, recipe, AXIS)
     assert model.at_once > 4
-    steps = [partial(step, model._replace(at_once=size), signal, 0) for size in (0, 2)]
+    run = [
+        partial(step, model._replace(at_once=size), signal, 0, n_devices=n_devices, recipe=recipe)
+        for n_devices, size in ((1, 0), *split)
+    ]
     with jax.enable_x64(True):
         start = jax.tree.map(lambda a: a.astype(float), narrow.drawn(model))
-        whole, parts = (jax.jit(run)(start) for run in steps)
-        jax.tree.map(partial(np.testing.assert_allclose, rtol=1e-9, atol=1e-12), parts, whole)
-        loops = [str(jax.make_jaxpr(run)(start)).count('scan[') for run in steps]
-    assert loops[1] == loops[0] + 1
+        whole, *others = (jax.jit(one)(start) for one in run)
+        for other in others:
+            jax.tree.map(partial(np.testing.assert_allclose, rtol=1e-9, atol=1e-12), other, whole)
+        loops, *more = (str(jax.make_jaxpr(one)(start)).count('scan[') for one in run)
+    assert more == [loops + 1] * len(split)
+
+
+def test_answers_in_parts_are_those_of_the_whole_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of an encoder and of a probe of it: outputs, and a feature, in the order of windows."""
+    monkeypatch.setattr(jax, 'default_backend', lambda: 'cpu')
+    encoder, signal = narrow.built('labram', monkeypatch)
+    x = jnp.asarray(np.random.default_rng(0).normal(size=(6, signal.n_chans, signal.n_times)), jnp.float32)
+    batch = {'x': x, 'mask': jnp.ones(6, bool)}
+    for recipe in (Recipe(), Recipe(adaptation='probe')):
+        model = adaptation.adapted(encoder, signal, 2, recipe, None)
+        assert model.at_once == encoder.at_once
+        variables = narrow.drawn(model)
+        for name in ('', 'penultimate'):
+            whole, parts = (
+                jax.jit(partial(predict_step, model=model._replace(at_once=size), feature=name))(variables, batch)
+                for size in (0, 2)
+            )
+            assert np.ptp(whole, axis=0).max() > 1e-3
+            np.testing.assert_allclose(parts, whole, rtol=1e-4, atol=1e-5)
 
 
 def test_only_codebrain_keeps_numbers_that_are_no_parameters(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -34,7 +34,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jbench.models.layers import blocks, filters
+from jbench.models.layers import blocks, filters, rows
 from jbench.models.layers.blocks import PRECISION, BatchNorm, LayerNorm, Linear
 from jbench.models.model import Batch, Model, network, require
 from jbench.models.torch_weights import Tensor, batch_norm_tensors, layer_norm_tensors, linear_tensors
@@ -90,9 +90,8 @@ def spec_augment(x: jax.Array, mask: jax.Array, key: jax.Array, axis_name: str |
 def _hidden(
     key: jax.Array, shape: tuple[int, ...], size: int, most: int, width: int, axis_name: str | None
 ) -> jax.Array:
-    """bool [c, b, size]: up to `most` stretches, each narrower than `width`, drawn for the rows of all devices."""
-    c, b, *_ = shape
-    n, here = (1, 0) if axis_name is None else (lax.axis_size(axis_name), lax.axis_index(axis_name))
+    """bool [c, b, size]: up to `most` stretches, each narrower than `width`, drawn for all rows of a batch."""
+    (c, b, *_), (n, here) = shape, rows.piece(axis_name)
     of_count, of_place = jax.random.split(key)
     count = jax.random.randint(of_count, (), 0, most + 1)
     u = jax.random.uniform(of_place, (2, most, c, n * b))

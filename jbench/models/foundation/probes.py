@@ -260,17 +260,18 @@ def attached(encoder: Model, head: Model, *, frozen: bool = True) -> Model:
     own = set(own_head(encoder))
     tensors = [_moved(t, 'encoder', renamed=frozen) for t in encoder.named() if t not in own]
     tensors += [_moved(t, 'head') for t in head.tensors]
-    made = Model(init, apply, tensors, channels=encoder.channels, head=('head',), tokens=encoder.tokens)
-    return (
-        made
-        if frozen
-        else made._replace(
-            precompute=encoder.precompute,
-            checkpoints=encoder.checkpoints,
-            idle=encoder.idle,
-            at_once=encoder.at_once,
-        )
+    made = Model(
+        init,
+        apply,
+        tensors,
+        channels=encoder.channels,
+        head=('head',),
+        tokens=encoder.tokens,
+        at_once=encoder.at_once,
     )
+    if frozen:
+        return made
+    return made._replace(precompute=encoder.precompute, checkpoints=encoder.checkpoints, idle=encoder.idle)
 
 
 def _moved(tensor: Tensor, part: str, *, renamed: bool = True) -> Tensor:

@@ -38,7 +38,8 @@ How it is computed. Codes and rows of channels are one array [1 + P C, d] a step
 value are one product. Tokens are averaged before the last projection (`deep.with_mean`; not for `pool='cls'`).
 Attention: `wide_attention.attend_wide`, with its gradient on one core 21 ms instead of 56 of
 `jax.nn.dot_product_attention` (four windows, 305 tokens, 8 heads of 64). A step for 16 windows of 19 channels and 4 s
-(609 tokens) needs 4.6 GB beside the weights (small), or 10.2 (base) where all layers are kept, with `remat` 1.0 or 2.0.
+(609 tokens) at once needs 4.6 GB beside the weights (small), or 10.2 (base) where all layers are kept, with `remat` 1.0
+or 2.0; a processor takes four windows at once.
 """
 
 from __future__ import annotations

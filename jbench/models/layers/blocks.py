@@ -21,9 +21,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from jbench.models.layers import rows
+
 # Statistics of long signals lose too much in the shortened products that GPU and TPU use by default; free on CPU.
 PRECISION = lax.Precision.HIGHEST
-
 
 ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))  # of threefry2x32, in bits
 
@@ -57,9 +58,9 @@ def dropout(
 ) -> jax.Array:
     """Zeroes each value of x [f, b, ...] with probability `rate` and scales the others by 1/(1-rate).
 
-    The mask is drawn for the rows of all devices and each takes its own, so it is the same however they are split. Key
-    None leaves x alone. `batch_axis` says where b is; with `channels` the last axis lives or dies as one (torch's
-    Dropout1d and Dropout2d).
+    The mask is drawn for the whole batch, and each piece of it takes its own rows (`rows`), so it is the same however
+    they are split. Key None leaves x alone. `batch_axis` says where b is; with `channels` the last axis lives or dies
+    as one (torch's Dropout1d and Dropout2d).
     """
     if key is None or rate == 0:
         return x
@@ -78,8 +79,7 @@ def drop_path(x: jax.Array, rate: float, key: jax.Array | None, axis_name: str |
 
 def kept(key: jax.Array, rate: float, shape: tuple[int, ...], axis_name: str | None, batch_axis: int) -> jax.Array:
     """What a dropout of x [shape] keeps: each value is true with probability 1 - rate; see `dropout`."""
-    n, here = (1, 0) if axis_name is None else (lax.axis_size(axis_name), lax.axis_index(axis_name))
-    b = shape[batch_axis]
+    (n, here), b = rows.piece(axis_name), shape[batch_axis]
     every = _bernoulli(key, rate, (*shape[:batch_axis], n * b, *shape[batch_axis + 1 :]))
     return every if n == 1 else lax.dynamic_slice_in_dim(every, here * b, b, axis=batch_axis)
 
