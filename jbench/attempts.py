@@ -60,8 +60,8 @@ class Attempts:
 
 
 def failure(error: Exception, cell: Cell, context: Context) -> str:
-    """One line on a cell that broke, its traceback in a file. A smaller microbatch is never taken by itself: the
-    statistics of the batches would be others, and so would the score."""
+    """One line on a cell that broke, its traceback in a file. A smaller batch is never taken by itself: the score
+    would be another."""
     reason = f'{type(error).__name__}: {error}'
     if isinstance(error, MemoryError) or 'RESOURCE_EXHAUSTED' in reason:
         size = cell.task.recipe.batch_size

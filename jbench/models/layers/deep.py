@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-LIMIT = 5e9  # bytes that a gradient may keep of layers unasked, everywhere: another program rounds otherwise
+LIMIT = 5e9  # bytes that a gradient may keep of layers unasked
 
 
 def n_again(layer_bytes: float, n: int, *, rest: float, train: bool, remat: bool | None) -> int:

@@ -18,14 +18,16 @@ class Cut(NamedTuple):
     """How `attend_wide` cuts scores."""
 
     at_once: int  # bytes up to which it makes all at once ...
-    piece: int  # ... or else so many at a time, about
+    at_once_narrow: int  # ... of narrow heads
+    piece: int  # or else so many at a time, about
     at_once_without_gradient: int  # bytes up to which it makes all at once where nothing is differentiated
 
 
-ON_PROCESSOR = Cut(32 << 20, 4 << 20, 128 << 20)
-ON_ACCELERATOR = Cut(512 << 20, 128 << 20, 512 << 20)  # where cuts save memory alone
-NARROW = 32  # features of a head up to which `_narrow` is faster
+ON_PROCESSOR = Cut(32 << 20, 16 << 20, 4 << 20, 128 << 20)
+ON_ACCELERATOR = Cut(512 << 20, 512 << 20, 128 << 20, 512 << 20)  # where cuts save memory alone
+NARROW = 32  # features of a head up to which it is narrow: `_narrow` is faster
 MOST_PIECES = 64  # where rows cannot be divided better than one by one
+MOST_BLOCKS = 16  # of the queries of a row
 
 
 def attend_wide(
@@ -45,26 +47,33 @@ def attend_wide(
     By products, where `attention.attend` adds up the features of a head one by one. Against
     `jax.nn.dot_product_attention` a step of the gradient takes on one core 13 ms instead of 36 (four windows, 257
     tokens, ten heads of 20), 5 instead of 9 (64, 64 tokens, four heads of 25), and 7 instead of 5 for four tokens: the
-    largest score is not differentiated, and the sum divides the result. Long rows are cut (`n_pieces`).
+    largest score is not differentiated, and the sum divides the result. Long rows are cut (`n_pieces`, `n_blocks`).
     """
-    b, heads, length, _ = q.shape
-    pieces = n_pieces(b * heads, q.itemsize * length * k.shape[2])
+    b, heads, length, size = q.shape
+    pieces = n_pieces(b * heads, q.itemsize * length * k.shape[2], size)
     if pieces == 1:
-        narrow = q.shape[3] <= NARROW and jax.default_backend() == 'cpu'
+        narrow = size <= NARROW and jax.default_backend() == 'cpu'
         return (_narrow if narrow else _attend_wide)(q, k, v, kept, seen, rate)
     return _by_pieces(q, k, v, kept, seen, rate, pieces)
 
 
-def n_pieces(rows: int, row_bytes: int) -> int:
+def n_pieces(rows: int, row_bytes: int, size: int) -> int:
     """In how many equal pieces `attend_wide`, where it is differentiated, makes the scores of rows, each a head of a
-    window, that take so many bytes each; 1: all at once, because they are few or cannot be cut. Pieces save memory, and
-    on a processor time where rows are long and heads narrow (`benchmarks/attention.py`)."""
+    window with `size` features, that take so many bytes each; 1: all at once, because they are few or cannot be cut.
+    Pieces save memory, and on a processor time where rows are long, the sooner the narrower heads are
+    (`benchmarks/attention.py`)."""
     cut = _cut()
-    if rows * row_bytes <= cut.at_once:
+    if rows * row_bytes <= (cut.at_once_narrow if size <= NARROW else cut.at_once):
         return 1
     needed = rows * row_bytes / cut.piece
     found = next((n for n in range(math.ceil(needed), rows + 1) if rows % n == 0), rows)
     return found if found <= 4 * needed or found == rows <= MOST_PIECES else 1
+
+
+def n_blocks(length: int, row_bytes: int) -> int:
+    """In how many equal blocks of its queries a piece is made: such that a row comes nearest to the size of a piece."""
+    found = (m for m in range(1, MOST_BLOCKS + 1) if length % m == 0)
+    return min(found, key=lambda m: abs(math.log(row_bytes / m / _cut().piece)))
 
 
 def _cut() -> Cut:
@@ -75,8 +84,8 @@ def _cut() -> Cut:
 def _by_pieces(
     q: jax.Array, k: jax.Array, v: jax.Array, kept: jax.Array | None, seen: np.ndarray | None, rate: float, n: int
 ) -> jax.Array:
-    """`_attend_wide` in n pieces, one after the other; all at once where nothing is differentiated and scores take no
-    more than `at_once_without_gradient`.
+    """`_attend_wide` in n pieces, one after the other, each in blocks of its queries; all at once where nothing is
+    differentiated and scores take no more than `at_once_without_gradient`.
 
     The gradient makes scores anew, for which it needs the logarithms of their sums alone (Dao et al. 2022,
     FlashAttention, appendix B).
@@ -88,54 +97,74 @@ def _by_pieces(
 
 
 def _divided(a: jax.Array, n: int) -> jax.Array:
-    """a [b, h, l, size] in pieces [n, r, size, l]. So laid out, with queries' results [n, r, l, size], no product goes
+    """a [b, h, l, size] in pieces [n, r, size, l]. So laid out, with queries' results [r, l, size], no product goes
     through scores column by column."""
     return a.swapaxes(2, 3).reshape(n, -1, a.shape[3], a.shape[2])
 
 
-def _united(a: jax.Array, rows: tuple[int, ...]) -> jax.Array:
-    """Pieces [n, r, ...] as one array [b, h, ...], for rows = (b, h)."""
-    return a.reshape(*rows, *a.shape[2:])
+def _in_blocks(a: jax.Array, n: int, m: int) -> jax.Array:
+    """a [b, h, l, k], of queries, in pieces of blocks [n, m, r, l / m, k]."""
+    return a.reshape(n, -1, m, a.shape[2] // m, a.shape[3]).swapaxes(1, 2)
+
+
+def _united(a: jax.Array, shape: tuple[int, ...]) -> jax.Array:
+    """Pieces of blocks as one array of `shape`, [b, h, l, k]."""
+    return a.swapaxes(1, 2).reshape(shape)
 
 
 def _pieces(
     q: jax.Array, k: jax.Array, v: jax.Array, kept: jax.Array | None, seen: np.ndarray | None, rate: float, n: int
 ) -> tuple[jax.Array, tuple[Any, ...]]:
-    b_and_h = q.shape[:2]
-    q, k, v = (_divided(a, n) for a in (q, k, v))
-    kept = None if kept is None else kept.reshape(n, -1, *kept.shape[2:])
+    shape, m = (*q.shape[:3], v.shape[3]), n_blocks(q.shape[2], q.itemsize * q.shape[2] * k.shape[2])
+    q, k, v = _in_blocks(q, n, m).swapaxes(3, 4), _divided(k, n), _divided(v, n)
+    kept = None if kept is None else _in_blocks(kept, n, m)
+    seen = None if seen is None else seen.reshape(m, -1, seen.shape[1])
 
     def piece(_: None, rows: tuple[Any, ...]) -> tuple[None, tuple[jax.Array, jax.Array]]:
         q, k, v, kept = rows
-        scores = _seen(_product('rsq,rsk->rqk', _scaled(q, 1), k), seen)
-        largest = scores.max(-1, keepdims=True)
-        powers = jnp.exp(scores - largest)
-        total = powers.sum(-1, keepdims=True)
-        mixed = _product('rqk,rsk->rqs', dropped(powers, kept, rate), v) / total
-        return None, (mixed, _exact(largest) + jnp.log(_exact(total)))
+
+        def block(_: None, queries: tuple[Any, ...]) -> tuple[None, tuple[jax.Array, jax.Array]]:
+            q, kept, seen = queries
+            scores = _seen(_product('rsq,rsk->rqk', _scaled(q, 1), k), seen)
+            largest = scores.max(-1, keepdims=True)
+            powers = jnp.exp(scores - largest)
+            total = powers.sum(-1, keepdims=True)
+            mixed = _product('rqk,rsk->rqs', dropped(powers, kept, rate), v) / total
+            return None, (mixed, _exact(largest) + jnp.log(_exact(total)))
+
+        return None, lax.scan(block, None, (q, kept, seen))[1]
 
     mixed, logs = lax.scan(piece, None, (q, k, v, kept))[1]
-    mixed = _united(mixed, b_and_h)
+    mixed = _united(mixed, shape)
     return mixed, (q, k, v, kept, seen, mixed, logs)
 
 
 def _pieces_gradient(rate: float, n: int, saved: tuple[Any, ...], grad: jax.Array) -> tuple[jax.Array | None, ...]:
     q, k, v, kept, seen, mixed, logs = saved
-    b_and_h, inner = grad.shape[:2], (grad * mixed).sum(-1).reshape(logs.shape)
+    (b, heads, length, _), m = grad.shape, q.shape[1]
+    inner = _in_blocks((grad * mixed).sum(-1, keepdims=True), n, m)
 
     def piece(_: None, rows: tuple[Any, ...]) -> tuple[None, tuple[jax.Array, ...]]:
-        q, k, v, kept, grad, inner, logs = rows
-        scaled = _scaled(q, 1)
-        scores = _seen(_product('rsq,rsk->rqk', scaled, k), seen)
-        weights = jnp.exp(_exact(scores) - logs).astype(q.dtype)
-        of_v = _product('rsq,rqk->rsk', grad, dropped(weights, kept, rate))
-        of_scores = weights * (dropped(_product('rsq,rsk->rqk', grad, v), kept, rate) - inner)
-        of_q = _scaled(_product('rqk,rsk->rqs', of_scores, k), 2)
-        return None, (of_q, _product('rsq,rqk->rsk', scaled, of_scores), of_v)
+        k, v, *of_queries = rows
 
-    found = lax.scan(piece, None, (q, k, v, kept, _divided(grad, n), inner, logs))[1]
-    of_q, of_k, of_v = (_united(a, b_and_h) for a in found)
-    return of_q, of_k.swapaxes(2, 3), of_v.swapaxes(2, 3), None, None
+        def block(sums: tuple[jax.Array, jax.Array], queries: tuple[Any, ...]) -> tuple[Any, jax.Array]:
+            q, kept, grad, inner, logs, seen = queries
+            scaled = _scaled(q, 1)
+            scores = _seen(_product('rsq,rsk->rqk', scaled, k), seen)
+            weights = jnp.exp(_exact(scores) - logs).astype(q.dtype)
+            of_v = _product('rsq,rqk->rsk', grad, dropped(weights, kept, rate))
+            of_scores = weights * (dropped(_product('rsq,rsk->rqk', grad, v), kept, rate) - inner)
+            of_q = _scaled(_product('rqk,rsk->rqs', of_scores, k), 2)
+            return (sums[0] + _product('rsq,rqk->rsk', scaled, of_scores), sums[1] + of_v), of_q
+
+        zeros = jnp.zeros(k.shape, _exact(k).dtype), jnp.zeros(v.shape, _exact(v).dtype)
+        (of_k, of_v), of_q = lax.scan(block, zeros, (*of_queries, seen))
+        return None, (of_q, of_k.astype(k.dtype), of_v.astype(v.dtype))
+
+    blocks = q, kept, _in_blocks(grad, n, m).swapaxes(3, 4), inner, logs
+    of_q, of_k, of_v = lax.scan(piece, None, (k, v, *blocks))[1]
+    of_k, of_v = (a.reshape(b, heads, *a.shape[2:]).swapaxes(2, 3) for a in (of_k, of_v))
+    return _united(of_q, (b, heads, length, -1)), of_k, of_v, None, None
 
 
 _by_pieces.defvjp(_pieces, _pieces_gradient)

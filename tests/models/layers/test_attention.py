@@ -20,7 +20,8 @@ RNG = np.random.default_rng(0)
 
 def small(monkeypatch: pytest.MonkeyPatch, pieces: int, nbytes: int) -> None:
     """Let scores of so many bytes be made in some pieces; 1: all at once."""
-    cut = wide_attention.Cut(nbytes if pieces == 1 else 0, nbytes // pieces, 0)
+    at_once = nbytes if pieces == 1 else 0
+    cut = wide_attention.Cut(at_once, at_once, nbytes // pieces, 0)
     monkeypatch.setattr(wide_attention, 'ON_PROCESSOR', cut)
 
 
@@ -30,7 +31,7 @@ def test_attention_of_wide_heads_equals_its_literal_form(
 ) -> None:
     """With a dropout and without, whatever the size of the scores; the gradient too, and row by row."""
     small(monkeypatch, pieces, 12 * 8 * 7 * 7)
-    assert wide_attention.n_pieces(12, 8 * 7 * 7) == pieces
+    assert wide_attention.n_pieces(12, 8 * 7 * 7, size) == pieces
     with jax.enable_x64(True):
         q, k, v = RNG.standard_normal((3, 4, 3, 7, size))
         q[0, 0] *= 300
@@ -56,13 +57,20 @@ def test_scores_are_made_a_few_rows_at_a_time() -> None:
     """Where they are large: in equal pieces of some 4 MB, but not in a multitude of small ones."""
     mb = 1 << 20
     cases = ((16, 2 * mb), (16, 4 * mb), (34, 4 * mb), (1217, mb // 16), (1, 100 * mb), (1216, mb // 16))
-    assert [wide_attention.n_pieces(*case) for case in cases] == [1, 16, 34, 1, 1, 19]
-    assert wide_attention.n_pieces(16 * 10, 4 * 641**2) == 80 and wide_attention.n_pieces(64 * 8, 4 * 190**2) == 32
+    assert [wide_attention.n_pieces(*case, 64) for case in cases] == [1, 16, 34, 1, 1, 19]
+    wide, narrow = (32 * 8, 4 * 190**2, 64), (16 * 10, 4 * 191**2, 20)
+    assert wide_attention.n_pieces(*wide) == 16 and wide_attention.n_pieces(*narrow) == 8
+    assert wide_attention.n_pieces(*narrow[:2], 64) == 1 and wide_attention.n_pieces(80, *narrow[1:]) == 1
+
+
+def test_queries_of_very_long_rows_are_taken_in_blocks() -> None:
+    lengths = 704, 2049, 5121, 2053  # the last is a prime number
+    assert [wide_attention.n_blocks(n, 4 * n * n) for n in lengths] == [1, 3, 9, 1]
 
 
 def test_without_a_gradient_more_scores_are_made_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     most = 4 * 12 * 7 * 7
-    monkeypatch.setattr(wide_attention, 'ON_PROCESSOR', wide_attention.Cut(0, most // 4, most))
+    monkeypatch.setattr(wide_attention, 'ON_PROCESSOR', wide_attention.Cut(0, 0, most // 4, most))
 
     def answer(q: jax.Array) -> jax.Array:
         return attend_wide(q, q, q).sum()
@@ -85,14 +93,15 @@ def test_at_once_or_in_pieces_the_answer_is_the_same(monkeypatch: pytest.MonkeyP
 
     with jax.enable_x64(True):
         whole = answers()
-        for most in (0, 1 << 20):
-            monkeypatch.setattr(wide_attention, 'ON_PROCESSOR', wide_attention.Cut(0, 8 * 5 * 7, most))
+        for piece, most in ((8 * 5 * 7, 0), (8 * 5 * 7, 1 << 20), (8 * 7, 0), (8 * 5 * 7 * 3, 0)):
+            monkeypatch.setattr(wide_attention, 'ON_PROCESSOR', wide_attention.Cut(0, 0, piece, most))
             jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-12), answers(), whole)
 
 
 def test_on_an_accelerator_scores_are_cut_for_memory_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jax, 'default_backend', lambda: 'gpu')
-    assert wide_attention.n_pieces(16 * 10, 4 * 641**2) == 1 and wide_attention.n_pieces(64 * 8, 4 * 704**2) == 8
+    assert wide_attention.n_pieces(16 * 10, 4 * 641**2, 20) == 1
+    assert wide_attention.n_pieces(64 * 8, 4 * 704**2, 64) == 8
 
 
 @pytest.mark.parametrize(('size', 'spread'), [(8, 0.5), (20, 2.0)])
