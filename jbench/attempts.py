@@ -65,7 +65,10 @@ def failure(error: Exception, cell: Cell, context: Context) -> str:
     reason = f'{type(error).__name__}: {error}'
     if isinstance(error, MemoryError) or 'RESOURCE_EXHAUSTED' in reason:
         size = cell.task.recipe.batch_size
-        reason = f'memory ran out; a smaller batch needs less: --set recipe.batch_size=N, below {size}'
+        reason = (
+            f'memory ran out; a smaller batch needs less: --set recipe.batch_size=N, below {size}, or, for the same '
+            'training of a network without batch statistics, a divisor of it as --set recipe.microbatch=N'
+        )
     return f'failed: {cell.title}: {reason}; {_keep(traceback.format_exc(), cell, context)}'
 
 

@@ -158,7 +158,7 @@ class TrainedModel:
         """What programs are compiled for."""
         task = self.cell.task
         length = getattr(task.target, 'length', 0)
-        recipe = stream.alone(task.recipe) if task.stream else task.recipe
+        recipe = stream.alone(task.recipe) if task.stream else dataclasses.replace(task.recipe, microbatch=0)
         return recipe, programs.asked_signal(self.spec, self.signal), self.result['n_out'], length
 
     @property
@@ -222,7 +222,8 @@ def load_model(path: str | os.PathLike[str], *, model: str | None = None) -> Tra
     spec = places.found(_known(path, cell.model, model), None, place.home(path))
     signal = from_json(Signal, result['signal'], f'{path}: signal')
     asked, frames = programs.asked_signal(spec, signal), targets.of(cell.task.target.kind).frames
-    network = programs.build(spec, asked, result['n_out'], cell.task.recipe, frames)
+    recipe = dataclasses.replace(cell.task.recipe, microbatch=0)  # nothing is trained
+    network = programs.build(spec, asked, result['n_out'], recipe, frames)
     variables = weights.load(weights.place(path), network, kept)
     return TrainedModel(path, result, cell, spec, signal, tuple(result['classes']), network, variables)
 

@@ -528,7 +528,8 @@ def test_memory_that_runs_out_is_said_in_one_line(broken, workdir, monkeypatch, 
     assert run.main([*BASE, '--model=dummy', f'--workdir={workdir}']) == 1
     said = capsys.readouterr().err
     assert re.search(
-        r'failed: p3/SimulatedP3 dummy: memory ran out; .* --set recipe\.batch_size=N, below 64; the', said
+        r'failed: p3/SimulatedP3 dummy: memory ran out; .* recipe\.batch_size=N, below 64, or, .*microbatch=N; the',
+        said,
     )
     assert 'Traceback' not in said
     assert len(list(workdir.glob('errors/*.log'))) == 1

@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jbench.models.layers import rows
 from jbench.models.model import Answer, Model
 from jbench.models.torch_weights import Variables
 from jbench.spec.errors import RequestError
@@ -47,6 +48,7 @@ def check(
     axis_name: str,
     *,
     several: bool = False,
+    in_parts: bool = False,
     frames: bool = False,
 ) -> None:
     """Refuse a network that does not keep the contract.
@@ -57,12 +59,13 @@ def check(
         signal, n_out: what it is built for.
         axis_name: the mapped axis of devices that it is built for.
         several: whether batches will be split over devices.
+        in_parts: whether a step will compute them in parts, by `recipe.microbatch`.
         frames: whether a window has an answer for each of some frames, as keystrokes ask for.
 
     Raises: RequestError with the first fault and what to do about it; whatever the network itself raises.
     """
     with jax.default_matmul_precision('float32'):
-        for found, remedy in _faults(make, signal, n_out, axis_name, several, frames):
+        for found, remedy in _faults(make, signal, n_out, axis_name, several, in_parts, frames):
             tried = (
                 f'{len(MASK)} random windows of {signal.n_chans} channels x {signal.n_times} samples, {n_out} outputs'
             )
@@ -70,7 +73,13 @@ def check(
 
 
 def _faults(
-    make: Callable[[], Model], signal: Signal, n_out: int, axis_name: str, several: bool, frames: bool
+    make: Callable[[], Model],
+    signal: Signal,
+    n_out: int,
+    axis_name: str,
+    several: bool,
+    in_parts: bool,
+    frames: bool,
 ) -> Iterator[Fault]:
     model, key, rng = make(), jax.random.key(0), np.random.default_rng(0)
     if not isinstance(model, Model):
@@ -109,6 +118,13 @@ def _faults(
             'it computes something else when a batch is split over devices',
             'take axis_name as a parameter, and give it to blocks.BatchNorm and blocks.dropout',
         )
+    if in_parts and not jax.tree.leaves(variables['batch_stats']):  # a step refuses those
+        whole, parts = (_trained(model, x, variables, key, axis_name, n) for n in (1, 2))
+        if not _apart(whole[MASK], parts[MASK]) <= CLOSE:
+            yield (
+                'it draws something else when recipe.microbatch computes a batch in parts',
+                'draw by blocks.dropout and blocks.drop_path alone, or leave out recipe.microbatch',
+            )
 
 
 def _faults_of_shape(
@@ -207,6 +223,17 @@ def _lower(
 
     program = jax.jit(jax.vmap(part, in_axes=(0, None), axis_name=axis_name))
     return program.lower(_batch(x, n_devices), variables)
+
+
+def _trained(model: Model, x: np.ndarray, variables: Variables, key: jax.Array, axis_name: str, n: int) -> np.ndarray:
+    """Outputs in training of a batch that one device computes in n parts."""
+    apply = jax.vmap(partial(_apply, model, train=True), in_axes=(None, 0, None), axis_name=axis_name)
+    found = []
+    for which, batch in enumerate(zip(*_batch(x, n).values(), strict=True)):
+        with rows.part(n, which):
+            windows = {name: a[None] for name, a in zip(('x', 'mask'), batch, strict=True)}
+            found.append(apply(variables, windows, key)[0][0])
+    return np.concatenate(found)
 
 
 def _ask(program: jax.stages.Lowered, variables: Variables, n_devices: int = 1) -> Program:

@@ -115,9 +115,9 @@ class Compiler:
         for c in cells:
             if c.model.family == 'user':  # refused before anything is prepared
                 factory(c.model)
-        for model, signal, n_out, _ in wanted:
+        for model, signal, n_out, recipe in wanted:
             if model.family == 'user' or model.options:  # tried, too
-                build(model, signal, n_out)
+                build(model, signal, n_out, Recipe(batch_size=recipe.batch_size, microbatch=recipe.microbatch))
 
         def work() -> None:
             for args in wanted:
@@ -191,7 +191,7 @@ def build(model: ModelSpec, signal: Signal, n_out: int, recipe: Recipe = DEFAULT
     """A network as a recipe adapts it, its batch statistics synchronised over devices; with `recipe.published` as the
     reference builds it; `frames`: it answers each frame of a window."""
     if model.family == 'user':
-        _try(model, signal, n_out, frames)
+        _try(model, signal, n_out, frames, 0 < recipe.microbatch < recipe.batch_size)
     options = dict((*(model.published if recipe.published else ()), *model.options))
     options |= {'positions': model.places} if model.places else {}
     hides = recipe.loss == 'reconstruction'
@@ -203,9 +203,11 @@ def build(model: ModelSpec, signal: Signal, n_out: int, recipe: Recipe = DEFAULT
 
 
 @functools.cache
-def _try(model: ModelSpec, signal: Signal, n_out: int, frames: bool) -> None:
+def _try(model: ModelSpec, signal: Signal, n_out: int, frames: bool, in_parts: bool) -> None:
     """One's own network keeps the contract, or a RequestError says how it does not; once for each shape."""
     with user_model.explained(f'model {model.name}', user_model.file_of(model)):
         make = functools.partial(factory(model), signal, n_out, axis_name=parallel.AXIS, **dict(model.options))
         several = jax.device_count() > 1
-        validate.check(make, model.name, signal, n_out, parallel.AXIS, several=several, frames=frames)
+        validate.check(
+            make, model.name, signal, n_out, parallel.AXIS, several=several, in_parts=in_parts, frames=frames
+        )

@@ -108,23 +108,23 @@ def _accumulated(
 ) -> tuple[jax.Array, Any, Any]:
     """The same share of the loss and its gradient, in n parts, one after the other: memory holds what one needs.
 
-    It is the same step, dropout included (`rows`). Rows of one batch must not know of each other (`n_parts`,
-    `check_microbatch`).
+    It is the same step, dropout included where `blocks` draws it (`rows`). Rows of one batch must not know of each
+    other (`n_parts`, `check_microbatch`).
 
     Raises: RequestError where training changes batch statistics; numbers that it hands on as they are may stand there.
     """
 
-    def lost(params: Any, part: dict[str, jax.Array], which: jax.Array) -> tuple[jax.Array, jax.Array]:
+    def lost(params: Any, windows: dict[str, jax.Array], which: jax.Array) -> tuple[jax.Array, jax.Array]:
         variables = {'params': trainable.join(params, frozen), 'batch_stats': state['batch_stats']}
         with rows.part(n, which):
-            outputs, stats, _ = model.apply(variables, part, train=True, key=key)
+            outputs, stats, _ = model.apply(variables, windows, train=True, key=key)
         if _ids(stats) != _ids(state['batch_stats']):
             raise RequestError(
                 'recipe.microbatch: this network has batch statistics, which would be those of a part: training '
                 'gives back others than it was given. Leave out recipe.microbatch'
             )
-        values, weight = losses.of(recipe)(outputs, part, state['loss_weights'])
-        return jnp.sum(jnp.where(part['mask'], values, 0)), jnp.sum(jnp.where(part['mask'], weight, 0))
+        values, weight = losses.of(recipe)(outputs, windows, state['loss_weights'])
+        return jnp.sum(jnp.where(windows['mask'], values, 0)), jnp.sum(jnp.where(windows['mask'], weight, 0))
 
     def add(sums: Any, given: Any) -> tuple[Any, None]:
         (value, weight), grads = jax.value_and_grad(lost, has_aux=True)(trained, *given)
@@ -144,7 +144,7 @@ def _ids(tree: Any) -> list[int]:
 def check_microbatch(recipe: Recipe, n_devices: int) -> None:
     """Refuse a microbatch that would be another step of any network. Raises: RequestError."""
     size = recipe.microbatch
-    if not size:
+    if size in (0, recipe.batch_size):
         return
     if recipe.batch_size % size or (recipe.batch_size // n_devices) % (recipe.batch_size // size):
         raise RequestError(

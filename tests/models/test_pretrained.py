@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import jax
+import narrow
 import numpy as np
 import pytest
 from answers import linear
+from safetensors import safe_open
 from safetensors.numpy import save_file
+from written import one_window
 
 from jbench.models import pretrained
 from jbench.models.model import Model
@@ -92,6 +96,24 @@ def test_a_damaged_file_and_one_that_changed(tmp_path):
         read(path, tmp_path)
     with pytest.raises(RequestError, match='changed while the run went on'):
         pretrained.arrays(path, digest, tmp_path)
+
+
+def test_a_file_that_braindecode_wrote(tmp_path, monkeypatch):
+    """Every tensor but its head is read, and the encoder answers what braindecode's does."""
+    path = Path(__file__).parents[1] / 'fixtures' / 'networks' / 'foundation' / 'steegformer_written.safetensors'
+    with safe_open(path, 'numpy') as file:
+        written, answer = set(file.keys()), json.loads(file.metadata()['answer'])
+    model, _ = narrow.built('steegformer_small', monkeypatch, n_times=128)
+    drawn, said = model.init(jax.random.key(0)), []
+    begun = pretrained.begin(model, read(path, tmp_path), drawn, 'file', say=said.append)
+    after = model.to_torch(begun)
+    assert written - after.keys() == {'final_layer.weight', 'final_layer.bias'}
+    assert after.keys() - written == {'head.weight', 'head.bias'} and len(written) > 30
+    assert said[0].startswith(f'file: {len(written) - 2} tensors read; new, as drawn: 2 (')
+    batch = {'x': one_window()[None].astype(np.float32), 'mask': np.ones(1, bool)}
+    features = model.apply(begun, batch, train=False, key=None).features['penultimate'][0]
+    assert np.ptp(answer) > 0.1
+    np.testing.assert_allclose(features, answer, rtol=1e-5, atol=1e-5)
 
 
 def test_a_pickled_file_asks_for_torch(tmp_path, monkeypatch):

@@ -20,6 +20,7 @@ from jbench.results import result_file
 from jbench.spec.cell import Cell
 from jbench.spec.errors import RequestError
 from jbench.spec.model import Signal
+from jbench.spec.task import Recipe
 from jbench.train import parallel, programs
 
 SIGNAL, N_OUT = Signal(n_chans=4, n_times=32, sfreq=120.0), 3
@@ -211,6 +212,23 @@ def test_batch_statistics_of_one_device_are_refused_on_several(synchronised, tmp
     )
     with refused:
         validate.check(make, 'net', SIGNAL, N_OUT, parallel.AXIS, several=True)
+
+
+def test_a_network_that_draws_by_itself_is_refused_a_microbatch(tmp_path):
+    """Each part would draw the same. One that draws by blocks need not know of the devices for it."""
+    norm = 'BatchNorm(self.n_chans, axis_name=self.axis_name)(x.transpose(1, 0, 2), mask, train=train)'
+    drawn = 'dropout(h, 0.25, key, self.axis_name, batch_axis=0)'
+    by_itself = 'h if key is None else jnp.where(jax.random.bernoulli(key, 0.75, h.shape), h / 0.75, 0)'
+    plain = RIGHT.replace(norm, 'x.transpose(1, 0, 2)')
+    assert norm in RIGHT and drawn in plain
+    for by in (drawn, drawn.replace('self.axis_name', 'None')):
+        spec = user_model.find(model_in(tmp_path, plain.replace(drawn, by)))
+        assert programs.build(spec, SIGNAL, N_OUT, Recipe(microbatch=32))
+    spec = user_model.find(model_in(tmp_path, plain.replace(drawn, by_itself)))
+    for recipe in (Recipe(), Recipe(microbatch=64)):
+        assert programs.build(spec, SIGNAL, N_OUT, recipe)
+    with pytest.raises(RequestError, match=r'draws something else when recipe.microbatch .*; draw by blocks'):
+        programs.build(spec, SIGNAL, N_OUT, Recipe(microbatch=32))
 
 
 @pytest.mark.slow

@@ -22,7 +22,7 @@ from jbench.spec.model import Signal
 from jbench.spec.task import Recipe
 from jbench.train import adaptation, parallel, precision
 from jbench.train.losses import AXIS
-from jbench.train.step import n_parts, predict_step, train_step
+from jbench.train.step import check_microbatch, n_parts, predict_step, train_step
 
 RECIPE = Recipe(batch_size=4)
 ENCODERS: dict[str, dict[str, Any]] = {  # without dropout
@@ -33,13 +33,20 @@ ENCODERS: dict[str, dict[str, Any]] = {  # without dropout
 
 
 def step(
-    model: Model, signal: Signal, microbatch: int, variables: Any, *, n_devices: int = 1, recipe: Recipe = RECIPE
+    model: Model,
+    signal: Signal,
+    microbatch: int,
+    variables: Any,
+    seed: int | jax.Array = 0,
+    *,
+    n_devices: int = 1,
+    recipe: Recipe = RECIPE,
 ) -> tuple[Any, Any]:
     """What a step on four windows, of which one does not count, moves parameters by; its loss and gradient's norm."""
     rng, tx = np.random.default_rng(0), optax.sgd(1.0)
     x = jnp.asarray(rng.normal(size=(4, signal.n_chans, signal.n_times)), float)
     batch = {'x': x, 'y': jnp.array([0, 1, 1, 0]), 'mask': jnp.array([True, True, False, True]), **model.precompute(x)}
-    state = parallel.new_state({**variables, 'key': jax.random.PRNGKey(0)}, tx, jnp.array([1.0, 2.0]))
+    state = parallel.new_state({**variables, 'key': jax.random.PRNGKey(seed)}, tx, jnp.array([1.0, 2.0]))
     run = partial(train_step, model=model, tx=tx, recipe=dataclasses.replace(recipe, microbatch=microbatch))
     shared = jax.tree.map(lambda a: a.reshape(n_devices, -1, *a.shape[1:]), batch)
     new, told = jax.vmap(run, (None, 0), axis_name=AXIS)(state, shared)
@@ -75,32 +82,55 @@ def test_a_processor_trains_on_some_windows_of_an_encoder_at_once(monkeypatch: p
 
 
 @pytest.mark.parametrize(
-    ('name', 'recipe', 'split'),
+    ('name', 'options', 'recipe', 'splits'),  # a split: devices, windows at once on each, windows at once by the recipe
     [
-        ('labram', RECIPE, ((1, 2),)),
-        ('eegdino_small', dataclasses.replace(RECIPE, adaptation='lora', lora_dropout=0.5), ((1, 2), (2, 1))),
+        ('labram', {}, RECIPE, ((1, 2, 0),)),
+        (
+            'eegdino_small',
+            {'drop_path': 0.5},
+            dataclasses.replace(RECIPE, adaptation='lora', lora_dropout=0.5),
+            ((1, 2, 0), (2, 1, 0)),
+        ),
+        pytest.param('luna_base', {'remat': True}, RECIPE, ((1, 0, 2),), marks=pytest.mark.slow),
     ],
-    ids=['plain', 'dropout'],
+    ids=['plain', 'dropout', 'dropout of layers that are computed again'],
 )
 def test_parts_and_devices_make_the_same_step(
-    name: str, recipe: Recipe, split: Sequence[tuple[int, int]], monkeypatch: pytest.MonkeyPatch
+    name: str,
+    options: dict[str, Any],
+    recipe: Recipe,
+    splits: Sequence[tuple[int, int, int]],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """What dropout, of values, branches and added matrices, draws for a window is the same wherever it is computed."""
     monkeypatch.setattr(jax, 'default_backend', lambda: 'cpu')
-    network, signal = narrow.built(name, monkeypatch, axis_name=AXIS)
+    network, signal = narrow.built(name, monkeypatch, axis_name=AXIS, **options)
     model = adaptation.adapted(network, signal, 2, recipe, AXIS)
-    assert model.at_once > 4
+    assert model.at_once == 0 or model.at_once > 4
     run = [
-        partial(step, model._replace(at_once=size), signal, 0, n_devices=n_devices, recipe=recipe)
-        for n_devices, size in ((1, 0), *split)
+        partial(step, model._replace(at_once=size), signal, microbatch, n_devices=n_devices, recipe=recipe)
+        for n_devices, size, microbatch in ((1, 0, 0), *splits)
     ]
     with jax.enable_x64(True):
         start = jax.tree.map(lambda a: a.astype(float), narrow.drawn(model))
-        whole, *others = (jax.jit(one)(start) for one in run)
+        programs = [jax.jit(one) for one in run]
+        (whole, told), *others = (program(start, 0) for program in programs)
         for other in others:
-            jax.tree.map(partial(np.testing.assert_allclose, rtol=1e-9, atol=1e-12), other, whole)
-        loops, *more = (str(jax.make_jaxpr(one)(start)).count('scan[') for one in run)
-    assert more == [loops + 1] * len(split)
+            jax.tree.map(partial(np.testing.assert_allclose, rtol=1e-9, atol=1e-12), other, (whole, told))
+        draws = abs(programs[0](start, 1)[1]['grad_norm'] / told['grad_norm'] - 1) > 1e-3
+        loops, *more = (str(jax.make_jaxpr(one)(start, 0)).count('scan[') for one in run)
+    assert draws == (name != 'labram')
+    assert more == [loops + 1] * len(splits)
+
+
+def test_a_microbatch_of_a_whole_batch_is_the_plain_step() -> None:
+    """Of a network with batch statistics, too, and of a loss of all rows together, which take no fewer at once."""
+    signal = Signal(n_chans=3, n_times=120, sfreq=120.0)
+    model = factory(MODELS['eegnet'])(signal, 2)
+    start = model.init(jax.random.key(0))
+    plain, whole = (str(jax.make_jaxpr(partial(step, model, signal, size))(start)) for size in (0, 4))
+    assert plain == whole
+    check_microbatch(Recipe(batch_size=4, microbatch=4, loss='clip'), 1)
 
 
 def test_answers_in_parts_are_those_of_the_whole_batch(monkeypatch: pytest.MonkeyPatch) -> None:

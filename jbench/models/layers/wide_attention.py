@@ -71,7 +71,8 @@ def n_pieces(rows: int, row_bytes: int, size: int) -> int:
 
 
 def n_blocks(length: int, row_bytes: int) -> int:
-    """In how many equal blocks of its queries a piece is made: such that a row comes nearest to the size of a piece."""
+    """In how many equal blocks of its queries a row is made, if it is longer than a piece, and so a piece of its own:
+    such that a block comes nearest to the size of a piece."""
     found = (m for m in range(1, MOST_BLOCKS + 1) if length % m == 0)
     return min(found, key=lambda m: abs(math.log(row_bytes / m / _cut().piece)))
 
@@ -147,7 +148,7 @@ def _pieces_gradient(rate: float, n: int, saved: tuple[Any, ...], grad: jax.Arra
     def piece(_: None, rows: tuple[Any, ...]) -> tuple[None, tuple[jax.Array, ...]]:
         k, v, *of_queries = rows
 
-        def block(sums: tuple[jax.Array, jax.Array], queries: tuple[Any, ...]) -> tuple[Any, jax.Array]:
+        def block(sums: tuple[jax.Array, ...], queries: tuple[Any, ...]) -> tuple[tuple[jax.Array, ...], jax.Array]:
             q, kept, grad, inner, logs, seen = queries
             scaled = _scaled(q, 1)
             scores = _seen(_product('rsq,rsk->rqk', scaled, k), seen)
@@ -157,7 +158,7 @@ def _pieces_gradient(rate: float, n: int, saved: tuple[Any, ...], grad: jax.Arra
             of_q = _scaled(_product('rqk,rsk->rqs', of_scores, k), 2)
             return (sums[0] + _product('rsq,rqk->rsk', scaled, of_scores), sums[1] + of_v), of_q
 
-        zeros = jnp.zeros(k.shape, _exact(k).dtype), jnp.zeros(v.shape, _exact(v).dtype)
+        zeros = tuple(jnp.zeros(a.shape, jnp.promote_types(a.dtype, jnp.float32)) for a in (k, v))
         (of_k, of_v), of_q = lax.scan(block, zeros, (*of_queries, seen))
         return None, (of_q, of_k.astype(k.dtype), of_v.astype(v.dtype))
 

@@ -83,9 +83,10 @@ def test_without_a_gradient_more_scores_are_made_at_once(monkeypatch: pytest.Mon
 
 
 def test_at_once_or_in_pieces_the_answer_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With a dropout, of keys that are not all seen, more than queries, and of other features than values."""
-    q, k, v = (RNG.standard_normal((2, 3, *shape)) for shape in ((5, 4), (7, 4), (7, 6)))
-    keep, seen = RNG.uniform(size=(2, 3, 5, 7)) > 0.3, np.abs(np.arange(5)[:, None] - np.arange(7)) <= 3
+    """With a dropout, of keys that are not all seen, more than queries, and of other features than values. Pieces are
+    of a row, of three, and of three blocks of a row's queries."""
+    q, k, v = (RNG.standard_normal((2, 3, *shape)) for shape in ((6, 4), (7, 4), (7, 5)))
+    keep, seen = RNG.uniform(size=(2, 3, 6, 7)) > 0.3, np.abs(np.arange(6)[:, None] - np.arange(7)) <= 3
 
     def answers() -> list[jax.Array]:
         found, gradient = jax.vjp(lambda *x: attend_wide(*x, keep, 0.3, seen=seen), q, k, v)
@@ -93,7 +94,7 @@ def test_at_once_or_in_pieces_the_answer_is_the_same(monkeypatch: pytest.MonkeyP
 
     with jax.enable_x64(True):
         whole = answers()
-        for piece, most in ((8 * 5 * 7, 0), (8 * 5 * 7, 1 << 20), (8 * 7, 0), (8 * 5 * 7 * 3, 0)):
+        for piece, most in ((8 * 6 * 7, 0), (8 * 6 * 7, 1 << 20), (3 * 8 * 6 * 7, 0), (8 * 6 * 7 // 3, 0)):
             monkeypatch.setattr(wide_attention, 'ON_PROCESSOR', wide_attention.Cut(0, 0, piece, most))
             jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-12), answers(), whole)
 
@@ -104,10 +105,12 @@ def test_on_an_accelerator_scores_are_cut_for_memory_alone(monkeypatch: pytest.M
     assert wide_attention.n_pieces(64 * 8, 4 * 704**2, 64) == 8
 
 
-@pytest.mark.parametrize(('size', 'spread'), [(8, 0.5), (20, 2.0)])
-def test_pieces_are_as_exact_in_bfloat16(size: int, spread: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the gradient makes scores anew, they are the same to the last bit, and logarithms of sums are not
-    rounded to bfloat16."""
+@pytest.mark.parametrize(('size', 'spread', 'pieces'), [(8, 0.5, 8), (20, 2.0, 8), (20, 2.0, 32)])
+def test_pieces_are_as_exact_in_bfloat16(
+    size: int, spread: float, pieces: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of eight rows, or of four blocks of each: where the gradient makes scores anew, they are the same to the last
+    bit, and logarithms of sums are not rounded to bfloat16."""
     arrays = [jnp.asarray(a, jnp.bfloat16) for a in spread * RNG.standard_normal((3, 4, 2, 400, size))]
 
     def grads(dtype: Any) -> np.ndarray:
@@ -115,9 +118,9 @@ def test_pieces_are_as_exact_in_bfloat16(size: int, spread: float, monkeypatch: 
         return np.asarray(compiled(found)(*(a.astype(dtype) for a in arrays)), np.float32)
 
     exact, whole = grads(jnp.float32), grads(jnp.bfloat16)
-    small(monkeypatch, 8, 8 * 2 * 400 * 400)
-    pieces = grads(jnp.bfloat16)
-    errors = [((a - exact) ** 2).mean((1, 2, 3, 4)) for a in (pieces, whole)]  # of queries, keys, values
+    small(monkeypatch, pieces, 8 * 2 * 400 * 400)
+    in_pieces = grads(jnp.bfloat16)
+    errors = [((a - exact) ** 2).mean((1, 2, 3, 4)) for a in (in_pieces, whole)]  # of queries, keys, values
     assert (errors[0] < 1.5 * errors[1]).all()
 
 
