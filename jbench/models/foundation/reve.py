@@ -32,8 +32,7 @@ How it is computed. What is added to the tokens is one array [C P, d] a step, wi
 in float64 when the network is built. Tokens are averaged before the last projection of the last layer
 (`deep.with_mean`). Attention: `wide_attention.attend_wide`, with its gradient in half the time of
 `jax.nn.dot_product_attention` on one core (256 tokens: 33 ms instead of 68). A step of the base for 16 windows of 64
-channels and 10 s at once takes 16.0 GB beside the weights if all is kept, with `remat` 1.9; a processor takes four
-windows at once.
+channels and 10 s takes 16.0 GB beside the weights if all is kept, with `remat` 1.9; a processor takes four at once.
 """
 
 from __future__ import annotations
