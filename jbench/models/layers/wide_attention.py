@@ -28,6 +28,9 @@ ON_ACCELERATOR = Cut(512 << 20, 512 << 20, 128 << 20, 512 << 20)  # where cuts s
 NARROW = 32  # features of a head up to which it is narrow: `_narrow` is faster
 MOST_PIECES = 64  # where rows cannot be divided better than one by one
 MOST_BLOCKS = 16  # of the queries of a row
+FUSED = (
+    256 << 10
+)  # bytes of a narrow row's scores up to which a processor's one program of all of it keeps to its caches
 
 
 def attend_wide(
@@ -93,7 +96,7 @@ def _by_pieces(
     """
     b, heads, length, _ = q.shape
     if b * heads * length * k.shape[2] * q.itemsize <= _cut().at_once_without_gradient:
-        return _attend_wide(q, k, v, kept, seen, rate)
+        return _answers(q, k, v, kept, seen, rate)
     return _pieces(q, k, v, kept, seen, rate, n)[0]
 
 
@@ -183,7 +186,29 @@ def _narrow(
 ) -> jax.Array:
     """`_attend_wide` with a gradient in which no product goes through scores column by column: on a processor with
     heads of few features three quarters of the time."""
-    return _attend_wide(q, k, v, kept, seen, rate)
+    return _answers(q, k, v, kept, seen, rate)
+
+
+def _answers(
+    q: jax.Array, k: jax.Array, v: jax.Array, kept: jax.Array | None, seen: np.ndarray | None, rate: float
+) -> jax.Array:
+    """`_attend_wide` where nothing is differentiated; narrow heads on a processor, as many queries at a time as are
+    `FUSED`."""
+    length, size = q.shape[2:]
+    narrow = size <= NARROW and jax.default_backend() == 'cpu'
+    n = math.ceil(length / math.ceil(q.itemsize * length * k.shape[2] / FUSED)) if narrow else length
+    found = [
+        _attend_wide(
+            q[:, :, i : i + n],
+            k,
+            v,
+            None if kept is None else kept[:, :, i : i + n],
+            None if seen is None else seen[i : i + n],
+            rate,
+        )
+        for i in range(0, length, n)
+    ]
+    return jnp.concatenate(found, 2)
 
 
 def _mixed(
