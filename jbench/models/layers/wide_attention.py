@@ -28,9 +28,7 @@ ON_ACCELERATOR = Cut(512 << 20, 512 << 20, 128 << 20, 512 << 20)  # where cuts s
 NARROW = 32  # features of a head up to which it is narrow: `_narrow` is faster
 MOST_PIECES = 64  # where rows cannot be divided better than one by one
 MOST_BLOCKS = 16  # of the queries of a row
-FUSED = (
-    256 << 10
-)  # bytes of a narrow row's scores up to which a processor's one program of all of it keeps to its caches
+FUSED = 256 << 10  # bytes of a narrow row's scores that XLA's one program for attention keeps in a processor's caches
 
 
 def attend_wide(
@@ -192,11 +190,12 @@ def _narrow(
 def _answers(
     q: jax.Array, k: jax.Array, v: jax.Array, kept: jax.Array | None, seen: np.ndarray | None, rate: float
 ) -> jax.Array:
-    """`_attend_wide` where nothing is differentiated; narrow heads on a processor, as many queries at a time as are
-    `FUSED`."""
+    """`_attend_wide` where nothing is differentiated; on a processor with narrow heads for some queries at a time, so
+    that the scores of a row take no more than `FUSED` bytes."""
     length, size = q.shape[2:]
     narrow = size <= NARROW and jax.default_backend() == 'cpu'
-    n = math.ceil(length / math.ceil(q.itemsize * length * k.shape[2] / FUSED)) if narrow else length
+    parts = min(math.ceil(q.itemsize * length * k.shape[2] / FUSED), MOST_BLOCKS) if narrow else 1
+    n = math.ceil(length / parts)
     found = [
         _attend_wide(
             q[:, :, i : i + n],
