@@ -228,10 +228,10 @@ def _lower(
 def _trained(model: Model, x: np.ndarray, variables: Variables, key: jax.Array, axis_name: str, n: int) -> np.ndarray:
     """Outputs in training of a batch that one device computes in n parts."""
     apply = jax.vmap(partial(_apply, model, train=True), in_axes=(None, 0, None), axis_name=axis_name)
-    found = []
-    for which, batch in enumerate(zip(*_batch(x, n).values(), strict=True)):
+    batch, found = _batch(x, n), []
+    for which in range(n):
         with rows.part(n, which):
-            windows = {name: a[None] for name, a in zip(('x', 'mask'), batch, strict=True)}
+            windows = {name: a[which : which + 1] for name, a in batch.items()}
             found.append(apply(variables, windows, key)[0][0])
     return np.concatenate(found)
 

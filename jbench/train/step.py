@@ -120,8 +120,8 @@ def _accumulated(
             outputs, stats, _ = model.apply(variables, windows, train=True, key=key)
         if _ids(stats) != _ids(state['batch_stats']):
             raise RequestError(
-                'recipe.microbatch: this network has batch statistics, which would be those of a part: training '
-                'gives back others than it was given. Leave out recipe.microbatch'
+                'recipe.microbatch: this network has batch statistics, and those of a part of a batch are others than '
+                'those of the whole. Leave out recipe.microbatch'
             )
         values, weight = losses.of(recipe)(outputs, windows, state['loss_weights'])
         return jnp.sum(jnp.where(windows['mask'], values, 0)), jnp.sum(jnp.where(windows['mask'], weight, 0))
@@ -148,7 +148,8 @@ def check_microbatch(recipe: Recipe, n_devices: int) -> None:
         return
     if recipe.batch_size % size or (recipe.batch_size // n_devices) % (recipe.batch_size // size):
         raise RequestError(
-            f'recipe.microbatch: {size} does not divide recipe.batch_size={recipe.batch_size} on {n_devices} devices'
+            f'recipe.microbatch: {size} does not divide recipe.batch_size={recipe.batch_size}'
+            + (f' on {n_devices} devices' if n_devices > 1 else '')
         )
     if recipe.loss in losses.TOGETHER:
         raise RequestError(

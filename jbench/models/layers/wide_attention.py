@@ -53,8 +53,7 @@ def attend_wide(
     b, heads, length, size = q.shape
     pieces = n_pieces(b * heads, q.itemsize * length * k.shape[2], size)
     if pieces == 1:
-        narrow = size <= NARROW and jax.default_backend() == 'cpu'
-        return (_narrow if narrow else _attend_wide)(q, k, v, kept, seen, rate)
+        return (_narrow if _is_narrow(size) else _attend_wide)(q, k, v, kept, seen, rate)
     return _by_pieces(q, k, v, kept, seen, rate, pieces)
 
 
@@ -76,6 +75,11 @@ def n_blocks(length: int, row_bytes: int) -> int:
     such that a block comes nearest to the size of a piece."""
     found = (m for m in range(1, MOST_BLOCKS + 1) if length % m == 0)
     return min(found, key=lambda m: abs(math.log(row_bytes / m / _cut().piece)))
+
+
+def _is_narrow(size: int) -> bool:
+    """Whether heads of so many features are computed as narrow ones are: on a processor alone."""
+    return size <= NARROW and jax.default_backend() == 'cpu'
 
 
 def _cut() -> Cut:
@@ -193,8 +197,7 @@ def _answers(
     """`_attend_wide` where nothing is differentiated; on a processor with narrow heads for some queries at a time, so
     that the scores of a row take no more than `FUSED` bytes."""
     length, size = q.shape[2:]
-    narrow = size <= NARROW and jax.default_backend() == 'cpu'
-    parts = min(math.ceil(q.itemsize * length * k.shape[2] / FUSED), MOST_BLOCKS) if narrow else 1
+    parts = min(math.ceil(q.itemsize * length * k.shape[2] / FUSED), MOST_BLOCKS) if _is_narrow(size) else 1
     n = math.ceil(length / parts)
     found = [
         _attend_wide(
