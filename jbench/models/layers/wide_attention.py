@@ -15,20 +15,20 @@ from jbench.models.layers.blocks import PRECISION
 
 
 class Cut(NamedTuple):
-    """How `attend_wide` cuts scores."""
+    """How `attend_wide` cuts scores, in bytes."""
 
-    at_once: int  # bytes up to which it makes all at once ...
-    at_once_narrow: int  # ... of narrow heads
+    at_once_short: int  # up to which those of short rows are made at once ...
+    at_once: int  # ... and those of longer ones
     piece: int  # or else so many at a time, about
-    at_once_without_gradient: int  # bytes up to which it makes all at once where nothing is differentiated
 
 
-ON_PROCESSOR = Cut(32 << 20, 16 << 20, 4 << 20, 128 << 20)
-ON_ACCELERATOR = Cut(512 << 20, 512 << 20, 128 << 20, 512 << 20)  # where cuts save memory alone
+ON_PROCESSOR = Cut(64 << 20, 8 << 20, 4 << 20)
+ON_ACCELERATOR = Cut(512 << 20, 512 << 20, 128 << 20)  # where cuts save memory alone
+FUSED = 256 << 10  # bytes of a short row's scores: XLA's one program for attention keeps them in a processor's caches
 NARROW = 32  # features of a head up to which it is narrow: `_narrow` is faster
+MOST_ANSWERED = 128 << 20  # bytes of scores that narrow heads make at once where nothing is differentiated
 MOST_PIECES = 64  # where rows cannot be divided better than one by one
 MOST_BLOCKS = 16  # of the queries of a row
-FUSED = 256 << 10  # bytes of a narrow row's scores that XLA's one program for attention keeps in a processor's caches
 
 
 def attend_wide(
@@ -51,19 +51,18 @@ def attend_wide(
     largest score is not differentiated, and the sum divides the result. Long rows are cut (`n_pieces`, `n_blocks`).
     """
     b, heads, length, size = q.shape
-    pieces = n_pieces(b * heads, q.itemsize * length * k.shape[2], size)
+    pieces = n_pieces(b * heads, q.itemsize * length * k.shape[2])
     if pieces == 1:
         return (_narrow if _is_narrow(size) else _attend_wide)(q, k, v, kept, seen, rate)
     return _by_pieces(q, k, v, kept, seen, rate, pieces)
 
 
-def n_pieces(rows: int, row_bytes: int, size: int) -> int:
-    """In how many equal pieces `attend_wide`, where it is differentiated, makes the scores of rows, each a head of a
-    window with `size` features, that take so many bytes each; 1: all at once, because they are few or cannot be cut.
-    Pieces save memory, and on a processor time where rows are long, the sooner the narrower heads are
-    (`benchmarks/attention.py`)."""
+def n_pieces(rows: int, row_bytes: int) -> int:
+    """In how many equal pieces `attend_wide` makes the scores of rows, each a head of a window, that take so many bytes
+    each; 1: all at once, because they are few, or short, or cannot be cut. Pieces save memory, and on a processor time
+    where rows are long (`benchmarks/attention.py`)."""
     cut = _cut()
-    if rows * row_bytes <= (cut.at_once_narrow if size <= NARROW else cut.at_once):
+    if rows * row_bytes <= (cut.at_once_short if row_bytes <= FUSED else cut.at_once):
         return 1
     needed = rows * row_bytes / cut.piece
     found = next((n for n in range(math.ceil(needed), rows + 1) if rows % n == 0), rows)
@@ -90,14 +89,22 @@ def _cut() -> Cut:
 def _by_pieces(
     q: jax.Array, k: jax.Array, v: jax.Array, kept: jax.Array | None, seen: np.ndarray | None, rate: float, n: int
 ) -> jax.Array:
-    """`_attend_wide` in n pieces, one after the other, each in blocks of its queries; all at once where nothing is
-    differentiated and scores take no more than `at_once_without_gradient`.
+    """`_attend_wide` in n pieces, one after the other, each in blocks of its queries. Where nothing is differentiated,
+    pieces of wide heads are whole and lie as they come, and narrow heads are answered at once up to `MOST_ANSWERED`.
 
     The gradient makes scores anew, for which it needs the logarithms of their sums alone (Dao et al. 2022,
     FlashAttention, appendix B).
     """
-    b, heads, length, _ = q.shape
-    if b * heads * length * k.shape[2] * q.itemsize <= _cut().at_once_without_gradient:
+    b, heads, length, size = q.shape
+    if not _is_narrow(size):
+
+        def piece(rows: tuple[Any, ...]) -> jax.Array:
+            q, k, v, kept = rows
+            return _attend_wide(q, k, v, kept, seen, rate)
+
+        rows = jax.tree.map(lambda a: a.reshape(n, 1, -1, *a.shape[2:]), (q, k, v, kept))
+        return lax.map(piece, rows).reshape(*q.shape[:3], v.shape[3])
+    if b * heads * length * k.shape[2] * q.itemsize <= MOST_ANSWERED:
         return _answers(q, k, v, kept, seen, rate)
     return _pieces(q, k, v, kept, seen, rate, n)[0]
 
@@ -194,11 +201,10 @@ def _narrow(
 def _answers(
     q: jax.Array, k: jax.Array, v: jax.Array, kept: jax.Array | None, seen: np.ndarray | None, rate: float
 ) -> jax.Array:
-    """`_attend_wide` where nothing is differentiated; on a processor with narrow heads for some queries at a time, so
-    that the scores of a row take no more than `FUSED` bytes."""
-    length, size = q.shape[2:]
-    parts = min(math.ceil(q.itemsize * length * k.shape[2] / FUSED), MOST_BLOCKS) if _is_narrow(size) else 1
-    n = math.ceil(length / parts)
+    """`_attend_wide` of narrow heads where nothing is differentiated, for some queries at a time, so that the scores of
+    a row take no more than `FUSED` bytes."""
+    length = q.shape[2]
+    n = math.ceil(length / min(math.ceil(q.itemsize * length * k.shape[2] / FUSED), MOST_BLOCKS))
     found = [
         _attend_wide(
             q[:, :, i : i + n],

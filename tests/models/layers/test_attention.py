@@ -21,17 +21,18 @@ RNG = np.random.default_rng(0)
 def small(monkeypatch: pytest.MonkeyPatch, pieces: int, nbytes: int) -> None:
     """Let scores of so many bytes be made in some pieces; 1: all at once."""
     at_once = nbytes if pieces == 1 else 0
-    cut = wide_attention.Cut(at_once, at_once, nbytes // pieces, 0)
+    cut = wide_attention.Cut(at_once, at_once, nbytes // pieces)
+    monkeypatch.setattr(wide_attention, 'MOST_ANSWERED', 0)
     monkeypatch.setattr(wide_attention, 'ON_PROCESSOR', cut)
 
 
-@pytest.mark.parametrize(('pieces', 'size'), [(1, 20), (1, 40), (4, 20), (12, 20)])  # of 12 rows
+@pytest.mark.parametrize(('pieces', 'size'), [(1, 20), (1, 40), (4, 20), (4, 40), (12, 20)])  # of 12 rows
 def test_attention_of_wide_heads_equals_its_literal_form(
     pieces: int, size: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With a dropout and without, whatever the size of the scores; the gradient too, and row by row."""
     small(monkeypatch, pieces, 12 * 8 * 7 * 7)
-    assert wide_attention.n_pieces(12, 8 * 7 * 7, size) == pieces
+    assert wide_attention.n_pieces(12, 8 * 7 * 7) == pieces
     with jax.enable_x64(True):
         q, k, v = RNG.standard_normal((3, 4, 3, 7, size))
         q[0, 0] *= 300
@@ -54,13 +55,13 @@ def test_attention_of_wide_heads_equals_its_literal_form(
 
 
 def test_scores_are_made_a_few_rows_at_a_time() -> None:
-    """Where they are large: in equal pieces of some 4 MB, but not in a multitude of small ones."""
+    """Where they are large: in equal pieces of some 4 MB, but not in a multitude of small ones. Short rows, which XLA
+    computes in one program, are made at once up to a larger size."""
     mb = 1 << 20
-    cases = ((16, 2 * mb), (16, 4 * mb), (34, 4 * mb), (1217, mb // 16), (1, 100 * mb), (1216, mb // 16))
-    assert [wide_attention.n_pieces(*case, 64) for case in cases] == [1, 16, 34, 1, 1, 19]
-    wide, narrow = (32 * 8, 4 * 190**2, 64), (16 * 10, 4 * 191**2, 20)
-    assert wide_attention.n_pieces(*wide) == 16 and wide_attention.n_pieces(*narrow) == 8
-    assert wide_attention.n_pieces(*narrow[:2], 64) == 1 and wide_attention.n_pieces(80, *narrow[1:]) == 1
+    cases = ((4, 2 * mb), (16, 4 * mb), (34, 4 * mb), (97, mb // 2), (1, 100 * mb), (96, mb // 2))
+    assert [wide_attention.n_pieces(*case) for case in cases] == [1, 16, 34, 1, 1, 12]
+    short = 4 * 256**2
+    assert [wide_attention.n_pieces(*case) for case in ((256, short), (264, short), (64, short + 4))] == [1, 22, 8]
 
 
 def test_queries_of_very_long_rows_are_taken_in_blocks() -> None:
@@ -68,24 +69,27 @@ def test_queries_of_very_long_rows_are_taken_in_blocks() -> None:
     assert [wide_attention.n_blocks(n, 4 * n * n) for n in lengths] == [1, 3, 9, 1]
 
 
-def test_without_a_gradient_more_scores_are_made_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_gradient_narrow_heads_answer_more_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     most = 4 * 12 * 7 * 7
-    monkeypatch.setattr(wide_attention, 'ON_PROCESSOR', wide_attention.Cut(0, 0, most // 4, most))
+    monkeypatch.setattr(wide_attention, 'ON_PROCESSOR', wide_attention.Cut(0, 0, most // 4))
+    monkeypatch.setattr(wide_attention, 'MOST_ANSWERED', most)
 
     def answer(q: jax.Array) -> jax.Array:
         return attend_wide(q, q, q).sum()
 
-    def cut(function: Callable[..., Any], length: int) -> bool:
-        return 'scan' in str(jax.make_jaxpr(function)(jnp.zeros((4, 3, length, 20))))
+    def cut(function: Callable[..., Any], length: int, size: int = 20) -> bool:
+        return 'scan' in str(jax.make_jaxpr(function)(jnp.zeros((4, 3, length, size))))
 
     assert not cut(answer, 7) and cut(jax.grad(answer), 7)
-    assert cut(answer, 8)
+    assert cut(answer, 8) and cut(answer, 7, 40)
 
 
-def test_at_once_or_in_pieces_the_answer_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize('size', [4, 40])
+def test_at_once_or_in_pieces_the_answer_is_the_same(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """With a dropout, of keys that are not all seen, more than queries, and of other features than values. Pieces are
-    of a row, of three, and of three blocks of a row's queries; without a gradient, five queries go at once."""
-    q, k, v = (RNG.standard_normal((2, 3, *shape)) for shape in ((9, 4), (7, 4), (7, 5)))
+    of a row, of three, and of three blocks of a row's queries; without a gradient, five queries of narrow heads go at
+    once, and all of a wide one."""
+    q, k, v = (RNG.standard_normal((2, 3, *shape)) for shape in ((9, size), (7, size), (7, 5)))
     keep, seen = RNG.uniform(size=(2, 3, 9, 7)) > 0.3, np.abs(np.arange(9)[:, None] - np.arange(7)) <= 3
 
     def dots() -> int:
@@ -99,15 +103,16 @@ def test_at_once_or_in_pieces_the_answer_is_the_same(monkeypatch: pytest.MonkeyP
         whole = answers()
         monkeypatch.setattr(wide_attention, 'FUSED', 8 * 5 * 7)
         for piece, most in ((8 * 9 * 7, 0), (8 * 9 * 7, 1 << 20), (3 * 8 * 9 * 7, 0), (8 * 9 * 7 // 3, 0)):
-            monkeypatch.setattr(wide_attention, 'ON_PROCESSOR', wide_attention.Cut(0, 0, piece, most))
+            monkeypatch.setattr(wide_attention, 'ON_PROCESSOR', wide_attention.Cut(0, 0, piece))
+            monkeypatch.setattr(wide_attention, 'MOST_ANSWERED', most)
             jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-12), answers(), whole)
-            assert dots() == (2 * 2 if most else 2)
+            assert dots() == (2 * 2 if most and size == 4 else 2)
 
 
 def test_on_an_accelerator_scores_are_cut_for_memory_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jax, 'default_backend', lambda: 'gpu')
-    assert wide_attention.n_pieces(16 * 10, 4 * 641**2, 20) == 1
-    assert wide_attention.n_pieces(64 * 8, 4 * 704**2, 64) == 8
+    assert wide_attention.n_pieces(16 * 10, 4 * 641**2) == 1
+    assert wide_attention.n_pieces(64 * 8, 4 * 704**2) == 8
 
 
 @pytest.mark.parametrize(('size', 'spread', 'pieces'), [(8, 0.5, 8), (20, 2.0, 8), (20, 2.0, 32)])
