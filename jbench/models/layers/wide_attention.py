@@ -22,7 +22,7 @@ class Cut(NamedTuple):
     piece: int  # or else so many at a time, about
 
 
-ON_PROCESSOR = Cut(64 << 20, 8 << 20, 4 << 20)
+ON_PROCESSOR = Cut(128 << 20, 8 << 20, 4 << 20)
 ON_ACCELERATOR = Cut(512 << 20, 512 << 20, 128 << 20)  # where cuts save memory alone
 FUSED = 256 << 10  # bytes of a short row's scores: XLA's one program for attention keeps them in a processor's caches
 NARROW = 32  # features of a head up to which it is narrow: `_narrow` is faster

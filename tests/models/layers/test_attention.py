@@ -61,7 +61,7 @@ def test_scores_are_made_a_few_rows_at_a_time() -> None:
     cases = ((4, 2 * mb), (16, 4 * mb), (34, 4 * mb), (97, mb // 2), (1, 100 * mb), (96, mb // 2))
     assert [wide_attention.n_pieces(*case) for case in cases] == [1, 16, 34, 1, 1, 12]
     short = 4 * 256**2
-    assert [wide_attention.n_pieces(*case) for case in ((256, short), (264, short), (64, short + 4))] == [1, 22, 8]
+    assert [wide_attention.n_pieces(*case) for case in ((512, short), (528, short), (64, short + 4))] == [1, 33, 8]
 
 
 def test_queries_of_very_long_rows_are_taken_in_blocks() -> None:
