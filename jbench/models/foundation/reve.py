@@ -136,7 +136,7 @@ def _in_bank(ch_names: Sequence[str], path: str) -> tuple[Position, ...]:
 
 def layer_bytes(size: Size, batch: int, length: int) -> float:
     """What the gradient keeps of a layer, about, for windows of `length` tokens in float32."""
-    scores = 2 * size.heads * length if n_pieces(batch * size.heads, 4 * length**2) == 1 else 0
+    scores = 2 * size.heads * length if n_pieces(batch * size.heads, 4 * length**2, HEAD) == 1 else 0
     a_token = 4 * size.width + 4 * size.heads * HEAD + 5 * size.hidden + scores
     return 4.0 * batch * length * a_token
 

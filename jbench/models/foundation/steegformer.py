@@ -99,7 +99,7 @@ def codes(n: int, width: int) -> np.ndarray:
 def layer_bytes(size: Size, batch: int, length: int) -> float:
     """What the gradient keeps of a layer, about (28 d a token, and scores where they are not made anew), for windows
     of `length` tokens in float32."""
-    scores = size.heads * length if n_pieces(batch * size.heads, 4 * length**2) == 1 else 0
+    scores = size.heads * length if n_pieces(batch * size.heads, 4 * length**2, size.width // size.heads) == 1 else 0
     return 4.0 * batch * length * (28 * size.width + scores)
 
 

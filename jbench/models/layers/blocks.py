@@ -272,7 +272,7 @@ def normalised(x: jax.Array, eps: float) -> jax.Array:
 def _normalised(x: jax.Array, eps: float) -> tuple[jax.Array, tuple[jax.Array, jax.Array, jax.Array]]:
     mean = x.mean(-1, keepdims=True)
     gain = lax.rsqrt(((x - mean) ** 2).mean(-1, keepdims=True) + eps)
-    if jax.default_backend() == 'cpu':  # where XLA would write it down for every feature
+    if jax.default_backend() == 'cpu':  # else XLA writes a row's gain once for every feature
         gain = lax.optimization_barrier(gain)
     return (x - mean) * gain, (x, mean, gain)
 

@@ -15,18 +15,18 @@ from jbench.models.layers.blocks import PRECISION
 
 
 class Cut(NamedTuple):
-    """How `attend_wide` cuts scores, in bytes."""
+    """How `attend_wide` cuts scores."""
 
-    at_once_short: int  # up to which those of short rows are made at once ...
-    at_once: int  # ... and those of longer ones
+    at_once: int  # bytes up to which it makes all at once ...
+    at_once_narrow: int  # ... of narrow heads
     piece: int  # or else so many at a time, about
 
 
-ON_PROCESSOR = Cut(128 << 20, 8 << 20, 4 << 20)
+ON_PROCESSOR = Cut(32 << 20, 16 << 20, 4 << 20)
 ON_ACCELERATOR = Cut(512 << 20, 512 << 20, 128 << 20)  # where cuts save memory alone
-FUSED = 256 << 10  # bytes of a short row's scores: XLA's one program for attention keeps them in a processor's caches
+SHORT = 256 << 10  # bytes of scores up to which a row is short: XLA's one program keeps them in a processor's caches
 NARROW = 32  # features of a head up to which it is narrow: `_narrow` is faster
-MOST_ANSWERED = 128 << 20  # bytes of scores that narrow heads make at once where nothing is differentiated
+MOST_ANSWERED = 128 << 20  # bytes of scores that are made at once where nothing is differentiated: see `_by_pieces`
 MOST_PIECES = 64  # where rows cannot be divided better than one by one
 MOST_BLOCKS = 16  # of the queries of a row
 
@@ -48,21 +48,22 @@ def attend_wide(
     By products, where `attention.attend` adds up the features of a head one by one. Against
     `jax.nn.dot_product_attention` a step of the gradient takes on one core 13 ms instead of 36 (four windows, 257
     tokens, ten heads of 20), 5 instead of 9 (64, 64 tokens, four heads of 25), and 7 instead of 5 for four tokens: the
-    largest score is not differentiated, and the sum divides the result. Long rows are cut (`n_pieces`, `n_blocks`).
+    largest score is not differentiated, and the sum divides the result. Many scores are cut (`n_pieces`, `n_blocks`).
     """
     b, heads, length, size = q.shape
-    pieces = n_pieces(b * heads, q.itemsize * length * k.shape[2])
+    pieces = n_pieces(b * heads, q.itemsize * length * k.shape[2], size)
     if pieces == 1:
         return (_narrow if _is_narrow(size) else _attend_wide)(q, k, v, kept, seen, rate)
     return _by_pieces(q, k, v, kept, seen, rate, pieces)
 
 
-def n_pieces(rows: int, row_bytes: int) -> int:
-    """In how many equal pieces `attend_wide` makes the scores of rows, each a head of a window, that take so many bytes
-    each; 1: all at once, because they are few, or short, or cannot be cut. Pieces save memory, and on a processor time
-    where rows are long (`benchmarks/attention.py`)."""
+def n_pieces(rows: int, row_bytes: int, size: int) -> int:
+    """In how many equal pieces `attend_wide`, where it is differentiated, makes the scores of rows, each a head of a
+    window with `size` features, that take so many bytes each; 1: all at once, because they are few or cannot be cut.
+    Pieces save memory, and on a processor time where rows are long, the sooner the narrower heads are
+    (`benchmarks/attention.py`)."""
     cut = _cut()
-    if rows * row_bytes <= (cut.at_once_short if row_bytes <= FUSED else cut.at_once):
+    if rows * row_bytes <= (cut.at_once_narrow if size <= NARROW else cut.at_once):
         return 1
     needed = rows * row_bytes / cut.piece
     found = next((n for n in range(math.ceil(needed), rows + 1) if rows % n == 0), rows)
@@ -78,11 +79,15 @@ def n_blocks(length: int, row_bytes: int) -> int:
 
 def _is_narrow(size: int) -> bool:
     """Whether heads of so many features are computed as narrow ones are: on a processor alone."""
-    return size <= NARROW and jax.default_backend() == 'cpu'
+    return size <= NARROW and _on_processor()
+
+
+def _on_processor() -> bool:
+    return jax.default_backend() == 'cpu'
 
 
 def _cut() -> Cut:
-    return ON_PROCESSOR if jax.default_backend() == 'cpu' else ON_ACCELERATOR
+    return ON_PROCESSOR if _on_processor() else ON_ACCELERATOR
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(5, 6))
@@ -90,23 +95,30 @@ def _by_pieces(
     q: jax.Array, k: jax.Array, v: jax.Array, kept: jax.Array | None, seen: np.ndarray | None, rate: float, n: int
 ) -> jax.Array:
     """`_attend_wide` in n pieces, one after the other, each in blocks of its queries. Where nothing is differentiated,
-    pieces of wide heads are whole and lie as they come, and narrow heads are answered at once up to `MOST_ANSWERED`.
+    a processor has faster ways, of up to `MOST_ANSWERED` bytes of scores at once.
 
     The gradient makes scores anew, for which it needs the logarithms of their sums alone (Dao et al. 2022,
     FlashAttention, appendix B).
     """
     b, heads, length, size = q.shape
-    if not _is_narrow(size):
+    row_bytes = q.itemsize * length * k.shape[2]
+    in_pieces = size > NARROW and row_bytes > SHORT
+    if not _on_processor() or row_bytes * (1 if in_pieces else b * heads) > MOST_ANSWERED:
+        return _pieces(q, k, v, kept, seen, rate, n)[0]
+    return _whole_pieces(q, k, v, kept, seen, rate, n) if in_pieces else _answers(q, k, v, kept, seen, rate)
 
-        def piece(rows: tuple[Any, ...]) -> jax.Array:
-            q, k, v, kept = rows
-            return _attend_wide(q, k, v, kept, seen, rate)
 
-        rows = jax.tree.map(lambda a: a.reshape(n, 1, -1, *a.shape[2:]), (q, k, v, kept))
-        return lax.map(piece, rows).reshape(*q.shape[:3], v.shape[3])
-    if b * heads * length * k.shape[2] * q.itemsize <= MOST_ANSWERED:
-        return _answers(q, k, v, kept, seen, rate)
-    return _pieces(q, k, v, kept, seen, rate, n)[0]
+def _whole_pieces(
+    q: jax.Array, k: jax.Array, v: jax.Array, kept: jax.Array | None, seen: np.ndarray | None, rate: float, n: int
+) -> jax.Array:
+    """`_attend_wide` in n pieces where nothing is differentiated, laid out as they come and without blocks."""
+
+    def piece(rows: tuple[Any, ...]) -> jax.Array:
+        q, k, v, kept = rows
+        return _attend_wide(q, k, v, kept, seen, rate)
+
+    rows = jax.tree.map(lambda a: a.reshape(n, 1, -1, *a.shape[2:]), (q, k, v, kept))
+    return lax.map(piece, rows).reshape(*q.shape[:3], v.shape[3])
 
 
 def _divided(a: jax.Array, n: int) -> jax.Array:
@@ -201,10 +213,10 @@ def _narrow(
 def _answers(
     q: jax.Array, k: jax.Array, v: jax.Array, kept: jax.Array | None, seen: np.ndarray | None, rate: float
 ) -> jax.Array:
-    """`_attend_wide` of narrow heads where nothing is differentiated, for some queries at a time, so that the scores of
-    a row take no more than `FUSED` bytes."""
+    """`_attend_wide` of short rows or narrow heads where nothing is differentiated, for some queries at a time, so that
+    the scores of a row take some `SHORT` bytes, in `MOST_BLOCKS` turns at most."""
     length = q.shape[2]
-    n = math.ceil(length / min(math.ceil(q.itemsize * length * k.shape[2] / FUSED), MOST_BLOCKS))
+    n = math.ceil(length / min(math.ceil(q.itemsize * length * k.shape[2] / SHORT), MOST_BLOCKS))
     found = [
         _attend_wide(
             q[:, :, i : i + n],

@@ -32,7 +32,7 @@ def test_attention_of_wide_heads_equals_its_literal_form(
 ) -> None:
     """With a dropout and without, whatever the size of the scores; the gradient too, and row by row."""
     small(monkeypatch, pieces, 12 * 8 * 7 * 7)
-    assert wide_attention.n_pieces(12, 8 * 7 * 7) == pieces
+    assert wide_attention.n_pieces(12, 8 * 7 * 7, size) == pieces
     with jax.enable_x64(True):
         q, k, v = RNG.standard_normal((3, 4, 3, 7, size))
         q[0, 0] *= 300
@@ -55,13 +55,13 @@ def test_attention_of_wide_heads_equals_its_literal_form(
 
 
 def test_scores_are_made_a_few_rows_at_a_time() -> None:
-    """Where they are large: in equal pieces of some 4 MB, but not in a multitude of small ones. Short rows, which XLA
-    computes in one program, are made at once up to a larger size."""
+    """Where they are large: in equal pieces of some 4 MB, but not in a multitude of small ones."""
     mb = 1 << 20
-    cases = ((4, 2 * mb), (16, 4 * mb), (34, 4 * mb), (97, mb // 2), (1, 100 * mb), (96, mb // 2))
-    assert [wide_attention.n_pieces(*case) for case in cases] == [1, 16, 34, 1, 1, 12]
-    short = 4 * 256**2
-    assert [wide_attention.n_pieces(*case) for case in ((512, short), (528, short), (64, short + 4))] == [1, 33, 8]
+    cases = ((16, 2 * mb), (16, 4 * mb), (34, 4 * mb), (1217, mb // 16), (1, 100 * mb), (1216, mb // 16))
+    assert [wide_attention.n_pieces(*case, 64) for case in cases] == [1, 16, 34, 1, 1, 19]
+    wide, narrow = (32 * 8, 4 * 190**2, 64), (16 * 10, 4 * 191**2, 20)
+    assert wide_attention.n_pieces(*wide) == 16 and wide_attention.n_pieces(*narrow) == 8
+    assert wide_attention.n_pieces(*narrow[:2], 64) == 1 and wide_attention.n_pieces(80, *narrow[1:]) == 1
 
 
 def test_queries_of_very_long_rows_are_taken_in_blocks() -> None:
@@ -69,7 +69,7 @@ def test_queries_of_very_long_rows_are_taken_in_blocks() -> None:
     assert [wide_attention.n_blocks(n, 4 * n * n) for n in lengths] == [1, 3, 9, 1]
 
 
-def test_without_a_gradient_narrow_heads_answer_more_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_gradient_narrow_heads_and_short_rows_answer_more_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     most = 4 * 12 * 7 * 7
     monkeypatch.setattr(wide_attention, 'ON_PROCESSOR', wide_attention.Cut(0, 0, most // 4))
     monkeypatch.setattr(wide_attention, 'MOST_ANSWERED', most)
@@ -81,7 +81,9 @@ def test_without_a_gradient_narrow_heads_answer_more_at_once(monkeypatch: pytest
         return 'scan' in str(jax.make_jaxpr(function)(jnp.zeros((4, 3, length, size))))
 
     assert not cut(answer, 7) and cut(jax.grad(answer), 7)
-    assert cut(answer, 8) and cut(answer, 7, 40)
+    assert cut(answer, 8) and not cut(answer, 7, 40)
+    monkeypatch.setattr(wide_attention, 'SHORT', 4 * 6 * 6 - 1)
+    assert not cut(answer, 6) and cut(answer, 6, 40)
 
 
 @pytest.mark.parametrize('size', [4, 40])
@@ -92,27 +94,29 @@ def test_at_once_or_in_pieces_the_answer_is_the_same(size: int, monkeypatch: pyt
     q, k, v = (RNG.standard_normal((2, 3, *shape)) for shape in ((9, size), (7, size), (7, 5)))
     keep, seen = RNG.uniform(size=(2, 3, 9, 7)) > 0.3, np.abs(np.arange(9)[:, None] - np.arange(7)) <= 3
 
-    def dots() -> int:
-        return str(jax.make_jaxpr(lambda *x: attend_wide(*x, keep, 0.3, seen=seen))(q, k, v)).count('dot_general')
+    def made(*kinds: str) -> tuple[int, ...]:
+        program = str(jax.make_jaxpr(lambda *x: attend_wide(*x, keep, 0.3, seen=seen))(q, k, v))
+        return tuple(map(program.count, kinds))
 
     def answers() -> list[jax.Array]:
         found, gradient = jax.vjp(lambda *x: attend_wide(*x, keep, 0.3, seen=seen), q, k, v)
-        return [attend_wide(q, k, v, keep, 0.3, seen=seen), found, *gradient(found)]
+        return [*(attend_wide(q, k, v, kept, 0.3, seen=seen) for kept in (keep, None)), found, *gradient(found)]
 
     with jax.enable_x64(True):
         whole = answers()
-        monkeypatch.setattr(wide_attention, 'FUSED', 8 * 5 * 7)
+        monkeypatch.setattr(wide_attention, 'SHORT', 8 * 5 * 7)
         for piece, most in ((8 * 9 * 7, 0), (8 * 9 * 7, 1 << 20), (3 * 8 * 9 * 7, 0), (8 * 9 * 7 // 3, 0)):
             monkeypatch.setattr(wide_attention, 'ON_PROCESSOR', wide_attention.Cut(0, 0, piece))
             monkeypatch.setattr(wide_attention, 'MOST_ANSWERED', most)
             jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-12), answers(), whole)
-            assert dots() == (2 * 2 if most and size == 4 else 2)
+            answered = (0, 2 * 2) if size == 4 else (1, 2)
+            assert made('scan[', 'dot_general') == (answered if most else (2, 2))
 
 
 def test_on_an_accelerator_scores_are_cut_for_memory_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jax, 'default_backend', lambda: 'gpu')
-    assert wide_attention.n_pieces(16 * 10, 4 * 641**2) == 1
-    assert wide_attention.n_pieces(64 * 8, 4 * 704**2) == 8
+    assert wide_attention.n_pieces(16 * 10, 4 * 641**2, 20) == 1
+    assert wide_attention.n_pieces(64 * 8, 4 * 704**2, 64) == 8
 
 
 @pytest.mark.parametrize(('size', 'spread', 'pieces'), [(8, 0.5, 8), (20, 2.0, 8), (20, 2.0, 32)])
