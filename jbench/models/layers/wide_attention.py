@@ -53,7 +53,7 @@ def attend_wide(
     b, heads, length, size = q.shape
     pieces = n_pieces(b * heads, q.itemsize * length * k.shape[2], size)
     if pieces == 1:
-        return (_narrow if _is_narrow(size) else _attend_wide)(q, k, v, kept, seen, rate)
+        return (_narrow if size <= NARROW and _on_processor() else _attend_wide)(q, k, v, kept, seen, rate)
     return _by_pieces(q, k, v, kept, seen, rate, pieces)
 
 
@@ -75,11 +75,6 @@ def n_blocks(length: int, row_bytes: int) -> int:
     such that a block comes nearest to the size of a piece."""
     found = (m for m in range(1, MOST_BLOCKS + 1) if length % m == 0)
     return min(found, key=lambda m: abs(math.log(row_bytes / m / _cut().piece)))
-
-
-def _is_narrow(size: int) -> bool:
-    """Whether heads of so many features are computed as narrow ones are: on a processor alone."""
-    return size <= NARROW and _on_processor()
 
 
 def _on_processor() -> bool:

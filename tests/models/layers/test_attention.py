@@ -26,7 +26,7 @@ def small(monkeypatch: pytest.MonkeyPatch, pieces: int, nbytes: int) -> None:
     monkeypatch.setattr(wide_attention, 'ON_PROCESSOR', cut)
 
 
-@pytest.mark.parametrize(('pieces', 'size'), [(1, 20), (1, 40), (4, 20), (4, 40), (12, 20)])  # of 12 rows
+@pytest.mark.parametrize(('pieces', 'size'), [(1, 20), (1, 40), (4, 20), (12, 20)])  # of 12 rows
 def test_attention_of_wide_heads_equals_its_literal_form(
     pieces: int, size: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -94,9 +94,9 @@ def test_at_once_or_in_pieces_the_answer_is_the_same(size: int, monkeypatch: pyt
     q, k, v = (RNG.standard_normal((2, 3, *shape)) for shape in ((9, size), (7, size), (7, 5)))
     keep, seen = RNG.uniform(size=(2, 3, 9, 7)) > 0.3, np.abs(np.arange(9)[:, None] - np.arange(7)) <= 3
 
-    def made(*kinds: str) -> tuple[int, ...]:
+    def scans_and_products() -> tuple[int, int]:
         program = str(jax.make_jaxpr(lambda *x: attend_wide(*x, keep, 0.3, seen=seen))(q, k, v))
-        return tuple(map(program.count, kinds))
+        return program.count('scan['), program.count('dot_general')
 
     def answers() -> list[jax.Array]:
         found, gradient = jax.vjp(lambda *x: attend_wide(*x, keep, 0.3, seen=seen), q, k, v)
@@ -110,7 +110,7 @@ def test_at_once_or_in_pieces_the_answer_is_the_same(size: int, monkeypatch: pyt
             monkeypatch.setattr(wide_attention, 'MOST_ANSWERED', most)
             jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-12), answers(), whole)
             answered = (0, 2 * 2) if size == 4 else (1, 2)
-            assert made('scan[', 'dot_general') == (answered if most else (2, 2))
+            assert scans_and_products() == (answered if most else (2, 2))
 
 
 def test_on_an_accelerator_scores_are_cut_for_memory_alone(monkeypatch: pytest.MonkeyPatch) -> None:
