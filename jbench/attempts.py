@@ -22,6 +22,7 @@ class Attempts:
         self.refused: list[Cell] = []  # the request or the data are wrong
         self.broken: list[Cell] = []  # ours, or a library's fault
         self.reasons: dict[str, str] = {}  # by source, of the first that was refused
+        self._said: set[str] = set()  # reasons: what holds of many cells is said once
         self._context, self._keep, self._alone = context, keep, alone
 
     def __call__(self, cell: Cell, work: Callable[[], Value]) -> Value | None:
@@ -31,7 +32,9 @@ class Attempts:
         except RequestError as error:
             if not self._alone:  # the others may not have met it, and would wait for this process
                 raise
-            self._context.progress.say(f'jbench: {error}')
+            if str(error) not in self._said:
+                self._context.progress.say(f'jbench: {error}')
+            self._said.add(str(error))
             self.reasons.setdefault(cell.source, str(error))
             self.refuse(cell, str(error))
         except Interrupted:

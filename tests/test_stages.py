@@ -91,6 +91,14 @@ def test_the_error_of_a_refused_cell_is_kept_until_it_trains(few, tmp_path, monk
 
 
 @pytest.mark.slow
+def test_one_mistake_in_many_cells_is_said_once(tmp_path, capsys):
+    argv = ['--task=p3,ssvep', '--model=eegnet', '--debug', '--seeds=33', '--set=recipe.microbatch=7']
+    assert run.main([*argv, f'--workdir={tmp_path}']) == 2
+    said = capsys.readouterr().err
+    assert said.count('recipe.microbatch: 7 does not divide') == 1 and said.count('not run: ') == 2
+
+
+@pytest.mark.slow
 def test_all_leaves_out_what_cannot_run_here_and_says_so(few, tmp_path, monkeypatch, capsys):
     known = {n: select.tasks()[n] for n in ('p3', 'zyma_arithmetic', 'fmri/image', 'emg/typing')}
     monkeypatch.setattr(select, 'tasks', lambda: known)
