@@ -12,6 +12,7 @@ import logging
 import re
 import secrets
 import time
+import warnings
 from collections.abc import Iterator, Sequence
 from http.client import HTTPException
 from typing import TYPE_CHECKING, Any
@@ -140,13 +141,15 @@ def _local(address: str) -> Any:
     number = address.removeprefix('local:')
     if not re.fullmatch(r'[1-9][0-9]{0,3}', number):
         raise RequestError(f'--cluster={address}: expected local:N, N workers on this machine, as local:4')
-    return LocalCluster(
-        n_workers=int(number),
-        threads_per_worker=1,
-        dashboard_address='127.0.0.1:8787',
-        silence_logs=logging.CRITICAL,
-        preload=worker.__name__,
-    )
+    with warnings.catch_warnings():
+        warnings.filterwarnings('ignore', 'Port .* is already in use')  # another is taken, and said
+        return LocalCluster(
+            n_workers=int(number),
+            threads_per_worker=1,
+            dashboard_address='127.0.0.1:8787',
+            silence_logs=logging.CRITICAL,
+            preload=worker.__name__,
+        )
 
 
 def _made(path: str) -> Any:

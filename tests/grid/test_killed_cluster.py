@@ -3,9 +3,11 @@ equals what the plain command leaves."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
+import socket
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -78,7 +80,18 @@ def resumed(work: Path) -> int:
     return sum(bool(json.loads(p.read_text())['resumed_at']) for p in work.rglob('seed1.json'))
 
 
+@pytest.fixture
+def busy_port() -> Iterator[None]:
+    """The port of a dashboard is taken, by this test or by another program."""
+    with socket.socket() as taken:
+        with contextlib.suppress(OSError):
+            taken.bind(('127.0.0.1', 8787))
+            taken.listen()
+        yield
+
+
 @pytest.mark.slow
+@pytest.mark.usefixtures('busy_port')
 def test_a_worker_is_killed(data, plain, start, tmp_path):
     command = start(*data, *BOTH, f'--workdir={tmp_path}', '--cluster=local:2')
     key, job = training(tmp_path)
