@@ -18,7 +18,6 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
-from unittest import mock
 
 from jbench.cli import environment
 
@@ -86,33 +85,30 @@ def torch_row(row: Row, toy: bool, device: str) -> dict[str, Any]:
     """Times of the reference's step, eager or compiled, on the same windows."""
     import accelerator_steps
     import encoders
+    import peers
     import torch
-    import train_step
 
     from jbench.models import MODELS
     from jbench.models.classic.simpleconv_time_agg import scaled
     from jbench.spec.errors import RequestError
 
-    if row.model not in (*train_step.PEERS, *encoders.names()):
+    if row.model not in (*peers.NAMES, *encoders.names()):
         raise RequestError('no reference here')
-    found, spec = accelerator_steps.case(row.model, toy), MODELS[row.model]
+    found = accelerator_steps.case(row.model, toy)
     batch = accelerator_steps.windows(found, (found.recipe.batch_size,))
     torch.manual_seed(0)
-    if spec.family == 'foundation':
-        net = encoders.peer(encoders.Cell(row.model, found.recipe.batch_size, 19, 2 if toy else 4))
-    elif 'positions' in spec.asks:
-        net = train_step.neuraltrain(batch['x'], found.n_out, scaled(found.signal.positions))
+    if MODELS[row.model].family == 'foundation':
+        net = peers.encoder(encoders.Cell(row.model, found.recipe.batch_size, 19, 2 if toy else 4))
     else:
-        net = train_step.braindecode(row.model, batch['x'], found.n_out)
+        places = scaled(found.signal.positions)
+        net = peers.of_task(row.model, places, found.signal.n_times, found.n_out)
     net = net.to(device)
     inputs, labels = (torch.tensor(batch[k], device=device) for k in ('x', 'y'))
-    train, _ = train_step.torch_steps(
-        torch.compile(net) if row.what == 'compiled' else net, inputs, labels.long(), STEPS
-    )
+    train, _ = peers.steps(torch.compile(net) if row.what == 'compiled' else net, inputs, labels.long())
 
     def call() -> None:
         with torch.autocast(device, torch.bfloat16, enabled=row.what == 'bfloat16'):
-            train()
+            train(STEPS)
         if device == 'cuda':
             torch.cuda.synchronize()
 
@@ -122,9 +118,8 @@ def torch_row(row: Row, toy: bool, device: str) -> dict[str, Any]:
 def torch_device(backend: str) -> tuple[str, str]:
     """Torch's name of the device that jax uses, or '' and why there is none."""
     try:
-        with mock.patch.dict(os.environ):  # it sets threads for a processor
-            import torch
-            import train_step  # noqa: F401
+        import peers  # noqa: F401
+        import torch
     except ImportError as error:
         return '', f"{error}: pip install -e '.[peers]'"
     if backend == 'gpu':

@@ -1,17 +1,12 @@
-"""The pretrained encoders that `train_step.py` times: their cells, and braindecode's networks behind the same front and
-head as ours, at random weights."""
+"""The pretrained encoders that `train_step.py` times: their cells, and our steps."""
 
 from __future__ import annotations
 
 import dataclasses
 import itertools
-import sys
 import time
 from collections.abc import Callable, Sequence
-from functools import partial
-from pathlib import Path
 from typing import Any, NamedTuple
-from unittest import mock
 
 import jax
 import jax.numpy as jnp
@@ -140,42 +135,3 @@ def ours(cell: Cell, x: np.ndarray, y: np.ndarray, weights: dict[str, np.ndarray
         return jax.block_until_ready(programs.predict(variables, seen, np.int32(steps)))
 
     return Own(train, evaluate, np.asarray(evaluate(1))[0], compile_s)
-
-
-def peer(cell: Cell) -> Any:
-    """braindecode's network as the recorded numbers of the tests have it, whose state_dict ours takes."""
-    root = Path(__file__).parents[1] / 'tests'
-    sys.path[:0] = [str(root / 'helpers'), str(root / 'fixtures')]
-    for part in ('torchaudio', 'torchaudio.functional', 'torchaudio.transforms'):  # see train_step.braindecode
-        sys.modules.setdefault(part, mock.MagicMock())
-    import make_foundation_fixtures as made
-    import recorded_encoders
-    import torch
-
-    from jbench.models.foundation import labram_channels, steegformer_channels
-
-    # what the tests ask of odd montages and of rounding is not timed: plain electrodes, a plain transform
-    names, places = cell.signal.ch_names, cell.signal.positions
-    recorded_encoders.places = lambda n: places
-    recorded_encoders.LABRAM_CHANNELS = labram_channels.channels(names)
-    rows = {name: steegformer_channels.INDEX[name.upper()] for name in names}
-    recorded_encoders.STEEGFORMER_CHANNELS = rows
-    recorded_encoders.EEGPT_CHANNELS = dict.fromkeys(names)
-    made.quiet_spectrum = torch.fft.rfft
-    torch.set_num_threads(2)
-    net = _builders(made)[cell.name]((cell.n_chans, cell.n_times, N_OUT)).float().eval()
-    if cell.name.startswith('eegdino'):
-        for layer in net.encoder_layers:
-            layer.drop_path = made.DropPath(made.Path.p)
-    return net
-
-
-def _builders(made: Any) -> dict[str, Any]:
-    return made.BUILDERS | {
-        'bendr': made.Bendr,
-        'luna_base': partial(made.luna, size=(4, 64, 8)),
-        'luna_large': partial(made.luna, size=(6, 96, 10)),
-        'reve_base': partial(made.reve, depth=22),
-        'steegformer_base': partial(made.steegformer, size=(768, 12, 12)),
-        'eegdino_medium': partial(made.eegdino, size='medium'),
-    }

@@ -9,12 +9,13 @@
 Batch 64, 480 samples, float32, two threads on each side, random windows that lie where the step expects them; what
 jbench computes once a window (the moments of EEGNet's data) is stated apart. Ours is the whole step as it trains:
 forward, backward, clipping, AdamW with its schedule. Theirs: forward, backward, torch's AdamW. A call is four steps,
-its time divided by four: ours are one program, which in a run loops over up to 16. Blocks of calls of the two sides
-take turns (A B A B ...), in one process, the threads of the waiting side asleep; the first call of a block does not
-count, which may have to find new memory beside that of the other side. Freed memory stays with the process, as in a
-run, for both sides. SimpleConvTimeAgg takes one step a call, of seconds. Both start from the same weights, and the
-largest difference between what they compute is in the table: logits in evaluation; loss, gradient and running
-statistics in training, without dropout.
+its time divided by four: ours are one program, which in a run loops over up to 16. Each side has a process of its own,
+set as its users have it: ours as a run sets it (freed memory stays with the process), torch's as it comes, or, with
+--keep_memory, with the same allocator as ours, which no user of braindecode has, and which tells how much of a ratio is
+the allocator's. Blocks of calls of the two sides take turns (A B A B ...), the first call of a block does not count.
+SimpleConvTimeAgg takes one step a call, of seconds. Both start from the same weights, and the largest difference
+between what they compute is in the table: logits in evaluation; loss, gradient and running statistics in training,
+without dropout.
 
 Pretrained encoders (`encoders.py`) come at their own rate, on electrodes of the 10-10 system: batches of 16 and 64, 19
 and 64 channels, windows of 4 and 10 s; --cells=small is 16, 19 and 4 s alone, large 16, 64 and 10 s. A call is four
@@ -35,27 +36,24 @@ from __future__ import annotations
 import os
 
 os.environ['NPROC'] = os.environ['OMP_NUM_THREADS'] = '2'
-os.environ['OMP_WAIT_POLICY'] = 'PASSIVE'  # the threads of a side that waits leave the cores alone
-os.environ['GOMP_SPINCOUNT'] = '0'
 
 import argparse
 import itertools
 import json
 import sys
-import time
-import warnings
 from collections.abc import Callable
+from concurrent.futures.process import BrokenProcessPool
 from functools import partial
-from pathlib import Path
 from typing import Any, NamedTuple
-from unittest import mock
 
 import encoders
 import jax
 import jax.numpy as jnp
 import numpy as np
+import peers
 import products
 from encoders import Cell
+from peers import RECIPE, times
 
 from jbench.data.load.loader import chunk_batches
 from jbench.models import MODELS
@@ -63,40 +61,31 @@ from jbench.models.classic.simpleconv_time_agg import scaled
 from jbench.models.model import Model
 from jbench.spec.errors import RequestError, unknown
 from jbench.spec.model import Signal
-from jbench.spec.task import Recipe
 from jbench.train import kept_memory, losses, optim, parallel
 from jbench.train.programs import build
 
 THREADS = 2  # as above
 BATCH, N_TIMES, SFREQ = 64, 480, 120.0
 SHAPES = ((8, 12), (64, 4))  # channels, classes
+PHASES = ('train', 'eval')
 STEPS = 4  # of a call; 1 of networks for accelerators
 LONG = 2.0  # s of a step of an encoder that is a call of its own
 BLOCKS, CALLS, WARM = 9, 4, 1  # blocks of each side, calls in a block, calls of it that do not count
 SECONDS = 20.0  # for a row; slower steps come in fewer and shorter blocks ...
 LEAST = 3  # ... but at least so many blocks, of at least so many calls
-RECIPE = Recipe()
-PEERS = {
-    'eegnet': 'EEGNet',
-    'shallow_fbcsp_net': 'ShallowFBCSPNet',
-    'deep4net': 'Deep4Net',
-    'eegconformer': 'EEGConformer',
-    'bdtcn': 'BDTCN',
-    'atcnet': 'ATCNet',
-    'ctnet': 'CTNet',
-    'eegnex': 'EEGNeX',
-    'simpleconv_time_agg': 'SimpleConvTimeAgg',
-}  # names in braindecode.models; the last one is neuraltrain's
-GROUPS = {'classic': tuple(name for name in PEERS if not MODELS[name].accelerator), 'foundation': encoders.names()}
+GROUPS = {
+    'classic': tuple(name for name in peers.NAMES if not MODELS[name].accelerator),
+    'foundation': encoders.names(),
+}
 NEURALBENCH = tuple(name for name in GROUPS['classic'] if name != 'eegnex')
-Timed = Callable[[], Any]  # one call, finished when it returns
+Timed = Callable[[], tuple[float, float]]  # one call: its milliseconds, by the clock and of all cores
 
 
-class Side(NamedTuple):
-    """One implementation of one network: its steps, and what a test without dropout finds."""
+class Own(NamedTuple):
+    """Our steps of a network, so many in a call, and what they find without dropout."""
 
-    train: Timed
-    evaluate: Timed
+    train: Callable[[int], None]
+    evaluate: Callable[[int], Any]
     found: dict[str, dict[str, np.ndarray]]  # phase -> named arrays
 
 
@@ -105,20 +94,16 @@ def steps_of(name: str) -> int:
     return 1 if MODELS[name].accelerator else STEPS
 
 
-def ours(
-    model: Model, x: np.ndarray, y: np.ndarray, weights: dict[str, np.ndarray], n_steps: int
-) -> tuple[Side, float]:
+def ours(model: Model, x: np.ndarray, y: np.ndarray, weights: dict[str, np.ndarray]) -> tuple[Own, float]:
     """jbench's steps from `weights`, and the ms that a batch's precomputed arrays take, once a window."""
     n_out = int(y.max()) + 1
     batch = {'x': jnp.asarray(x), 'y': jnp.asarray(y, jnp.int32), 'mask': jnp.ones(len(y), bool)}
     precompute = jax.jit(model.precompute)
     batch |= precompute(batch['x'])
-    once = np.median([timed(lambda: jax.block_until_ready(precompute(batch['x']))) for _ in range(9)])
+    once = np.median([times(lambda: jax.block_until_ready(precompute(batch['x'])))[0] for _ in range(9)])
     signal = Signal(n_chans=x.shape[1], n_times=x.shape[2], sfreq=SFREQ)
-    tx, steps = optim.adamw(RECIPE, 1000), np.int32(n_steps)
-    programs = parallel.compile_programs(
-        model, tx, RECIPE, signal, n_out
-    )  # those of a run, with their loop over a chunk
+    tx = optim.adamw(RECIPE, 1000)
+    programs = parallel.compile_programs(model, tx, RECIPE, signal, n_out)  # those of a run, with their loop
     n = chunk_batches(signal, len(y))
     chunk = {k: jnp.broadcast_to(v, (1, n, *v.shape)) + jnp.zeros((), v.dtype) for k, v in batch.items()}
     state = parallel.new_state(parallel.init_state(model, 0), tx, jnp.ones(n_out)) | model.from_torch(weights)
@@ -126,13 +111,13 @@ def ours(
     variables = {k: jax.tree.map(jnp.copy, state[k]) for k in ('params', 'batch_stats')}
     seen = {k: chunk[k] for k in ('x', 'y', 'mask')}
 
-    def train() -> None:
+    def train(n_steps: int) -> None:
         nonlocal state
-        state, sums = programs.train(state, chunk, steps)
+        state, sums = programs.train(state, chunk, np.int32(n_steps))
         jax.block_until_ready(sums)
 
-    def evaluate() -> Any:
-        return jax.block_until_ready(programs.predict(variables, seen, steps))
+    def evaluate(n_steps: int) -> Any:
+        return jax.block_until_ready(programs.predict(variables, seen, np.int32(n_steps)))
 
     def check(v: Any, batch: Any) -> Any:
         def loss(params: Any) -> Any:
@@ -145,116 +130,10 @@ def ours(
     split = {k: v[None] for k, v in batch.items()}  # the axis of devices
     (loss, new), grads = jax.pmap(check, axis_name=losses.AXIS, in_axes=(None, 0), out_axes=None)(variables, split)
     found = {
-        'eval': {'logits': np.asarray(evaluate())[0]},
+        'eval': {'logits': np.asarray(evaluate(1))[0]},
         'train': {'loss': np.asarray(loss)} | model.to_torch({'params': grads, 'batch_stats': new}),
     }
-    return Side(train, evaluate, found), float(once)
-
-
-def braindecode(name: str, x: np.ndarray, n_out: int) -> Any:
-    """A network of braindecode."""
-    try:
-        import torchaudio  # noqa: F401
-    except (ImportError, OSError):  # its wheel may want CUDA libraries; these networks never call it
-        for part in ('torchaudio', 'torchaudio.functional', 'torchaudio.transforms'):
-            sys.modules[part] = mock.MagicMock()
-    from braindecode import models
-
-    with warnings.catch_warnings():
-        warnings.simplefilter('ignore')
-        return getattr(models, PEERS[name])(n_chans=x.shape[1], n_times=x.shape[2], n_outputs=n_out)
-
-
-def neuraltrain(x: np.ndarray, n_out: int, places: np.ndarray) -> Any:
-    """SimpleConvTimeAgg of neuraltrain on channels at `places` [C, 3], as NeuralBench configures it."""
-    import torch
-
-    sys.path.insert(0, str(Path(__file__).parents[1] / 'tests' / 'helpers'))
-    from make_simpleconv_fixture import CONFIG
-    from neuraltrain.models.simpleconv import SimpleConvTimeAgg
-
-    net = SimpleConvTimeAgg(**CONFIG).build(x.shape[1], n_out).eval()
-    where = torch.tensor(places, dtype=torch.float32)
-    plain = net.forward
-    net.forward = lambda inputs: plain(inputs, channel_positions=where.expand(len(inputs), -1, -1))
-    net(torch.tensor(x[:1]))  # lazy layers take their shapes
-    return net
-
-
-def theirs(name: str, x: np.ndarray, y: np.ndarray, places: np.ndarray) -> tuple[Side, dict[str, np.ndarray]]:
-    """The steps of the reference, and its initial weights."""
-    import torch
-
-    torch.set_num_threads(THREADS)
-    torch.manual_seed(0)
-    n_out, n_steps = int(y.max()) + 1, steps_of(name)
-    net = neuraltrain(x, n_out, places) if 'positions' in MODELS[name].asks else braindecode(name, x, n_out)
-    weights = {k: v.numpy().copy() for k, v in net.state_dict().items()}
-    inputs, labels = torch.tensor(x), torch.tensor(y)
-    found = {'eval': {'logits': _without_grad(net, inputs)}, 'train': _one_pass(net, inputs, labels)}
-    net.load_state_dict({k: torch.tensor(v) for k, v in weights.items()})
-    return Side(*torch_steps(net, inputs, labels, n_steps), found), weights
-
-
-def torch_steps(net: Any, inputs: Any, labels: Any, n_steps: int) -> tuple[Timed, Timed]:
-    """Calls of training and of evaluation."""
-    import torch
-
-    optimiser = torch.optim.AdamW(net.parameters(), lr=RECIPE.lr, weight_decay=RECIPE.weight_decay)
-
-    def train() -> None:
-        net.train()
-        for _ in range(n_steps):
-            optimiser.zero_grad(set_to_none=True)
-            torch.nn.functional.cross_entropy(net(inputs), labels).backward()
-            optimiser.step()
-
-    def evaluate() -> None:
-        for _ in range(n_steps):
-            _without_grad(net, inputs)
-
-    return train, evaluate
-
-
-def _without_grad(net: Any, inputs: Any) -> np.ndarray:
-    import torch
-
-    with torch.no_grad():
-        return net.eval()(inputs).numpy()
-
-
-def _one_pass(net: Any, inputs: Any, labels: Any) -> dict[str, np.ndarray]:
-    """Loss, gradients and running statistics of a training pass without dropout, by torch's names."""
-    import torch
-
-    net.train()
-    kind = torch.nn.modules.dropout._DropoutNd
-    drops = [m for m in net.modules() if isinstance(m, kind) or hasattr(m, 'att_drop')]  # attention drops by itself
-    for drop in drops:
-        drop.eval()
-    merger = getattr(net, 'merger', None)  # of SimpleConvTimeAgg: silences what lies around a point
-    silenced = merger and merger.dropout
-    if merger:
-        merger.dropout = 0
-    loss = torch.nn.functional.cross_entropy(net(inputs), labels)
-    loss.backward()
-    found = {k: p.grad.numpy().copy() for k, p in net.named_parameters()}
-    net.zero_grad()
-    if merger:
-        merger.dropout = silenced
-    return found | {k: b.numpy().copy() for k, b in net.named_buffers()} | {'loss': loss.detach().numpy()}
-
-
-def timed(work: Timed) -> float:
-    """Milliseconds of one call."""
-    return both_times(work)[0]
-
-
-def both_times(work: Timed) -> tuple[float, float]:
-    """Milliseconds of one call, and those that the cores spend on it, added up."""
-    began, spent = time.perf_counter(), time.process_time()
-    work()
-    return 1e3 * (time.perf_counter() - began), 1e3 * (time.process_time() - spent)
+    return Own(train, evaluate, found), float(once)
 
 
 def take_turns(
@@ -265,11 +144,11 @@ def take_turns(
     taken: tuple[list[np.ndarray], list[np.ndarray]] = ([], [])
     for side in sides:
         side()
-    both = sum(timed(side) for side in sides) / 1e3
+    both = sum(side()[0] for side in sides) / 1e3
     calls = int(np.clip(seconds / BLOCKS / both, LEAST, CALLS))
     for _ in range(int(np.clip(seconds / (calls * both), least, BLOCKS))):
         for side, into in zip(sides, taken, strict=True):
-            into += [np.array(both_times(side)) / n_steps for _ in range(calls)][WARM:]
+            into += [np.array(side()) / n_steps for _ in range(calls)][WARM:]
     return np.array(taken[0]), np.array(taken[1])
 
 
@@ -280,20 +159,22 @@ def largest_difference(a: dict[str, np.ndarray], b: dict[str, np.ndarray]) -> fl
     return max(float(np.abs(a[k] - b[k]).max()) for k in names)
 
 
-def measure(name: str, n_chans: int, n_out: int) -> list[dict[str, Any]]:
-    """The rows of one network at one shape."""
+def measure(name: str, n_chans: int, n_out: int, call: peers.Call) -> list[dict[str, Any]]:
+    """The rows of one network of a task at one shape; the peer's calls go through `call`."""
     rng = np.random.default_rng(0)
     x = rng.standard_normal((BATCH, n_chans, N_TIMES)).astype(np.float32)
     y = np.arange(BATCH) % n_out
     positions = tuple(map(tuple, rng.uniform(-0.1, 0.1, (n_chans, 3)).tolist()))
-    peer, weights = theirs(name, x, y, scaled(positions))
+    network = partial(peers.of_task, name, scaled(positions), N_TIMES, n_out)
+    weights = call(peers.begin, network, x, y, THREADS)
     signal = Signal(n_chans=n_chans, n_times=N_TIMES, sfreq=SFREQ, positions=positions)
-    own, once = ours(build(MODELS[name], signal, n_out), x, y, weights, steps_of(name))
-    rows = []
-    for phase, pair in (('train', (own.train, peer.train)), ('eval', (own.evaluate, peer.evaluate))):
-        a, b = take_turns(pair, steps_of(name))
+    own, once = ours(build(MODELS[name], signal, n_out), x, y, weights)
+    found = {phase: call(peers.found, phase) for phase in PHASES}
+    rows, steps = [], steps_of(name)
+    for phase in PHASES:
+        a, b = take_turns(sides(own, call, phase, steps), steps)
         shape = {'n_chans': n_chans, 'n_times': N_TIMES, 'n_outputs': n_out, 'batch': BATCH, 'phase': phase}
-        rows.append(line({'model': name} | shape, a, b, largest_difference(own.found[phase], peer.found[phase])))
+        rows.append(line({'model': name} | shape, a, b, largest_difference(own.found[phase], found[phase])))
         said(
             f'{name} {n_chans} channels, {n_out} classes',
             rows[-1],
@@ -303,31 +184,26 @@ def measure(name: str, n_chans: int, n_out: int) -> list[dict[str, Any]]:
     return rows
 
 
-def measure_encoder(cell: Cell, rate: float, least: int = LEAST) -> list[dict[str, Any]]:
-    """The rows of an encoder at one shape, on cores that do `rate` operations a ms; none where it is left out."""
-    import torch
-
+def measure_encoder(cell: Cell, rate: float, least: int, call: peers.Call) -> list[dict[str, Any]]:
+    """The rows of an encoder at one shape, on cores that do `rate` operations a ms; none where it is left out. The
+    peer's calls go through `call`."""
     rng = np.random.default_rng(0)
     x = rng.standard_normal((cell.batch, cell.n_chans, cell.n_times)).astype(np.float32)
     y = np.arange(cell.batch) % encoders.N_OUT
-    torch.manual_seed(0)
-    net = encoders.peer(cell)
-    inputs, labels = torch.tensor(x), torch.tensor(y)
-    expected = _without_grad(net, inputs)
-    own = encoders.ours(cell, x, y, {k: v.numpy().copy() for k, v in net.state_dict().items()})
+    weights = call(peers.begin, partial(peers.encoder, cell), x, y, THREADS)
+    expected = call(peers.found, 'eval')['logits']
+    own = encoders.ours(cell, x, y, weights)
     if own is None:
         return []
-    operations = products.torch_operations(net, inputs, labels)
+    operations = call(peers.operations)
     off = float(np.abs(own.logits - expected).max())
     rows = []
     own.train(1)
     steps = min(STEPS, chunk_batches(cell.signal, cell.batch))  # no more than in a run
-    if timed(partial(own.train, 1)) > 1e3 * LONG:
+    if times(partial(own.train, 1))[0] > 1e3 * LONG:
         steps = 1
-    mine = partial(own.train, steps), partial(own.evaluate, steps)
-    pairs = zip(mine, torch_steps(net, inputs, labels, steps), strict=True)
-    for phase, pair in zip(('train', 'eval'), pairs, strict=True):
-        a, b = take_turns(pair, steps, encoders.SECONDS, least)
+    for phase in PHASES:
+        a, b = take_turns(sides(own, call, phase, steps), steps, encoders.SECONDS, least)
         shape = {'n_chans': cell.n_chans, 'n_times': cell.n_times, 'n_outputs': encoders.N_OUT, 'batch': cell.batch}
         more = {'phase': phase, 'seconds': cell.seconds, 'steps': steps, 'compile_s': own.compile_s}
         row = line({'model': cell.name} | shape | more, a, b, off)
@@ -335,6 +211,12 @@ def measure_encoder(cell: Cell, rate: float, least: int = LEAST) -> list[dict[st
         compiled = f', compiled in {own.compile_s:.0f} s' if phase == 'train' else ''
         said(str(cell), row, (a, b), f'ratio at most {rows[-1]["largest_ratio"]:.2f}{compiled}')
     return rows
+
+
+def sides(own: Own | encoders.Own, call: peers.Call, phase: str, n_steps: int) -> tuple[Timed, Timed]:
+    """A call of ours and one of the peer."""
+    mine = own.train if phase == 'train' else own.evaluate
+    return partial(times, partial(mine, n_steps)), partial(call, peers.take, phase, n_steps)
 
 
 def line(row: dict[str, Any], a: np.ndarray, b: np.ndarray, difference: float) -> dict[str, Any]:
@@ -369,28 +251,39 @@ def main(argv: list[str]) -> int:
     p.add_argument('--cells', default='all', help='of pretrained encoders: all, small, large, or one as 64x19x4')
     p.add_argument('--blocks', type=int, default=LEAST, help='of a slow pretrained encoder, at least')
     p.add_argument('--peers', default='braindecode', choices=('braindecode',))
+    p.add_argument('--keep_memory', action='store_true', help="set the peer's allocator as jbench sets its own")
     args = p.parse_args(argv)
     names = [n for word in args.models.split(',') for n in GROUPS.get(word, (word,))]
-    kept_memory.keep()
+    kept_memory.keep()  # as a run does
+    apart = partial(peers.apart, args.keep_memory)
+    rows = []
     try:
         for n in names:
-            if n not in MODELS or n not in (*PEERS, *GROUPS['foundation']):
-                raise unknown('model', n, [*PEERS, *GROUPS['foundation'], *GROUPS])
-        every = encoders.cells([n for n in names if n not in PEERS], args.cells)
+            if n not in MODELS or n not in (*peers.NAMES, *GROUPS['foundation']):
+                raise unknown('model', n, [*peers.NAMES, *GROUPS['foundation'], *GROUPS])
+        every = encoders.cells([n for n in names if n not in peers.NAMES], args.cells)
         print(f'jax {jax.__version__}, {THREADS} threads, load {os.getloadavg()[0]:.2f} at the start', flush=True)
-        rows = [r for n in names if n in PEERS for shape in SHAPES for r in measure(n, *shape)]
-        rate = products.rate_of_cores() if every else np.nan
-        rows += [r for cell in every for r in measure_encoder(cell, rate, args.blocks)]
+        for n, shape in itertools.product([n for n in names if n in peers.NAMES], SHAPES):
+            with apart() as call:
+                rows += measure(n, *shape, call)
+        with apart() as call:
+            rate = call(products.rate_of_cores) if every else np.nan
+        for cell in every:
+            with apart() as call:
+                rows += measure_encoder(cell, rate, args.blocks, call)
     except ImportError as error:
         print(f"train_step: {error}: pip install -e '.[peers]'", file=sys.stderr)
         return 2
     except RequestError as error:
         print(f'train_step: {error}', file=sys.stderr)
         return 2
+    except BrokenProcessPool:
+        print('train_step: the process of the peer has died, as one does that takes too much memory', file=sys.stderr)
+        return 1
     print(f'load {os.getloadavg()[0]:.2f} at the end (both sides of this run included)')
     groups = {'networks of NeuralBench': NEURALBENCH, 'pretrained encoders': GROUPS['foundation']}
     kinds = {'ratio': '', 'cpu_ratio': ' of the time of the cores', 'largest_ratio': ', the largest possible'}
-    for phase, (what, group), (kind, words) in itertools.product(('train', 'eval'), groups.items(), kinds.items()):
+    for phase, (what, group), (kind, words) in itertools.product(PHASES, groups.items(), kinds.items()):
         ratios = [r[kind] for r in rows if r['phase'] == phase and r['model'] in group and kind in r]
         if ratios:
             mean = np.exp(np.mean(np.log(ratios)))
