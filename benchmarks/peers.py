@@ -128,10 +128,10 @@ def braindecode(name: str, n_chans: int, n_times: int, n_out: int) -> Any:
         import torchaudio  # noqa: F401
     except (ImportError, OSError):  # its wheel may want CUDA libraries; these networks never call it
         _without_audio()
-    from braindecode import models
-
     with warnings.catch_warnings():
         warnings.simplefilter('ignore')
+        from braindecode import models
+
         return getattr(models, NAMES[name])(n_chans=n_chans, n_times=n_times, n_outputs=n_out)
 
 
@@ -159,8 +159,10 @@ def encoder(cell: Cell) -> Any:
     import torch
 
     threads = torch.get_num_threads()
-    import make_foundation_fixtures as made
-    import recorded_encoders
+    with warnings.catch_warnings():
+        warnings.simplefilter('ignore')
+        import make_foundation_fixtures as made
+        import recorded_encoders
 
     torch.set_num_threads(threads)  # the fixtures are made on one
     from jbench.models.foundation import labram_channels, steegformer_channels

@@ -12,10 +12,10 @@ forward, backward, clipping, AdamW with its schedule. Theirs: forward, backward,
 its time divided by four: ours are one program, which in a run loops over up to 16. Each side has a process of its own,
 set as its users have it: ours as a run sets it (freed memory stays with the process), torch's as it comes, or, with
 --keep_memory, with the same allocator as ours, which no user of braindecode has, and which tells how much of a ratio is
-the allocator's. Blocks of calls of the two sides take turns (A B A B ...), the first call of a block does not count.
-SimpleConvTimeAgg takes one step a call, of seconds. Both start from the same weights, and the largest difference
-between what they compute is in the table: logits in evaluation; loss, gradient and running statistics in training,
-without dropout.
+the allocator's. Blocks of calls of the two sides take turns (A B A B ...); the first 0.2 s of a block, one call at
+least, do not count. SimpleConvTimeAgg takes one step a call, of seconds. Both start from the same weights, and the
+largest difference between what they compute is in the table: logits in evaluation; loss, gradient and running
+statistics in training, without dropout.
 
 Pretrained encoders (`encoders.py`) come at their own rate, on electrodes of the 10-10 system: batches of 16 and 64, 19
 and 64 channels, windows of 4 and 10 s; --cells=small is 16, 19 and 4 s alone, large 16, 64 and 10 s. A call is four
@@ -41,6 +41,7 @@ import argparse
 import itertools
 import json
 import sys
+import time
 from collections.abc import Callable
 from concurrent.futures.process import BrokenProcessPool
 from functools import partial
@@ -70,9 +71,10 @@ SHAPES = ((8, 12), (64, 4))  # channels, classes
 PHASES = ('train', 'eval')
 STEPS = 4  # of a call; 1 of networks for accelerators
 LONG = 2.0  # s of a step of an encoder that is a call of its own
-BLOCKS, CALLS, WARM = 9, 4, 1  # blocks of each side, calls in a block, calls of it that do not count
+BLOCKS, CALLS = 9, 40  # blocks of each side, counted calls in a block, at most
+WARM = 0.2  # s of calls that do not count before them, one at least: after a pause calls take longer, as no run's do
 SECONDS = 20.0  # for a row; slower steps come in fewer and shorter blocks ...
-LEAST = 3  # ... but at least so many blocks, of at least so many calls
+LEAST, LEAST_CALLS = 3, 2  # ... but at least so many blocks, of at least so many calls
 GROUPS = {
     'classic': tuple(name for name in peers.NAMES if not MODELS[name].accelerator),
     'foundation': encoders.names(),
@@ -145,11 +147,20 @@ def take_turns(
     for side in sides:
         side()
     both = sum(side()[0] for side in sides) / 1e3
-    calls = int(np.clip(seconds / BLOCKS / both, LEAST, CALLS))
+    calls = int(np.clip(seconds / BLOCKS / both, LEAST_CALLS, CALLS))
     for _ in range(int(np.clip(seconds / (calls * both), least, BLOCKS))):
         for side, into in zip(sides, taken, strict=True):
-            into += [np.array(side()) / n_steps for _ in range(calls)][WARM:]
+            _warm(side)
+            into += [np.array(side()) / n_steps for _ in range(calls)]
     return np.array(taken[0]), np.array(taken[1])
+
+
+def _warm(side: Timed) -> None:
+    began = time.perf_counter()
+    while True:
+        side()
+        if time.perf_counter() - began > WARM:
+            return
 
 
 def largest_difference(a: dict[str, np.ndarray], b: dict[str, np.ndarray]) -> float:
