@@ -89,7 +89,6 @@ def torch_row(row: Row, toy: bool, device: str) -> dict[str, Any]:
     import torch
 
     from jbench.models import MODELS
-    from jbench.models.classic.simpleconv_time_agg import scaled
     from jbench.spec.errors import RequestError
 
     if row.model not in (*peers.NAMES, *encoders.names()):
@@ -100,8 +99,7 @@ def torch_row(row: Row, toy: bool, device: str) -> dict[str, Any]:
     if MODELS[row.model].family == 'foundation':
         net = peers.encoder(encoders.Cell(row.model, found.recipe.batch_size, 19, 2 if toy else 4))
     else:
-        places = scaled(found.signal.positions)
-        net = peers.of_task(row.model, places, found.signal.n_times, found.n_out)
+        net = peers.of_task(row.model, found.signal, found.n_out)
     net = net.to(device)
     inputs, labels = (torch.tensor(batch[k], device=device) for k in ('x', 'y'))
     train, _ = peers.steps(torch.compile(net) if row.what == 'compiled' else net, inputs, labels.long())

@@ -23,6 +23,8 @@ import products
 from encoders import N_OUT, Cell
 
 from jbench.models import MODELS
+from jbench.models.classic.simpleconv_time_agg import scaled
+from jbench.spec.model import Signal
 from jbench.spec.task import Recipe
 from jbench.train import kept_memory
 
@@ -190,11 +192,11 @@ def encoder(cell: Cell) -> Any:
     return net
 
 
-def of_task(name: str, places: np.ndarray, n_times: int, n_out: int) -> Any:
-    """The network of a task by our name of it, for channels at `places` [C, 3]."""
+def of_task(name: str, signal: Signal, n_out: int) -> Any:
+    """The network of a task by our name of it."""
     if 'positions' in MODELS[name].asks:
-        return neuraltrain(places, n_times, n_out)
-    return braindecode(name, len(places), n_times, n_out)
+        return neuraltrain(scaled(signal.positions), signal.n_times, n_out)
+    return braindecode(name, signal.n_chans, signal.n_times, n_out)
 
 
 def _without_audio() -> None:

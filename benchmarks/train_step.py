@@ -58,7 +58,6 @@ from peers import RECIPE, times
 
 from jbench.data.load.loader import chunk_batches
 from jbench.models import MODELS
-from jbench.models.classic.simpleconv_time_agg import scaled
 from jbench.models.model import Model
 from jbench.spec.errors import RequestError, unknown
 from jbench.spec.model import Signal
@@ -176,9 +175,8 @@ def measure(name: str, n_chans: int, n_out: int, call: peers.Call) -> list[dict[
     x = rng.standard_normal((BATCH, n_chans, N_TIMES)).astype(np.float32)
     y = np.arange(BATCH) % n_out
     positions = tuple(map(tuple, rng.uniform(-0.1, 0.1, (n_chans, 3)).tolist()))
-    network = partial(peers.of_task, name, scaled(positions), N_TIMES, n_out)
-    weights = call(peers.begin, network, x, y, THREADS)
     signal = Signal(n_chans=n_chans, n_times=N_TIMES, sfreq=SFREQ, positions=positions)
+    weights = call(peers.begin, partial(peers.of_task, name, signal, n_out), x, y, THREADS)
     own, once = ours(build(MODELS[name], signal, n_out), x, y, weights)
     found = {phase: call(peers.found, phase) for phase in PHASES}
     rows, steps = [], steps_of(name)
