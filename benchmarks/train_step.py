@@ -275,8 +275,9 @@ def main(argv: list[str]) -> int:
         for n, shape in itertools.product([n for n in names if n in peers.NAMES], SHAPES):
             with apart() as call:
                 rows += measure(n, *shape, call)
-        with apart() as call:
-            rate = call(products.rate_of_cores) if every else np.nan
+        if every:
+            with apart() as call:
+                rate = call(products.rate_of_cores)
         for cell in every:
             with apart() as call:
                 rows += measure_encoder(cell, rate, args.blocks, call)
