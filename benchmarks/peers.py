@@ -1,19 +1,21 @@
 """The networks that ours are timed beside, braindecode's and neuraltrain's, and their steps in PyTorch.
 
-`apart` gives them a process of their own, as their users start one: with torch's threads and the system's allocator as
-they come, which jbench sets otherwise for itself.
+`apart` gives them a process of their own, as their users start one: threads wait as torch has them wait, and memory
+comes from the system's allocator, which jbench sets otherwise for itself.
 """
 
 from __future__ import annotations
 
 import contextlib
+import multiprocessing
+import os
 import sys
+import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, NamedTuple
 from unittest import mock
@@ -66,9 +68,22 @@ def apart(keep_memory: bool) -> Iterator[Call]:
 
     Raises, in a call: what the function raises; BrokenProcessPool where the process has died.
     """
-    first = kept_memory.keep if keep_memory else None
-    with ProcessPoolExecutor(1, mp_context=get_context('spawn'), initializer=first) as process:
+    with ProcessPoolExecutor(1, multiprocessing.get_context('spawn'), _prepare, (keep_memory,)) as process:
         yield lambda function, *args: process.submit(function, *args).result()
+
+
+def _prepare(keep_memory: bool) -> None:
+    """Of the new process, which is not to outlive the one that started it, even if that is killed."""
+    if keep_memory:
+        kept_memory.keep()  # while there is one thread
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    parent.join()
+    os._exit(1)
 
 
 def begin(network: Callable[[], Any], x: np.ndarray, y: np.ndarray, threads: int) -> dict[str, np.ndarray]:
@@ -103,10 +118,10 @@ def operations() -> dict[str, float]:
     return products.torch_operations(peer.net, peer.inputs, peer.labels)
 
 
-def take(phase: str, n_steps: int) -> tuple[float, float]:
-    """Take steps of 'train' or 'eval' in one call: its milliseconds (`times`)."""
+def take(phase: str, n_steps: int) -> float:
+    """Take steps of 'train' or 'eval' in one call: its milliseconds."""
     peer = _here()
-    return times(partial(peer.train if phase == 'train' else peer.evaluate, n_steps))
+    return took(partial(peer.train if phase == 'train' else peer.evaluate, n_steps))
 
 
 def _here() -> Peer:
@@ -114,11 +129,11 @@ def _here() -> Peer:
     return _peer
 
 
-def times(work: Callable[[], Any]) -> tuple[float, float]:
-    """Milliseconds of one call, and those that the cores spend on it, added up."""
-    began, spent = time.perf_counter(), time.process_time()
+def took(work: Callable[[], Any]) -> float:
+    """Milliseconds of one call."""
+    began = time.perf_counter()
     work()
-    return 1e3 * (time.perf_counter() - began), 1e3 * (time.process_time() - spent)
+    return 1e3 * (time.perf_counter() - began)
 
 
 # ---- networks ----
@@ -141,14 +156,14 @@ def neuraltrain(places: np.ndarray, n_times: int, n_out: int) -> Any:
     """SimpleConvTimeAgg of neuraltrain on channels at `places` [C, 3], as NeuralBench configures it."""
     import torch
 
-    sys.path.insert(0, str(TESTS / 'helpers'))
+    sys.path[:0] = [str(TESTS / 'helpers'), str(TESTS / 'fixtures')]
     from make_simpleconv_fixture import CONFIG
     from neuraltrain.models.simpleconv import SimpleConvTimeAgg
 
     net = SimpleConvTimeAgg(**CONFIG).build(len(places), n_out).eval()
     where = torch.tensor(places, dtype=torch.float32)
     plain = net.forward
-    net.forward = lambda inputs: plain(inputs, channel_positions=where.expand(len(inputs), -1, -1))
+    net.forward = lambda inputs: plain(inputs, channel_positions=where.to(inputs.device).expand(len(inputs), -1, -1))
     net(torch.zeros(1, len(places), n_times))  # lazy layers take their shapes
     return net
 

@@ -20,15 +20,15 @@ statistics in training, without dropout.
 Pretrained encoders (`encoders.py`) come at their own rate, on electrodes of the 10-10 system: batches of 16 and 64, 19
 and 64 channels, windows of 4 and 10 s; --cells=small is 16, 19 and 4 s alone, large 16, 64 and 10 s. A call is four
 steps here, too (a run has up to 16 in one, 3 of the largest cell), but one of a network whose step takes longer
-than 2 s; a row has 12 s or three blocks, and the difference is that of logits in evaluation. A cell whose step would
-take more than a third of the free memory is left out, and said. Each row says how long our programs took to compile,
+than 2 s; a row has 12 s or three blocks (--blocks) of two calls, and the difference is that of logits in evaluation. A
+cell whose step would take more than a third of the free memory is left out, and said; our process keeps the memory of
+the cells before it, so large ones have a command each. Each row says how long our programs took to compile,
 and which ratio a program of the same products could have at most: their time against that which their products and
 convolutions, as torch counts them, take at the rate of the fastest product of large matrices that the run saw.
 
 On stdout a table (medians, 10 % quantiles, load), and as last line a JSON list of rows {model, n_chans, n_times,
-n_outputs, batch, phase, ours_ms, peer_ms, ratio, ours_cpu_ms, peer_cpu_ms, cpu_ratio, max_abs_difference}, of encoders
-{seconds, steps, compile_s, largest_ratio} too; times are medians in ms. The time of the cores (cpu, of all threads)
-tells the two sides apart on a machine with other work, too, where times by the clock do not.
+n_outputs, batch, phase, ours_ms, peer_ms, ratio, max_abs_difference}, of encoders {seconds, steps, compile_s,
+largest_ratio} too; times are medians in ms by the clock, which tell something of an idle machine alone.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ import numpy as np
 import peers
 import products
 from encoders import Cell
-from peers import RECIPE, times
+from peers import RECIPE, took
 
 from jbench.data.load.loader import chunk_batches
 from jbench.models import MODELS
@@ -79,7 +79,7 @@ GROUPS = {
     'foundation': encoders.names(),
 }
 NEURALBENCH = tuple(name for name in GROUPS['classic'] if name != 'eegnex')
-Timed = Callable[[], tuple[float, float]]  # one call: its milliseconds, by the clock and of all cores
+Timed = Callable[[], float]  # one call: its milliseconds
 
 
 class Own(NamedTuple):
@@ -101,7 +101,7 @@ def ours(model: Model, x: np.ndarray, y: np.ndarray, weights: dict[str, np.ndarr
     batch = {'x': jnp.asarray(x), 'y': jnp.asarray(y, jnp.int32), 'mask': jnp.ones(len(y), bool)}
     precompute = jax.jit(model.precompute)
     batch |= precompute(batch['x'])
-    once = np.median([times(lambda: jax.block_until_ready(precompute(batch['x'])))[0] for _ in range(9)])
+    once = np.median([took(lambda: jax.block_until_ready(precompute(batch['x']))) for _ in range(9)])
     signal = Signal(n_chans=x.shape[1], n_times=x.shape[2], sfreq=SFREQ)
     tx = optim.adamw(RECIPE, 1000)
     programs = parallel.compile_programs(model, tx, RECIPE, signal, n_out)  # those of a run, with their loop
@@ -140,17 +140,16 @@ def ours(model: Model, x: np.ndarray, y: np.ndarray, weights: dict[str, np.ndarr
 def take_turns(
     sides: tuple[Timed, Timed], n_steps: int, seconds: float = SECONDS, least: int = LEAST
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Milliseconds a step [n, 2] of the counted calls of each side, blocks of which take turns: by the clock, and those
-    that the cores spend."""
-    taken: tuple[list[np.ndarray], list[np.ndarray]] = ([], [])
+    """Milliseconds a step [n] of the counted calls of each side, blocks of which take turns."""
+    taken: tuple[list[float], list[float]] = ([], [])
     for side in sides:
         side()
-    both = sum(side()[0] for side in sides) / 1e3
+    both = sum(side() for side in sides) / 1e3
     calls = int(np.clip(seconds / BLOCKS / both, LEAST_CALLS, CALLS))
     for _ in range(int(np.clip(seconds / (calls * both), least, BLOCKS))):
         for side, into in zip(sides, taken, strict=True):
             _warm(side)
-            into += [np.array(side()) / n_steps for _ in range(calls)]
+            into += [side() / n_steps for _ in range(calls)]
     return np.array(taken[0]), np.array(taken[1])
 
 
@@ -187,7 +186,8 @@ def measure(name: str, n_chans: int, n_out: int, call: peers.Call) -> list[dict[
         said(
             f'{name} {n_chans} channels, {n_out} classes',
             rows[-1],
-            (a, b),
+            a,
+            b,
             f'once a window, the batch: {once:.1f} ms' if phase == 'train' else '',
         )
     return rows
@@ -209,7 +209,7 @@ def measure_encoder(cell: Cell, rate: float, least: int, call: peers.Call) -> li
     rows = []
     own.train(1)
     steps = min(STEPS, chunk_batches(cell.signal, cell.batch))  # no more than in a run
-    if times(partial(own.train, 1))[0] > 1e3 * LONG:
+    if took(partial(own.train, 1)) > 1e3 * LONG:
         steps = 1
     for phase in PHASES:
         a, b = take_turns(sides(own, call, phase, steps), steps, encoders.SECONDS, least)
@@ -218,43 +218,39 @@ def measure_encoder(cell: Cell, rate: float, least: int, call: peers.Call) -> li
         row = line({'model': cell.name} | shape | more, a, b, off)
         rows.append(row | {'largest_ratio': row['peer_ms'] * rate / operations[phase]})
         compiled = f', compiled in {own.compile_s:.0f} s' if phase == 'train' else ''
-        said(str(cell), row, (a, b), f'ratio at most {rows[-1]["largest_ratio"]:.2f}{compiled}')
+        said(str(cell), row, a, b, f'ratio at most {rows[-1]["largest_ratio"]:.2f}{compiled}')
     return rows
 
 
 def sides(own: Own | encoders.Own, call: peers.Call, phase: str, n_steps: int) -> tuple[Timed, Timed]:
     """A call of ours and one of the peer."""
     mine = own.train if phase == 'train' else own.evaluate
-    return partial(times, partial(mine, n_steps)), partial(call, peers.take, phase, n_steps)
+    return partial(took, partial(mine, n_steps)), partial(call, peers.take, phase, n_steps)
 
 
 def line(row: dict[str, Any], a: np.ndarray, b: np.ndarray, difference: float) -> dict[str, Any]:
     """A row with its times."""
-    (ours_ms, ours_cpu), (peer_ms, peer_cpu) = (np.median(side, 0).tolist() for side in (a, b))
+    ours_ms, peer_ms = float(np.median(a)), float(np.median(b))
     return row | {
         'ours_ms': ours_ms,
         'peer_ms': peer_ms,
         'ratio': peer_ms / ours_ms,
-        'ours_cpu_ms': ours_cpu,
-        'peer_cpu_ms': peer_cpu,
-        'cpu_ratio': peer_cpu / ours_cpu,
         'max_abs_difference': difference,
     }
 
 
-def said(what: str, row: dict[str, Any], times: tuple[np.ndarray, np.ndarray], more: str) -> None:
+def said(what: str, row: dict[str, Any], a: np.ndarray, b: np.ndarray, more: str) -> None:
     """Prints a row."""
-    a, b = (side[:, 0] for side in times)
     print(
         f'{what}, {row["phase"]:<5}  ours {np.median(a):7.2f} (p10 {np.quantile(a, 0.1):7.2f})  peer '
-        f'{np.median(b):7.2f} (p10 {np.quantile(b, 0.1):7.2f}) ms  ratio {row["ratio"]:5.2f}  of the time of the cores '
-        f'{row["cpu_ratio"]:5.2f}  largest difference {row["max_abs_difference"]:.1e}  {more}'.rstrip(),
+        f'{np.median(b):7.2f} (p10 {np.quantile(b, 0.1):7.2f}) ms  ratio {row["ratio"]:5.2f}  '
+        f'largest difference {row["max_abs_difference"]:.1e}  {more}'.rstrip(),
         flush=True,
     )
 
 
 def main(argv: list[str]) -> int:
-    """Measure and print; 2 for an unknown model or cell."""
+    """Measure and print; 2 for an unknown model or cell or a missing peer, 1 where the process of one has died."""
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument('--models', default='eegnet', help='names, or classic or foundation for all of these')
     p.add_argument('--cells', default='all', help='of pretrained encoders: all, small, large, or one as 64x19x4')
@@ -265,34 +261,36 @@ def main(argv: list[str]) -> int:
     names = [n for word in args.models.split(',') for n in GROUPS.get(word, (word,))]
     kept_memory.keep()  # as a run does
     apart = partial(peers.apart, args.keep_memory)
-    rows = []
+    rows, died = [], False
     try:
         for n in names:
             if n not in MODELS or n not in (*peers.NAMES, *GROUPS['foundation']):
                 raise unknown('model', n, [*peers.NAMES, *GROUPS['foundation'], *GROUPS])
         every = encoders.cells([n for n in names if n not in peers.NAMES], args.cells)
         print(f'jax {jax.__version__}, {THREADS} threads, load {os.getloadavg()[0]:.2f} at the start', flush=True)
-        for n, shape in itertools.product([n for n in names if n in peers.NAMES], SHAPES):
-            with apart() as call:
-                rows += measure(n, *shape, call)
+        works: dict[str, Callable[[peers.Call], list[dict[str, Any]]]] = {}
+        for n, (n_chans, n_out) in itertools.product([n for n in names if n in peers.NAMES], SHAPES):
+            works[f'{n} {n_chans} channels, {n_out} classes'] = partial(measure, n, n_chans, n_out)
         if every:
             with apart() as call:
                 rate = call(products.rate_of_cores)
-        for cell in every:
-            with apart() as call:
-                rows += measure_encoder(cell, rate, args.blocks, call)
+            works |= {str(cell): partial(measure_encoder, cell, rate, args.blocks) for cell in every}
+        for what, work in works.items():
+            try:
+                with apart() as call:
+                    rows += work(call)
+            except BrokenProcessPool:
+                died = True
+                print(f'train_step: {what}: the process of the peer has died (of memory?): left out', file=sys.stderr)
     except ImportError as error:
         print(f"train_step: {error}: pip install -e '.[peers]'", file=sys.stderr)
         return 2
     except RequestError as error:
         print(f'train_step: {error}', file=sys.stderr)
         return 2
-    except BrokenProcessPool:
-        print('train_step: the process of the peer has died, as one does that takes too much memory', file=sys.stderr)
-        return 1
     print(f'load {os.getloadavg()[0]:.2f} at the end (both sides of this run included)')
     groups = {'networks of NeuralBench': NEURALBENCH, 'pretrained encoders': GROUPS['foundation']}
-    kinds = {'ratio': '', 'cpu_ratio': ' of the time of the cores', 'largest_ratio': ', the largest possible'}
+    kinds = {'ratio': '', 'largest_ratio': ', the largest possible'}
     for phase, (what, group), (kind, words) in itertools.product(PHASES, groups.items(), kinds.items()):
         ratios = [r[kind] for r in rows if r['phase'] == phase and r['model'] in group and kind in r]
         if ratios:
@@ -301,7 +299,7 @@ def main(argv: list[str]) -> int:
                 f'{phase}: geometric mean {mean:.2f} of {len(ratios)} ratios{words} ({what}), least {min(ratios):.2f}'
             )
     print(json.dumps(rows))
-    return 0
+    return 1 if died else 0
 
 
 if __name__ == '__main__':

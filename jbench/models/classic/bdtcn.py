@@ -21,14 +21,15 @@ windows of 57 samples, where it drops the time axis and averages over the classe
 
 How it is computed. Zeros before a causal convolution reach only outputs that the mean leaves out, so nothing is padded:
 every convolution is shorter than its input, and 5 % of the work is never done. The mean goes before the linear layer.
-A convolution is a product of matrices: 4 neighbouring outputs see no more than 8 inputs, so a banded matrix (120 times
-240 for 30 features) times the blocks of 4 samples, each joined with the next one. That is 8 / 5 of the multiplications,
-but a copy of twice the data and not of 5 times; XLA's own convolutions of so few features are slower on a CPU. The
-batch is the last axis, so that moving samples between blocks moves whole rows, and columns are one flat axis.
+A convolution is one product of matrices, of all taps [150, 30] and the samples [30, n], and the sum of its five parts,
+each shifted by its tap: XLA's own convolutions of so few features are slower on a CPU, and a copy of five times the
+input, to multiply once, is, too. The batch is the last axis, so that a shift moves whole rows, and columns are one flat
+axis. A processor computes a few windows at once, so that the five parts fit its caches.
 """
 
 from __future__ import annotations
 
+import functools
 import math
 
 import flax.linen as nn
@@ -36,7 +37,7 @@ import jax
 import jax.numpy as jnp
 
 from jbench.models import torch_weights
-from jbench.models.layers import blocks, filters
+from jbench.models.layers import blocks
 from jbench.models.model import Batch, Model, network, require
 from jbench.models.torch_weights import Tensor
 from jbench.spec.model import Signal
@@ -46,42 +47,27 @@ DILATIONS = (1, 2, 4)
 DOWNSAMPLE_STD = 0.01
 LAST_LAYER = 'base_tcn.final_layer.fc'  # in the reference
 SEEN = 1 + 2 * (TAPS - 1) * sum(DILATIONS)  # 57: samples that one output sees
-BLOCK = TAPS - 1  # so many neighbouring outputs see their own block of inputs and the next
+AT_ONCE = 16  # windows that a processor computes at once (`Model.at_once`)
 
 
-def to_blocks(x: jax.Array, dilation: int) -> jax.Array:
-    """x [f, t, b] -> [f, 4, t / 4 * b]: rows of a block are samples a dilation apart; t a multiple of 4 dilations."""
-    f, _, b = x.shape
-    return x.reshape(f, -1, BLOCK, dilation, b).swapaxes(1, 2).reshape(f, BLOCK, -1)
+def dilated_conv(x: jax.Array, taps: jax.Array, step: int) -> jax.Array:
+    """Cross-correlation of the rows of x [f, n] with taps [g, f, k] that are `step` columns apart, without padding.
 
-
-def from_blocks(x: jax.Array, dilation: int, b: int) -> jax.Array:
-    """The inverse of `to_blocks`."""
-    f = x.shape[0]
-    return x.reshape(f, BLOCK, -1, dilation, b).swapaxes(1, 2).reshape(f, -1, b)
-
-
-def blocked_conv(x: jax.Array, taps: jax.Array, step: int) -> jax.Array:
-    """Cross-correlation of x [f, 4, n], in blocks, with taps [g, f, 5], without padding.
-
-    Returns [g, 4, n - step] where step = dilation * b columns lead to the next block: in order of time and for one
-    window, out[g, s] = sum_fk taps[g, f, k] x[f, s + k * dilation].
+    Returns [g, n - (k - 1) step]; out[g, s] = sum_fk taps[g, f, k] x[f, s + k step].
     """
-    (g, f, k), n = taps.shape, x.shape[-1] - step
-    band = filters.toeplitz(taps.reshape(g * f, k), BLOCK)[..., : 2 * BLOCK].reshape(g, f, BLOCK, 2 * BLOCK)
-    band = band.swapaxes(1, 2).reshape(g * BLOCK, f * 2 * BLOCK)
-    seen = jnp.concatenate([x[..., :n], x[..., step:]], axis=1).reshape(f * 2 * BLOCK, n)
-    return jnp.matmul(band, seen, precision=blocks.PRECISION).reshape(g, BLOCK, n)
+    (g, f, k), n = taps.shape, x.shape[1] - (taps.shape[2] - 1) * step
+    each = jnp.matmul(taps.transpose(2, 0, 1).reshape(k * g, f), x, precision=blocks.PRECISION).reshape(k, g, -1)
+    return functools.reduce(jnp.add, [each[i, :, i * step : i * step + n] for i in range(k)])
 
 
 def feature_dropout(x: jax.Array, b: int, rate: float, key: jax.Array | None, axis_name: str | None) -> jax.Array:
-    """Dropout of whole feature maps of x [f, 4, n * b]."""
+    """Dropout of whole feature maps of x [f, n * b]."""
     if key is None:
         return x
     scale = blocks.dropout(jnp.ones((x.shape[0], b), x.dtype), rate, key, axis_name)
     # Spread over columns by a product: XLA would draw a copy into every loop that reads it, and each would be slow.
     columns = jnp.tile(jnp.eye(b, dtype=x.dtype), (1, x.shape[-1] // b))
-    return x * jnp.matmul(scale, columns, precision=blocks.PRECISION)[:, None]
+    return x * jnp.matmul(scale, columns, precision=blocks.PRECISION)
 
 
 class _Conv(nn.Module):
@@ -96,30 +82,30 @@ class _Conv(nn.Module):
         length = jnp.sqrt((direction**2).sum((1, 2)))
         norm = self.param('norm', lambda key: length)
         bias = self.param('bias', draw, (N_FILTERS,))
-        return blocked_conv(x, direction * (norm / length)[:, None, None], step) + bias[:, None, None]
+        return dilated_conv(x, direction * (norm / length)[:, None, None], step) + bias[:, None]
 
 
 class _Residual(nn.Module):
-    """A block of the paper: x [f, t, b] -> [30, t - 8 dilation, b], the last samples of what padding would give."""
+    """A block of the paper: x [f, t * b] -> [30, (t - 8 dilation) * b], the last samples of what padding would give."""
 
     n_in: int
+    b: int
     dilation: int
     axis_name: str | None
     dropout: float
 
     @nn.compact
     def __call__(self, x: jax.Array, key: jax.Array | None) -> jax.Array:
-        b = x.shape[-1]
-        step = self.dilation * b
-        x = h = to_blocks(x, self.dilation)
+        step = self.dilation * self.b
+        h = x
         for i, one in enumerate(blocks.split(key, 2)):
             h = nn.relu(_Conv(h.shape[0], name=f'conv{i + 1}')(h, step))
-            h = feature_dropout(h, b, self.dropout, one, self.axis_name)
+            h = feature_dropout(h, self.b, self.dropout, one, self.axis_name)
         if self.n_in != N_FILTERS:
             weight = self.param('downsample', nn.initializers.normal(DOWNSAMPLE_STD), (N_FILTERS, self.n_in))
             bias = self.param('downsample_bias', blocks.uniform(1 / math.sqrt(self.n_in)), (N_FILTERS,))
-            x = jnp.einsum('gf,fjn->gjn', weight, x, precision=blocks.PRECISION) + bias[:, None, None]
-        return from_blocks(nn.relu(h + x[..., 2 * step :]), self.dilation, b)
+            x = jnp.matmul(weight, x, precision=blocks.PRECISION) + bias[:, None]
+        return nn.relu(h + x[:, x.shape[1] - h.shape[1] :])
 
 
 class _BDTCN(nn.Module):
@@ -132,14 +118,14 @@ class _BDTCN(nn.Module):
     @nn.compact
     def __call__(self, batch: Batch, *, train: bool, key: jax.Array | None) -> jax.Array:
         """Logits [b, n] of x [b, c, t]; each row for itself."""
-        n = self.n_times - SEEN + 1
-        after = -n % (BLOCK * DILATIONS[-1])  # whole blocks at every dilation; what these samples give is cut off
+        b = len(batch['x'])
         h = jax.lax.optimization_barrier(batch['x'].transpose(1, 2, 0))  # XLA would transpose at every reading
-        h = jnp.pad(h, ((0, 0), (0, after), (0, 0)))
+        h = h.reshape(self.n_chans, -1)
         for i, one in enumerate(blocks.split(key, len(DILATIONS))):
-            h = _Residual(h.shape[0], DILATIONS[i], self.axis_name, self.dropout, name=f'block{i}')(h, one)
-        self.sow('features', 'convolutions', h[:, :n].transpose(2, 0, 1))  # [b, 30, t - 56]
-        mean = h[:, :n].mean(1).T
+            h = _Residual(h.shape[0], b, DILATIONS[i], self.axis_name, self.dropout, name=f'block{i}')(h, one)
+        h = h.reshape(N_FILTERS, -1, b)
+        self.sow('features', 'convolutions', h.transpose(2, 0, 1))  # [b, 30, t - 56]
+        mean = h.mean(1).T
         self.sow('features', 'penultimate', mean)  # [b, 30]
         return blocks.Linear(N_FILTERS, self.n_out, name='linear')(mean)
 
@@ -179,4 +165,4 @@ def bdtcn(signal: Signal, n_out: int, *, axis_name: str | None = None, dropout: 
     """
     require('bdtcn', signal, n_out, min_times=SEEN + 1, dropout=dropout)
     module = _BDTCN(signal.n_chans, signal.n_times, n_out, axis_name, dropout)
-    return network(module, signal, _tensors(signal, n_out), head=(LAST_LAYER,))
+    return network(module, signal, _tensors(signal, n_out), head=(LAST_LAYER,))._replace(at_once=AT_ONCE)
