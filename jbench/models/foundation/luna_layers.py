@@ -31,6 +31,35 @@ def _linear(n_in: int, n_out: int, name: str, shrunk: float = 1.0) -> blocks.Lin
     return blocks.Linear(n_in, n_out, _drawn(n_in, n_out, shrunk), ZEROS, name=name)
 
 
+# of arctan(a) / a in powers of a^2, for a from 0 to 1: a Chebyshev series of degree eight, within 1.2e-8
+ARCTAN = (
+    *(0.999999984, -0.333330668, 0.199924836, -0.142025705, 0.106367541, -0.0749544544),
+    *(0.0425876075, -0.0160050305, 0.0028340643),
+)
+
+
+@jax.custom_jvp
+def phase(y: jax.Array, x: jax.Array) -> jax.Array:
+    """The angle of x + iy, not both 0, from -pi to pi, which of a negative x and a y of 0 is pi.
+
+    In float32 within 4e-7 of `jnp.arctan2`, which a processor computes value by value; in other types, that itself.
+    """
+    if x.dtype != jnp.float32:
+        return jnp.arctan2(y, x)
+    a, b = jnp.abs(x), jnp.abs(y)
+    ratio = jnp.minimum(a, b) / jnp.maximum(a, b)
+    angle = ratio * jnp.polyval(jnp.asarray(ARCTAN[::-1], x.dtype), ratio**2)
+    angle = jnp.where(b > a, math.pi / 2 - angle, angle)
+    angle = jnp.where(x < 0, math.pi - angle, angle)
+    return jnp.where(y < 0, -angle, angle)
+
+
+@phase.defjvp
+def _(at: tuple[jax.Array, jax.Array], change: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+    (y, x), (dy, dx) = at, change
+    return phase(y, x), (x * dy - y * dx) / (x**2 + y**2)
+
+
 def spectrum(x: jax.Array) -> jax.Array:
     """Amplitudes, then phases, of the Fourier coefficients of patches x [..., n], n even: [..., 2 (n // 2 + 1)].
 
@@ -46,8 +75,8 @@ def spectrum(x: jax.Array) -> jax.Array:
     real, imaginary = flat[..., : n // 2 + 1], jnp.pad(flat[..., n // 2 + 1 :], ends)  # the ends are real
     power = real**2 + imaginary**2
     some = power > 0  # elsewhere no derivative either
-    phase = jnp.arctan2(imaginary, jnp.where(some, real, 1))
-    return jnp.concatenate([jnp.where(some, jnp.sqrt(jnp.where(some, power, 1)), 0), phase], -1)
+    phases = phase(imaginary, jnp.where(some, real, 1))
+    return jnp.concatenate([jnp.where(some, jnp.sqrt(jnp.where(some, power, 1)), 0), phases], -1)
 
 
 class Spectrum(nn.Module):

@@ -57,18 +57,22 @@ class _Local(nn.Module):
         """Outputs [b, n] of x [b, c, t]."""
         x, convolutions = batch['x'], Convolutions(name='convolutions')
         b = len(x)
-        h = convolutions(self._filtered(x) if self.before else x)  # [b, 4 or c, n, 64]
+        h = convolutions(self._filtered(x, train) if self.before else x)  # [b, 4 or c, n, 64]
         self.sow('features', 'tokens', h.reshape(b, -1, WIDTH))
-        flat = (h if self.before else self._filtered(h.reshape(b, h.shape[1], -1))).reshape(b, -1)
+        flat = (h if self.before else self._filtered(h.reshape(b, h.shape[1], -1), train)).reshape(b, -1)
         self.sow('features', 'penultimate', flat)  # [b, 256 n]
         return blocks.Linear(flat.shape[1], self.n_out, name='linear')(flat)
 
-    def _filtered(self, x: jax.Array) -> jax.Array:
+    def _filtered(self, x: jax.Array, train: bool) -> jax.Array:
         """[b, 4, s] of x [b, c, s]."""
         draw = blocks.uniform(x.shape[1] ** -0.5)
         filters = self.param('filters', draw, (N_FILTERS, x.shape[1]))
         offset = self.param('filters_bias', draw, (N_FILTERS,))
-        return jnp.einsum('fc,bcs->bfs', filters, x, precision=blocks.PRECISION) + offset[:, None]
+        if train:
+            return jnp.einsum('fc,bcs->bfs', filters, x, precision=blocks.PRECISION) + offset[:, None]
+        # window by window x stays as it lies; its copy for one product is what the gradient needs, too
+        each = jnp.broadcast_to(filters, (len(x), *filters.shape))
+        return jnp.matmul(each, x, precision=blocks.PRECISION) + offset[:, None]
 
 
 def _tensors(before: bool, signal: Signal, n_out: int) -> list[Tensor]:

@@ -9,10 +9,8 @@ import pytest
 from networks import compiled, lively
 
 from jbench.models.foundation import luna
-from jbench.models.foundation.luna_layers import spectrum
+from jbench.models.foundation.luna_layers import phase, spectrum
 from jbench.spec.model import Signal
-
-pytestmark = pytest.mark.slow
 
 BIN = 5
 
@@ -24,6 +22,25 @@ def patches(imaginary: np.ndarray) -> np.ndarray:
     return np.fft.irfft(coefficients, 40)
 
 
+def test_a_phase_is_that_of_the_library() -> None:
+    """All around, on the axes and between them, near and far; and so are its derivatives."""
+    angles = np.concatenate([np.linspace(-np.pi, np.pi, 10001), np.arange(-4, 5) * np.pi / 4])
+    lengths = np.array([1e-10, 1.0, 1e10])[:, None]
+    y, x = (np.float32(lengths * part(angles)) for part in (np.sin, np.cos))
+    axes = np.float32([[0, 0, 1, -1], [1, -1, 0, 0]])
+    y, x = np.concatenate([y.ravel(), axes[0]]), np.concatenate([x.ravel(), axes[1]])
+    np.testing.assert_allclose(jax.jit(phase)(y, x), np.arctan2(y.astype(float), x.astype(float)), rtol=0, atol=4e-7)
+    near = np.hypot(y, x) > 1e-5
+    for which in (0, 1):
+        found, expected = (jax.vmap(jax.grad(f, which))(y[near], x[near]) for f in (phase, jnp.arctan2))
+        np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-12)
+    with jax.enable_x64(True):
+        np.testing.assert_array_equal(
+            phase(y.astype(float), x.astype(float)), jnp.arctan2(y.astype(float), x.astype(float))
+        )
+
+
+@pytest.mark.slow
 def test_a_phase_jumps_where_a_part_is_rounding() -> None:
     """Below 4 eps of the sum of magnitudes, and nowhere else."""
     imaginary = np.geomspace(1e-7, 1e-3, 1000)
@@ -38,6 +55,7 @@ def test_a_phase_jumps_where_a_part_is_rounding() -> None:
     assert (np.where(jumps, 0, off) * np.abs(exact)).max() < 1.1 * rounding.max()
 
 
+@pytest.mark.slow
 def test_logits_leave_the_exact_ones_by_a_jump_alone() -> None:
     """The window with a phase of -pi + 3e-6 gets the logits of the one with pi - 3e-6; others are exact."""
     signal = Signal(n_chans=1, n_times=40, sfreq=256.0, positions=((0.0, 0.0, 0.1),))
