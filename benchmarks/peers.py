@@ -7,15 +7,13 @@ comes from the system's allocator, which jbench sets otherwise for itself.
 from __future__ import annotations
 
 import contextlib
-import multiprocessing
-import os
 import sys
-import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, NamedTuple
 from unittest import mock
@@ -24,6 +22,7 @@ import numpy as np
 import products
 from encoders import N_OUT, Cell
 
+from jbench.data.prepare.workers import end_with_parent
 from jbench.models import MODELS
 from jbench.models.classic.simpleconv_time_agg import scaled
 from jbench.spec.model import Signal
@@ -68,22 +67,14 @@ def apart(keep_memory: bool) -> Iterator[Call]:
 
     Raises, in a call: what the function raises; BrokenProcessPool where the process has died.
     """
-    with ProcessPoolExecutor(1, multiprocessing.get_context('spawn'), _prepare, (keep_memory,)) as process:
+    with ProcessPoolExecutor(1, get_context('spawn'), _prepare, (keep_memory,)) as process:
         yield lambda function, *args: process.submit(function, *args).result()
 
 
 def _prepare(keep_memory: bool) -> None:
-    """Of the new process, which is not to outlive the one that started it, even if that is killed."""
     if keep_memory:
         kept_memory.keep()  # while there is one thread
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-
-
-def _end_with_parent() -> None:
-    parent = multiprocessing.parent_process()
-    assert parent is not None
-    parent.join()
-    os._exit(1)
+    end_with_parent()
 
 
 def begin(network: Callable[[], Any], x: np.ndarray, y: np.ndarray, threads: int) -> dict[str, np.ndarray]:

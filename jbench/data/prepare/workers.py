@@ -70,7 +70,7 @@ def workers(n_jobs: int, n_bytes: int) -> Iterator[ProcessPoolExecutor]:
     os.environ.update(limits)
     try:
         context = multiprocessing.get_context('spawn')  # never fork: jax may run threads here
-        with ProcessPoolExecutor(n_workers(n_jobs, n_bytes), context, _end_with_parent) as pool:
+        with ProcessPoolExecutor(n_workers(n_jobs, n_bytes), context, end_with_parent) as pool:
             try:
                 yield pool
             except BaseException:
@@ -99,7 +99,8 @@ def sheltered() -> Iterator[None]:
         sys.modules['__main__'] = main
 
 
-def _end_with_parent() -> None:
+def end_with_parent() -> None:
+    """Of a process that another one started: it is not to outlive it, even if that is killed."""
     parent = multiprocessing.parent_process()
     assert parent is not None
 

@@ -86,26 +86,26 @@ class _Conv(nn.Module):
 
 
 class _Residual(nn.Module):
-    """A block of the paper: x [f, t * b] -> [30, (t - 8 dilation) * b], the last samples of what padding would give."""
+    """A block of the paper: x [f, t, b] -> [30, t - 8 dilation, b], the last samples of what padding would give."""
 
     n_in: int
-    b: int
     dilation: int
     axis_name: str | None
     dropout: float
 
     @nn.compact
     def __call__(self, x: jax.Array, key: jax.Array | None) -> jax.Array:
-        step = self.dilation * self.b
-        h = x
+        b = x.shape[2]
+        step = self.dilation * b
+        x = h = x.reshape(self.n_in, -1)
         for i, one in enumerate(blocks.split(key, 2)):
             h = nn.relu(_Conv(h.shape[0], name=f'conv{i + 1}')(h, step))
-            h = feature_dropout(h, self.b, self.dropout, one, self.axis_name)
+            h = feature_dropout(h, b, self.dropout, one, self.axis_name)
         if self.n_in != N_FILTERS:
             weight = self.param('downsample', nn.initializers.normal(DOWNSAMPLE_STD), (N_FILTERS, self.n_in))
             bias = self.param('downsample_bias', blocks.uniform(1 / math.sqrt(self.n_in)), (N_FILTERS,))
             x = jnp.matmul(weight, x, precision=blocks.PRECISION) + bias[:, None]
-        return nn.relu(h + x[:, x.shape[1] - h.shape[1] :])
+        return nn.relu(h + x[:, x.shape[1] - h.shape[1] :]).reshape(N_FILTERS, -1, b)
 
 
 class _BDTCN(nn.Module):
@@ -118,12 +118,9 @@ class _BDTCN(nn.Module):
     @nn.compact
     def __call__(self, batch: Batch, *, train: bool, key: jax.Array | None) -> jax.Array:
         """Logits [b, n] of x [b, c, t]; each row for itself."""
-        b = len(batch['x'])
         h = jax.lax.optimization_barrier(batch['x'].transpose(1, 2, 0))  # XLA would transpose at every reading
-        h = h.reshape(self.n_chans, -1)
         for i, one in enumerate(blocks.split(key, len(DILATIONS))):
-            h = _Residual(h.shape[0], b, DILATIONS[i], self.axis_name, self.dropout, name=f'block{i}')(h, one)
-        h = h.reshape(N_FILTERS, -1, b)
+            h = _Residual(h.shape[0], DILATIONS[i], self.axis_name, self.dropout, name=f'block{i}')(h, one)
         self.sow('features', 'convolutions', h.transpose(2, 0, 1))  # [b, 30, t - 56]
         mean = h.mean(1).T
         self.sow('features', 'penultimate', mean)  # [b, 30]

@@ -33,6 +33,7 @@ from jbench.models.foundation.signal_jepa import (
     n_vectors,
 )
 from jbench.models.layers import blocks
+from jbench.models.layers.spatial_first import mix
 from jbench.models.model import Batch, Model, TokenGrid, network, require
 from jbench.models.torch_weights import Exceptions, Tensor
 from jbench.spec.model import Signal
@@ -68,11 +69,11 @@ class _Local(nn.Module):
         draw = blocks.uniform(x.shape[1] ** -0.5)
         filters = self.param('filters', draw, (N_FILTERS, x.shape[1]))
         offset = self.param('filters_bias', draw, (N_FILTERS,))
-        if train:
-            return jnp.einsum('fc,bcs->bfs', filters, x, precision=blocks.PRECISION) + offset[:, None]
-        # window by window x stays as it lies; its copy for one product is what the gradient needs, too
-        each = jnp.broadcast_to(filters, (len(x), *filters.shape))
-        return jnp.matmul(each, x, precision=blocks.PRECISION) + offset[:, None]
+        if train:  # its gradient needs the copy of x that one product for all windows makes
+            mixed = jnp.einsum('fc,bcs->bfs', filters, x, precision=blocks.PRECISION)
+        else:
+            mixed = mix(x, filters).swapaxes(0, 1)
+        return mixed + offset[:, None]
 
 
 def _tensors(before: bool, signal: Signal, n_out: int) -> list[Tensor]:
