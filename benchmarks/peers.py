@@ -10,9 +10,10 @@ import contextlib
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
+from importlib.util import find_spec
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -25,6 +26,7 @@ from encoders import N_OUT, Cell
 from jbench.data.prepare.workers import end_with_parent
 from jbench.models import MODELS
 from jbench.models.classic.simpleconv_time_agg import scaled
+from jbench.spec.errors import RequestError
 from jbench.spec.model import Signal
 from jbench.spec.task import Recipe
 from jbench.train import kept_memory
@@ -41,6 +43,7 @@ NAMES = {
     'simpleconv_time_agg': 'SimpleConvTimeAgg',
 }  # in braindecode.models; the last one is neuraltrain's
 RECIPE = Recipe()
+REMEDY = "pip install -e '.[peers]'"
 TESTS = Path(__file__).parents[1] / 'tests'
 Call = Callable[..., Any]  # (function, *args): what the function gives, in another process
 
@@ -75,6 +78,16 @@ def _prepare(keep_memory: bool) -> None:
     if keep_memory:
         kept_memory.keep()  # while there is one thread
     end_with_parent()
+
+
+def check(names: Sequence[str]) -> None:
+    """Raises: RequestError where a package is missing that these of our networks are timed beside."""
+    needed = {'torch': REMEDY, 'braindecode': REMEDY}
+    if 'simpleconv_time_agg' in names:
+        needed['neuraltrain'] = 'tests/fixtures/make_simpleconv_fixture.py says where it comes from'
+    for package, remedy in needed.items():
+        if find_spec(package) is None:
+            raise RequestError(f'{package} is not installed: {remedy}')
 
 
 def begin(network: Callable[[], Any], x: np.ndarray, y: np.ndarray, threads: int) -> dict[str, np.ndarray]:
@@ -147,14 +160,14 @@ def neuraltrain(places: np.ndarray, n_times: int, n_out: int) -> Any:
     """SimpleConvTimeAgg of neuraltrain on channels at `places` [C, 3], as NeuralBench configures it."""
     import torch
 
-    sys.path[:0] = [str(TESTS / 'helpers'), str(TESTS / 'fixtures')]
+    _find_fixtures()
     from make_simpleconv_fixture import CONFIG
     from neuraltrain.models.simpleconv import SimpleConvTimeAgg
 
     net = SimpleConvTimeAgg(**CONFIG).build(len(places), n_out).eval()
-    where = torch.tensor(places, dtype=torch.float32)
+    net.register_buffer('places', torch.tensor(places, dtype=torch.float32), persistent=False)  # moves with the network
     plain = net.forward
-    net.forward = lambda inputs: plain(inputs, channel_positions=where.to(inputs.device).expand(len(inputs), -1, -1))
+    net.forward = lambda inputs: plain(inputs, channel_positions=net.places.expand(len(inputs), -1, -1))
     net(torch.zeros(1, len(places), n_times))  # lazy layers take their shapes
     return net
 
@@ -162,7 +175,7 @@ def neuraltrain(places: np.ndarray, n_times: int, n_out: int) -> Any:
 def encoder(cell: Cell) -> Any:
     """A pretrained encoder of braindecode behind the same front and head as ours, at random weights, as the recorded
     numbers of the tests have it, whose state_dict ours takes."""
-    sys.path[:0] = [str(TESTS / 'helpers'), str(TESTS / 'fixtures')]
+    _find_fixtures()
     _without_audio()
     import torch
 
@@ -203,6 +216,11 @@ def of_task(name: str, signal: Signal, n_out: int) -> Any:
     if 'positions' in MODELS[name].asks:
         return neuraltrain(scaled(signal.positions), signal.n_times, n_out)
     return braindecode(name, signal.n_chans, signal.n_times, n_out)
+
+
+def _find_fixtures() -> None:
+    """Let the scripts that write the tests' recorded numbers be imported."""
+    sys.path[:0] = [str(TESTS / 'helpers'), str(TESTS / 'fixtures')]
 
 
 def _without_audio() -> None:

@@ -266,28 +266,28 @@ def main(argv: list[str]) -> int:
         for n in names:
             if n not in MODELS or n not in (*peers.NAMES, *GROUPS['foundation']):
                 raise unknown('model', n, [*peers.NAMES, *GROUPS['foundation'], *GROUPS])
+        if args.blocks < 1:
+            raise RequestError(f'--blocks={args.blocks}: expected a positive number')
         every = encoders.cells([n for n in names if n not in peers.NAMES], args.cells)
-        print(f'jax {jax.__version__}, {THREADS} threads, load {os.getloadavg()[0]:.2f} at the start', flush=True)
-        works: dict[str, Callable[[peers.Call], list[dict[str, Any]]]] = {}
-        for n, (n_chans, n_out) in itertools.product([n for n in names if n in peers.NAMES], SHAPES):
-            works[f'{n} {n_chans} channels, {n_out} classes'] = partial(measure, n, n_chans, n_out)
-        if every:
-            with apart() as call:
-                rate = call(products.rate_of_cores)
-            works |= {str(cell): partial(measure_encoder, cell, rate, args.blocks) for cell in every}
-        for what, work in works.items():
-            try:
-                with apart() as call:
-                    rows += work(call)
-            except BrokenProcessPool:
-                died = True
-                print(f'train_step: {what}: the process of the peer has died (of memory?): left out', file=sys.stderr)
-    except ImportError as error:
-        print(f"train_step: {error}: pip install -e '.[peers]'", file=sys.stderr)
-        return 2
+        peers.check(names)
     except RequestError as error:
         print(f'train_step: {error}', file=sys.stderr)
         return 2
+    print(f'jax {jax.__version__}, {THREADS} threads, load {os.getloadavg()[0]:.2f} at the start', flush=True)
+    jobs: dict[str, Callable[[peers.Call], list[dict[str, Any]]]] = {}
+    for n, (n_chans, n_out) in itertools.product([n for n in names if n in peers.NAMES], SHAPES):
+        jobs[f'{n} {n_chans} channels, {n_out} classes'] = partial(measure, n, n_chans, n_out)
+    if every:
+        with apart() as call:
+            rate = call(products.rate_of_cores)
+        jobs |= {str(cell): partial(measure_encoder, cell, rate, args.blocks) for cell in every}
+    for what, job in jobs.items():
+        try:
+            with apart() as call:
+                rows += job(call)
+        except BrokenProcessPool:
+            died = True
+            print(f'train_step: {what}: the process of the peer has died (of memory?): left out', file=sys.stderr)
     print(f'load {os.getloadavg()[0]:.2f} at the end (both sides of this run included)')
     groups = {'networks of NeuralBench': NEURALBENCH, 'pretrained encoders': GROUPS['foundation']}
     kinds = {'ratio': '', 'largest_ratio': ', the largest possible'}

@@ -85,6 +85,7 @@ def test_a_processor_trains_on_some_windows_of_an_encoder_at_once(monkeypatch: p
     ('name', 'options', 'recipe', 'splits'),  # a split: devices, windows at once on each, windows at once by the recipe
     [
         ('labram', {}, RECIPE, ((1, 2, 0),)),
+        ('bdtcn', {}, RECIPE, ((1, 2, 0), (2, 1, 0))),
         (
             'eegdino_small',
             {'drop_path': 0.5},
@@ -93,7 +94,7 @@ def test_a_processor_trains_on_some_windows_of_an_encoder_at_once(monkeypatch: p
         ),
         pytest.param('luna_base', {'remat': True}, RECIPE, ((1, 0, 2),), marks=pytest.mark.slow),
     ],
-    ids=['plain', 'dropout', 'dropout of layers that are computed again'],
+    ids=['plain', 'dropout of feature maps', 'dropout', 'dropout of layers that are computed again'],
 )
 def test_parts_and_devices_make_the_same_step(
     name: str,

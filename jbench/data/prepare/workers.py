@@ -100,7 +100,7 @@ def sheltered() -> Iterator[None]:
 
 
 def end_with_parent() -> None:
-    """Of a process that another one started: it is not to outlive it, even if that is killed."""
+    """Ends this process, which multiprocessing started, as soon as its parent has ended, killed or not."""
     parent = multiprocessing.parent_process()
     assert parent is not None
 

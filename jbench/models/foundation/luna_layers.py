@@ -31,16 +31,17 @@ def _linear(n_in: int, n_out: int, name: str, shrunk: float = 1.0) -> blocks.Lin
     return blocks.Linear(n_in, n_out, _drawn(n_in, n_out, shrunk), ZEROS, name=name)
 
 
-# of arctan(a) / a in powers of a^2, for a from 0 to 1: a Chebyshev series of degree eight, within 1.2e-8
+# arctan(a) / a for a from 0 to 1, in powers of a^2, the constant last: within 2e-8 (Chebyshev)
 ARCTAN = (
-    *(0.999999984, -0.333330668, 0.199924836, -0.142025705, 0.106367541, -0.0749544544),
-    *(0.0425876075, -0.0160050305, 0.0028340643),
+    np.polynomial.Chebyshev.interpolate(lambda square: np.arctan(square**0.5) / square**0.5, 8, domain=(0, 1))
+    .convert(kind=np.polynomial.Polynomial)
+    .coef[::-1]
 )
 
 
 @jax.custom_jvp
 def phase(y: jax.Array, x: jax.Array) -> jax.Array:
-    """The angle of x + iy, not both 0, from -pi to pi, which of a negative x and a y of 0 is pi.
+    """The angle of x + iy, finite and not both 0, from -pi to pi, which of a negative x and a y of 0 is pi.
 
     In float32 within 4e-7 of `jnp.arctan2`, which a processor computes value by value; in other types, that itself.
     """
@@ -48,7 +49,7 @@ def phase(y: jax.Array, x: jax.Array) -> jax.Array:
         return jnp.arctan2(y, x)
     a, b = jnp.abs(x), jnp.abs(y)
     ratio = jnp.minimum(a, b) / jnp.maximum(a, b)
-    angle = ratio * jnp.polyval(jnp.asarray(ARCTAN[::-1], x.dtype), ratio**2)
+    angle = ratio * jnp.polyval(jnp.asarray(ARCTAN, x.dtype), ratio**2)
     angle = jnp.where(b > a, math.pi / 2 - angle, angle)
     angle = jnp.where(x < 0, math.pi - angle, angle)
     return jnp.where(y < 0, -angle, angle)

@@ -1,4 +1,5 @@
-"""BDTCN: its convolution against the plain one, and what it drops. Equality with braindecode: test_networks.py."""
+"""BDTCN: its convolution and the whole network against the plain ones, what it drops, and how much a processor
+computes at once. Equality with braindecode: test_networks.py."""
 
 from __future__ import annotations
 
@@ -13,6 +14,7 @@ import pytest
 
 from jbench.models.classic import bdtcn
 from jbench.models.layers import filters
+from jbench.spec.model import Signal
 
 F, G, T, B = 3, 2, 64, 5
 
@@ -39,6 +41,40 @@ def test_convolution_is_the_plain_one(dilation: int) -> None:
         for a, b in zip(both(shifted, x, taps), both(plain, x, taps), strict=True):
             assert a.shape == b.shape
             np.testing.assert_allclose(a, b, rtol=0, atol=1e-12)
+
+
+def plain_network(params: Any, x: jax.Array) -> jax.Array:
+    """Logits of x [B, C, T]: causal convolutions with zeros before them, as the module's docstring says."""
+    x = x.swapaxes(1, 2)
+    for i, dilation in enumerate(bdtcn.DILATIONS):
+        block, h = params[f'block{i}'], x
+        for name in ('conv1', 'conv2'):
+            conv = block[name]
+            taps = conv['direction'] * (conv['norm'] / jnp.sqrt((conv['direction'] ** 2).sum((1, 2))))[:, None, None]
+            h = jax.nn.relu(filters.conv(h, taps, (4 * dilation, 0), dilation, last=True) + conv['bias'])
+        if 'downsample' in block:
+            x = x @ block['downsample'].T + block['downsample_bias']
+        x = jax.nn.relu(h + x)
+    return (x @ params['linear']['weight'].T + params['linear']['bias'])[:, 56:].mean(1)
+
+
+@pytest.mark.parametrize(('n_chans', 'n_times'), [(3, 90), (30, 58)])
+def test_network_is_the_plain_one(n_chans: int, n_times: int) -> None:
+    """Of 30 channels, too, where the first block adds its input as it is, and of the shortest windows."""
+    model = bdtcn.bdtcn(Signal(n_chans=n_chans, n_times=n_times, sfreq=120.0), 2)
+    rng = np.random.default_rng(0)
+    with jax.enable_x64(True):
+        drawn = jax.tree.map(
+            lambda a: jnp.asarray(rng.normal(0.2, 0.3, a.shape)), jax.eval_shape(model.init, jax.random.key(0))
+        )
+        x = jnp.asarray(rng.standard_normal((4, n_chans, n_times)))
+        found = model.apply(drawn, {'x': x, 'mask': jnp.ones(4, bool)}, train=False, key=None).outputs
+        np.testing.assert_allclose(found, plain_network(drawn['params'], x), rtol=1e-10)
+
+
+@pytest.mark.parametrize(('n_times', 'at_once'), [(58, 132), (480, 16), (20000, 1)])
+def test_longer_windows_are_fewer_at_once(n_times: int, at_once: int) -> None:
+    assert bdtcn.bdtcn(Signal(n_chans=3, n_times=n_times, sfreq=120.0), 2).at_once == at_once
 
 
 def test_dropout_takes_whole_feature_maps() -> None:

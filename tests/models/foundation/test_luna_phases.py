@@ -30,9 +30,8 @@ def test_a_phase_is_that_of_the_library() -> None:
     axes = np.float32([[0, 0, 1, -1], [1, -1, 0, 0]])
     y, x = np.concatenate([y.ravel(), axes[0]]), np.concatenate([x.ravel(), axes[1]])
     np.testing.assert_allclose(jax.jit(phase)(y, x), np.arctan2(y.astype(float), x.astype(float)), rtol=0, atol=4e-7)
-    near = np.hypot(y, x) > 1e-5
     for which in (0, 1):
-        found, expected = (jax.vmap(jax.grad(f, which))(y[near], x[near]) for f in (phase, jnp.arctan2))
+        found, expected = (jax.vmap(jax.grad(f, which))(y, x) for f in (phase, jnp.arctan2))
         np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-12)
     with jax.enable_x64(True):
         np.testing.assert_array_equal(
