@@ -43,6 +43,16 @@ def test_convolution_is_the_plain_one(dilation: int) -> None:
             np.testing.assert_allclose(a, b, rtol=0, atol=1e-12)
 
 
+def test_parts_of_a_convolution_are_added_in_float32() -> None:
+    """In bfloat16, too: all that is lost is the rounding of the sum."""
+    rng = np.random.default_rng(0)
+    x, taps = (jnp.asarray(rng.standard_normal(shape), jnp.bfloat16) for shape in ((30, 200), (30, 30, 5)))
+    found = jax.jit(bdtcn.dilated_conv, static_argnums=2)(x, taps, 2)
+    exact = bdtcn.dilated_conv(x.astype(jnp.float32), taps.astype(jnp.float32), 2)
+    assert found.dtype == jnp.bfloat16
+    np.testing.assert_allclose(found.astype(jnp.float32), exact, rtol=2**-8, atol=1e-5)
+
+
 def plain_network(params: Any, x: jax.Array) -> jax.Array:
     """Logits of x [B, C, T]: causal convolutions with zeros before them, as the module's docstring says."""
     x = x.swapaxes(1, 2)
