@@ -15,7 +15,7 @@ from preparing import KALUNGA, pick, prepare
 
 ROOT = Path(__file__).resolve().parent.parent
 # Programs of tests run once or twice: without LLVM's optimisation they are there in three quarters of the time. So here
-# and in the processes that tests start; .ci/run sets XLA_FLAGS for the slow tests, and these run what users run.
+# and in the processes that tests start; .ci/run sets XLA_FLAGS for the slow tests, and these are optimised.
 os.environ.setdefault('XLA_FLAGS', '--xla_backend_optimization_level=0')
 
 

@@ -231,7 +231,7 @@ def test_a_file_that_holds_no_figures_is_one_error_and_stays(benchmark, tmp_path
         accelerator.kept(tmp_path, FACTS['head'])
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_one_command_measures_everything_at_toy_sizes(tmp_path):
     page, kept = tmp_path / 'page.md', tmp_path / 'kept' / 'accelerator.json'
     shutil.copy(ROOT / 'docs' / 'accelerator.md', page)

@@ -138,7 +138,7 @@ def test_what_was_trained_answers_in_another_process_with_the_same_bits(undistur
     assert done.stdout == 'True\n', done.stderr
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_killed_at_random_moments_it_ends_alike(data_dir, tmp_path):
     """From the first byte of the download to the table; `benchmarks/kill_sweep.py` does so more often."""
     program = [sys.executable, str(run_whole.ROOT / 'benchmarks' / 'kill_sweep.py'), f'--data_dir={data_dir}']

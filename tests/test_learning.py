@@ -22,7 +22,7 @@ BEST = {  # the model of a task, where it is not eegnet: what a person shows is 
     'fmri/image': 'fmri_linear',
     'emg/typing': 'emg2qwerty',
 }
-OFTEN = ('p3', 'video')  # in .ci/run; the others take a quarter of an hour together
+OFTEN = ('p3',)  # in .ci/run; the others take a quarter of an hour together
 TASKS = [
     pytest.param(name, marks=pytest.mark.slow if name in OFTEN else pytest.mark.long)
     for name, versions in select.tasks().items()

@@ -14,6 +14,7 @@ from pathlib import Path
 import fresh
 import pytest
 import yaml
+from families import often
 from places import ROOT
 
 import jbench
@@ -119,8 +120,7 @@ def test_the_sdist_is_the_repository_and_the_wheel_the_package(built):
     assert held == files('jbench')  # tables, sums, schemas and py.typed among them
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize('form', ['wheel', 'sdist'])
+@pytest.mark.parametrize('form', often(('wheel', 'sdist'), ('wheel',)))
 def test_what_was_built_runs_from_an_empty_folder(form, built, tmp_path):
     python = fresh.environment(tmp_path / 'venv')
     install = ['-m', 'pip', 'install', '--quiet', '--no-deps', '--no-index', '--no-build-isolation', str(built[form])]

@@ -190,6 +190,17 @@ def features(model: Model, *names: str) -> Callable[..., dict[str, jax.Array]]:
     return compute
 
 
+def compiled_to_draw(draw: Callable[..., Any]) -> Any:
+    """A function that draws first weights, compiled by `jax.jit` when it is first called, or by `lower` and `compile`.
+
+    It runs once. LLVM's last level of optimisation gives the same bits, and takes 30 seconds over Deep4Net's weights
+    where the first takes 2 (benchmarks/draws.py): a processor compiles at the first, unless XLA_FLAGS names a level.
+    """
+    level = 'xla_backend_optimization_level'
+    own = jax.default_backend() != 'cpu' or level in os.environ.get('XLA_FLAGS', '')
+    return jax.jit(draw, compiler_options=None if own else {level: 1})
+
+
 def one_window(signal: Signal) -> Batch:
     """A batch of one window of zeros."""
     batch = {'x': jnp.zeros((1, signal.n_chans, signal.n_times)), 'mask': jnp.ones(1, bool)}

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jbench.models.layers import rows
-from jbench.models.model import Answer, Model
+from jbench.models.model import Answer, Model, compiled_to_draw
 from jbench.models.torch_weights import Variables
 from jbench.spec.errors import RequestError
 from jbench.spec.model import Signal
@@ -88,7 +88,8 @@ def _faults(
     x = rng.normal(size=(len(MASK), signal.n_chans, signal.n_times)).astype(np.float32)
     yield from _faults_of_shape(model, x, key, n_out, axis_name, frames)
 
-    draw, again = (jax.jit(partial(m.init)).lower(key) for m in (model, make()))  # a new function is traced anew
+    # a new function is traced anew
+    draw, again = (compiled_to_draw(partial(m.init)).lower(key) for m in (model, make()))
     if draw.as_text() != again.as_text():
         yield 'init draws other variables from the same key', 'draw from the key that it is given, from nothing else'
     variables = jax.device_get(draw.compile()(key))

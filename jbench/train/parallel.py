@@ -13,7 +13,7 @@ import optax
 
 from jbench.data.load.loader import Chunk, Loader, chunk_batches
 from jbench.metrics import keystrokes
-from jbench.models.model import Model
+from jbench.models.model import Model, compiled_to_draw
 from jbench.spec.errors import RequestError
 from jbench.spec.model import Signal
 from jbench.spec.task import Recipe
@@ -61,7 +61,7 @@ def compile_programs(
     check_microbatch(recipe, jax.device_count())
     chunk, rows = chunk_shapes(recipe, signal, n_out, length)
     shape, window = jax.ShapeDtypeStruct, (signal.n_chans, signal.n_times)
-    draw = jax.jit(partial(init_state, model)).lower(shape((), jnp.uint32)).compile()
+    draw = compiled_to_draw(partial(init_state, model)).lower(shape((), jnp.uint32)).compile()
     precompute = jax.jit(model.precompute).lower(shape((recipe.batch_size, *window), jnp.float32)).compile()
     train = one_step(model, tx, recipe) if single else _steps(model, tx, recipe)
     if jax.process_count() > 1:  # what the other processes hold cannot be said by a shape

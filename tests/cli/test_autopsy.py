@@ -77,7 +77,7 @@ def test_a_page_and_its_findings(workdir, tmp_path, capsys):
     assert all(f['number'] is None or np.isfinite(f['number']) for f in by_text.values())
 
 
-@pytest.mark.slow
+@pytest.mark.long  # a whole LaBraM; narrow ones: tests/report/autopsy/test_layers_of_encoders.py
 def test_layers_of_an_encoder_have_their_time(tmp_path, capsys, monkeypatch):
     """LaBraM with one layer: its tokens lie over channels and seconds, and GradCAM over the latter is drawn."""
     monkeypatch.setattr(labram, 'LAYERS', 1)
@@ -176,7 +176,7 @@ def test_what_does_not_count_is_told():
 CLASSIC = [m.name for m in MODELS.values() if m.kind == 'network' and m.family == 'classic']
 
 
-@pytest.mark.parametrize('name', often(CLASSIC, ('eegnet', 'emg2qwerty', 'fmri_mlp', 'neuropose')))
+@pytest.mark.parametrize('name', often(CLASSIC, ('eegnet', 'emg2qwerty', 'fmri_mlp')))
 def test_the_loss_that_was_trained_has_a_gradient_for_every_network(name):
     """As in training: batch statistics of the batch, dropout, losses that compare the rows of a batch."""
     _, variables, x, signal = of_table(name)
@@ -209,7 +209,7 @@ def named(path: Path, tmp_path: Path) -> dict[str, list[str]]:
     } | {'texts': [f.text for f in found]}
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_imagined_movement_is_read_over_the_motor_cortex(tmp_path):
     assert run.main([*IMAGERY, *FASTER, f'--workdir={tmp_path}']) == 0
     found = named(result_of(tmp_path, 'eegnet'), tmp_path)
@@ -245,7 +245,7 @@ TASKS = (replace(ssvep, name='flicker', version=1, window=window, signal=signal,
 """
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_simulated_flicker_is_read_over_the_occipital_cortex(tmp_path, monkeypatch):
     """Of thirteen channels, as far as Fz, the three over the sources; of forty lamps three, in short windows."""
     (tmp_path / 'flicker.py').write_text(FLICKER)

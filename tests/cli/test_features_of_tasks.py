@@ -20,6 +20,7 @@ from jbench.data.load.shards import Shards
 from jbench.data.prepare import build_set
 from jbench.models import model as models
 from jbench.models import user_model
+from jbench.models.foundation import cbramod
 from jbench.plan import request, select
 from jbench.spec.cell import Cell
 from jbench.spec.errors import RequestError
@@ -282,8 +283,9 @@ def test_the_report_refuses_in_words(argv, words, capsys):
 
 
 @pytest.mark.slow
-def test_an_encoder_with_and_without_weights(place, tmp_path):
-    """CBraMod at random weights; the same from a file, whatever is drawn."""
+def test_an_encoder_with_and_without_weights(place, tmp_path, monkeypatch):
+    """CBraMod of two layers at random weights; the same from a file, whatever is drawn."""
+    monkeypatch.setattr(cbramod, 'LAYERS', 2)
     changes = {'window.duration': 1.0}
     drawn = ask(place, 'cbramod', weights='none', seed=3, layer='tokens', changes=changes)
     assert drawn.values.shape[1:] == (16, 200) and drawn.model == 'cbramod:weights=none'

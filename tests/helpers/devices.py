@@ -1,7 +1,7 @@
 """Train a few steps on all devices of one process, or of several, and write down what came out (a script for tests).
 
 python tests/helpers/devices.py FOLDER OUT [distributed]    # EEGNet by the programs of parallel.py
-python tests/helpers/devices.py networks OUT                # all networks, losses of pretraining: two steps in float64
+python tests/helpers/devices.py networks OUT NAMES          # all networks, losses of pretraining: two steps in float64
 """
 
 from __future__ import annotations
@@ -66,12 +66,12 @@ def main(folder: str, out: str, *distributed: str) -> None:
         np.savez(out, losses=losses, outputs=outputs, n=len(test), processes=jax.process_count(), **flat, **facts)
 
 
-def networks(out: str) -> None:
-    """Two steps of every network with dropout; unequal numbers of valid rows, one of four devices has none."""
+def networks(out: str, names: str) -> None:
+    """Two steps of networks with dropout; unequal numbers of valid rows, one of four devices has none."""
     mask = np.array([1, 1, 0, 0, 1, 0, 1, 1], bool)
     rng, found = np.random.default_rng(0), {}
     rows = {'x': rng.standard_normal((8, *SHAPE[:2])) + 3, 'y': np.arange(8) % 2, 'mask': mask}
-    for name in of_networks.NETWORKS:
+    for name in names.split(','):
         model = of_networks.build(name, SHAPE, axis_name=AXIS)
         found |= two_steps(name, model, rows, Recipe(label_smoothing=0.0), of_networks.lively(name, model))
     signal = Signal(n_chans=SHAPE[0], n_times=SHAPE[1], sfreq=100.0)

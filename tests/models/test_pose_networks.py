@@ -47,7 +47,7 @@ def test_state_dict_and_number_of_parameters(name: str) -> None:
     assert n == PEER[f'{name}/n_parameters'] == MODELS[name].n_parameters
 
 
-@pytest.mark.parametrize('name', often(poses.PEERS, ('vemg2pose',)))
+@pytest.mark.parametrize('name', often(poses.PEERS, ('neuropose',)))
 def test_answers_and_gradients_are_those_of_the_reference(name: str) -> None:
     """Float32 beside float64: answers to 1e-4 of the largest, norms and projections of gradients to 1e-3 of a norm."""
     net, (x, y) = made(name), poses.windows(name)

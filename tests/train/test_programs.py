@@ -6,16 +6,22 @@ import dataclasses
 import sys
 import threading
 import time
+from functools import partial
 from pathlib import Path
 
+import jax
 import numpy as np
 import pytest
 import small
+from families import often
+from networks import NETWORKS, build
 
+from jbench.models.model import compiled_to_draw
 from jbench.progress import Interrupted
 from jbench.spec.model import Signal
 from jbench.spec.task import Recipe
 from jbench.train import programs as train_programs
+from jbench.train.parallel import init_state
 
 
 def asked(n_times: int) -> tuple:
@@ -35,6 +41,25 @@ def test_programs_that_were_used_are_forgotten_so_that_memory_maps_never_run_out
         assert len(held._made) == 1
     assert maps[1] < maps[0] + 300, maps  # one alone takes some 700
     assert held.get(*asked(80)) is programs
+
+
+@pytest.mark.parametrize('name', often(NETWORKS, ('eegnet',)))
+def test_first_weights_are_the_bits_of_full_optimisation(name, monkeypatch):
+    monkeypatch.delenv('XLA_FLAGS', raising=False)
+    draw = partial(init_state, build(name, (4, 250, 3)))
+    quick = compiled_to_draw(draw)(np.uint32(33))
+    full = jax.jit(draw, compiler_options={'xla_backend_optimization_level': 3})(np.uint32(33))
+    for a, b in zip(jax.tree.leaves(quick), jax.tree.leaves(full), strict=True):
+        assert np.asarray(a).tobytes() == np.asarray(b).tobytes()
+
+
+def test_a_level_of_ones_own_holds_for_first_weights_too(monkeypatch):
+    asked = []
+    monkeypatch.setattr(jax, 'jit', lambda draw, compiler_options: asked.append(compiler_options))
+    for flags in ('', '--xla_backend_optimization_level=2'):
+        monkeypatch.setenv('XLA_FLAGS', flags)
+        compiled_to_draw(lambda key: key)
+    assert asked == [{'xla_backend_optimization_level': 1}, None]
 
 
 def test_a_signal_is_met_while_a_program_compiles(monkeypatch):

@@ -43,15 +43,34 @@ def gradients(
     A feature that the outputs do not rest on has a gradient of zeros.
     """
 
-    def apply(x: jax.Array) -> tuple[jax.Array, dict[str, jax.Array]]:
+    def apply(variables: Variables, x: jax.Array) -> tuple[jax.Array, dict[str, jax.Array]]:
         answer = model.apply(variables, given(signal, x), train=False, key=None)
         return answer.outputs, dict(answer.features)
 
-    closed, shapes = jax.make_jaxpr(apply, return_shape=True)(jnp.asarray(x))
+    arguments = variables, jnp.asarray(x)
+    closed, shapes = jax.make_jaxpr(apply, return_shape=True)(*arguments)
     names = sorted(shapes[1])  # in the order of the outputs of the program: those of a dict are sorted
+    places = dict(zip(names, (_source(closed.jaxpr, var) for var in closed.jaxpr.outvars[1:]), strict=True))
+
+    @jax.jit
+    def every(arguments: Any, weights: jax.Array) -> tuple[dict[str, jax.Array], dict[str, jax.Array]]:
+        def weighted(more: dict[str, jax.Array]) -> tuple[jax.Array, dict[str, jax.Array]]:
+            added = [(places[name][0], zeros) for name, zeros in more.items()]
+            outputs, *features = _run(closed, jax.tree.leaves(arguments), added)
+            return (outputs * weights).sum(), dict(zip(names, features, strict=True))
+
+        zeros = {n: jnp.zeros(s.aval.shape, s.aval.dtype) for n, (s, _) in places.items() if s is not None}
+        slopes, values = jax.grad(weighted, has_aux=True)(zeros)
+        for name in slopes:
+            for lay in places[name][1]:
+                slopes[name] = lay(slopes[name])
+        return values, slopes
+
+    values, slopes = every(arguments, weights)
     found = {}
-    for k, name in enumerate(names):
-        found[name] = _gradient(closed, 1 + k, jnp.asarray(x), weights)
+    for name, value in values.items():
+        slope = slopes[name] if name in slopes else np.zeros(value.shape)
+        found[name] = np.asarray(value, np.float64), np.asarray(slope, np.float64)
     if FEATURE in found:
         found = {name: (a, g if g.any() else _of_mean(a, *found[FEATURE])) for name, (a, g) in found.items()}
     return found
@@ -67,28 +86,6 @@ def _of_mean(tokens: np.ndarray, mean: np.ndarray, gradient: np.ndarray) -> np.n
             shares[:, first:] = gradient[:, None] / averaged.shape[1]
             break
     return shares
-
-
-def _gradient(closed: Any, number: int, x: jax.Array, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """An output of a program, and the gradient of its first output, weighted, to it."""
-    source, chain = _source(closed.jaxpr, closed.jaxpr.outvars[number])
-    if source is None:
-        value = jax.jit(lambda x: _run(closed, x, None, None)[number])(x)
-        return np.asarray(value, np.float64), np.zeros(value.shape)
-
-    @jax.jit
-    def both(x: jax.Array) -> tuple[jax.Array, jax.Array]:
-        def weighted(more: jax.Array) -> tuple[jax.Array, jax.Array]:
-            outputs = _run(closed, x, source, more)
-            return (outputs[0] * weights).sum(), outputs[number]
-
-        gradient, value = jax.grad(weighted, has_aux=True)(jnp.zeros(source.aval.shape, source.aval.dtype))
-        for lay in chain:
-            gradient = lay(gradient)
-        return value, gradient
-
-    value, gradient = both(x)
-    return np.asarray(value, np.float64), np.asarray(gradient, np.float64)
 
 
 def _source(jaxpr: Any, var: Any) -> tuple[Any, list[Callable[[jax.Array], jax.Array]]]:
@@ -108,10 +105,10 @@ def _readers(jaxpr: Any, var: Any) -> list[Any]:
     return [eqn for eqn in jaxpr.eqns if any(v is var for v in eqn.invars)]
 
 
-def _run(closed: Any, x: jax.Array, source: Any, more: jax.Array | None) -> list[jax.Array]:
-    """The outputs of a program, `more` being added to one of its variables."""
+def _run(closed: Any, arguments: list[jax.Array], added: list[tuple[Any, jax.Array]]) -> list[jax.Array]:
+    """The outputs of a program, something being added to some of its variables."""
     jaxpr = closed.jaxpr
-    known = dict(zip([*jaxpr.constvars, *jaxpr.invars], [*closed.consts, x], strict=True))
+    known = dict(zip([*jaxpr.constvars, *jaxpr.invars], [*closed.consts, *arguments], strict=True))
 
     def read(var: Any) -> Any:
         return var.val if isinstance(var, core.Literal) else known[var]
@@ -122,5 +119,5 @@ def _run(closed: Any, x: jax.Array, source: Any, more: jax.Array | None) -> list
         values = eqn.primitive.bind(*functions, *map(read, eqn.invars), **params)
         values = values if eqn.primitive.multiple_results else [values]
         for var, value in zip(eqn.outvars, values, strict=True):
-            known[var] = value + more if var is source else value
+            known[var] = sum((more for place, more in added if place is var), value)
     return [read(var) for var in jaxpr.outvars]

@@ -115,7 +115,7 @@ def test_layers_that_are_computed_again_keep_their_order(monkeypatch: pytest.Mon
             found = model.apply({'params': params, 'batch_stats': {}}, batch, train=True, key=None).outputs
             return -jax.nn.log_softmax(found)[jnp.arange(3), y].sum()
 
-        return jax.grad(loss)(lively('eegpt', model)['params'])
+        return jax.jit(jax.grad(loss))(lively('eegpt', model)['params'])
 
     with jax.enable_x64(False):
         jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6), *map(gradient, (False, True)))

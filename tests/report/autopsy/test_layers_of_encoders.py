@@ -9,6 +9,7 @@ import jax
 import narrow
 import numpy as np
 import pytest
+from families import often
 from shapes import fitting
 
 from jbench.models import MODELS, factory
@@ -19,6 +20,7 @@ from jbench.spec.model import Signal
 
 LOCAL = ('signal_jepa_post_local', 'signal_jepa_pre_local')  # of few numbers: there is no narrow copy
 AVERAGED = ('bendr', 'biot', 'cbramod', 'reve_small', 'steegformer_small')  # heads read means made without the tokens
+CHOSEN = ('biot', 'labram', 'reve_small', 'eegpt', 'eegdino_small', *LOCAL)
 ASIDE = {  # the answer does not rest on these
     'eegdino_small': {'window'},
     'codebrain': {'block_1'},  # the last, of which only what goes aside is read
@@ -46,8 +48,7 @@ def changes(model: Model, variables: Any, x: np.ndarray, signal: Signal, where: 
     return found
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize('name', [*narrow.NARROW, *LOCAL])
+@pytest.mark.parametrize('name', often([*narrow.NARROW, *LOCAL], CHOSEN))
 def test_time_lies_where_the_encoder_says(name, monkeypatch):
     """What changes early moves the early moments of a layer most, what changes late the late ones; an answer has a
     gradient to every layer that it rests on."""
