@@ -2,8 +2,8 @@
 
     python benchmarks/draws.py [--models=eegnet,deep4net] [--n_chans=22] [--n_times=1000]
 
-In turns, each network at the level of `compiled_to_draw` and at JAX's own; the bits of both draws are compared. Last
-line on stdout: JSON, a row per network {model, ours_s, default_s, ratio, same_bits}.
+Each network at the level of `compiled_to_draw`, then at JAX's own; the bits of both draws are compared. Last line on
+stdout: JSON, a row per network {model, ours_s, default_s, ratio, same_bits}.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from __future__ import annotations
 import os
 
 os.environ.setdefault('NPROC', '2')
+os.environ['JAX_PLATFORMS'] = 'cpu'  # elsewhere both ways are one
+os.environ['JAX_ENABLE_COMPILATION_CACHE'] = 'false'
 os.environ.pop('XLA_FLAGS', None)  # a level named there would be that of both
 
 import argparse
@@ -23,19 +25,19 @@ from typing import Any
 import jax
 import numpy as np
 
-from jbench.models import MODELS, factory
+from jbench.models import factory
 from jbench.models.model import compiled_to_draw
 from jbench.plan import select
 from jbench.spec.errors import RequestError
-from jbench.spec.model import Signal
+from jbench.spec.model import ModelSpec, Signal
 from jbench.train.parallel import init_state
 
 NAMES = 'eegnet,shallow_fbcsp_net,deep4net,eegnex,eegconformer,atcnet,ctnet,bdtcn'
 
 
-def row(name: str, signal: Signal) -> dict[str, Any]:
+def row(spec: ModelSpec, signal: Signal) -> dict[str, Any]:
     """Seconds of both ways to compile one draw, and whether they give the same bits."""
-    model = factory(MODELS[name])(signal, 2)
+    model = factory(spec)(signal, 2)
     took, drawn = list[float](), list[Any]()
     for way in (compiled_to_draw, jax.jit):
         lowered = way(partial(init_state, model)).lower(jax.ShapeDtypeStruct((), np.uint32))
@@ -45,7 +47,7 @@ def row(name: str, signal: Signal) -> dict[str, Any]:
         drawn.append(jax.tree.leaves(jax.device_get(program(np.uint32(33)))))
     same = all(a.tobytes() == b.tobytes() for a, b in zip(*drawn, strict=True))
     ours, default = took
-    return {'model': name, 'ours_s': ours, 'default_s': default, 'ratio': default / ours, 'same_bits': same}
+    return {'model': spec.name, 'ours_s': ours, 'default_s': default, 'ratio': default / ours, 'same_bits': same}
 
 
 def main(argv: list[str]) -> int:
@@ -63,7 +65,7 @@ def main(argv: list[str]) -> int:
         jax.jit(lambda x: x + 1)(np.zeros(2))  # what the first compilation starts is in no row
         rows = []
         for spec in specs:
-            rows.append(row(spec.name, signal))
+            rows.append(row(spec, signal))
             print('{model}: {ours_s:.1f} s, by default {default_s:.1f} s, same bits: {same_bits}'.format(**rows[-1]))
     except RequestError as e:
         p.error(str(e))

@@ -57,7 +57,7 @@ def test_a_set_that_is_not_there_is_refused(tmp_path: Path, capsys: pytest.Captu
     assert "unknown set 'muse_p4'; did you mean 'muse_p3'" in capsys.readouterr().err
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_floors_of_one_set_are_met_twice(data_dir: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     command = [f'--data_dir={data_dir}', f'--workdir={tmp_path}', '--sets=haxby,lower_limb_activity']
     for _ in range(2):

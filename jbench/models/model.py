@@ -191,14 +191,15 @@ def features(model: Model, *names: str) -> Callable[..., dict[str, jax.Array]]:
 
 
 def compiled_to_draw(draw: Callable[..., Any]) -> Any:
-    """A function that draws first weights, compiled by `jax.jit` when it is first called, or by `lower` and `compile`.
+    """A function that draws first weights, compiled by `jax.jit` when it is first called, or by `lower` and `compile`;
+    not for use inside of another `jit`.
 
-    It runs once. LLVM's last level of optimisation gives the same bits, and takes 30 seconds over Deep4Net's weights
-    where the first takes 2 (benchmarks/draws.py): a processor compiles at the first, unless XLA_FLAGS names a level.
+    It is seldom called. A processor compiles it at level 1 of LLVM's optimisation, unless XLA_FLAGS names a level: for
+    the networks of the table that gives the bits of level 3, which takes many times as long (benchmarks/draws.py).
     """
     level = 'xla_backend_optimization_level'
-    own = jax.default_backend() != 'cpu' or level in os.environ.get('XLA_FLAGS', '')
-    return jax.jit(draw, compiler_options=None if own else {level: 1})
+    chosen = jax.default_backend() != 'cpu' or level in os.environ.get('XLA_FLAGS', '')
+    return jax.jit(draw, compiler_options=None if chosen else {level: 1})
 
 
 def one_window(signal: Signal) -> Batch:

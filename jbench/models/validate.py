@@ -88,7 +88,7 @@ def _faults(
     x = rng.normal(size=(len(MASK), signal.n_chans, signal.n_times)).astype(np.float32)
     yield from _faults_of_shape(model, x, key, n_out, axis_name, frames)
 
-    # a new function is traced anew
+    # `partial` makes a new function, which is traced anew
     draw, again = (compiled_to_draw(partial(m.init)).lower(key) for m in (model, make()))
     if draw.as_text() != again.as_text():
         yield 'init draws other variables from the same key', 'draw from the key that it is given, from nothing else'

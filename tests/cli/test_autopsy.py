@@ -218,7 +218,7 @@ def test_imagined_movement_is_read_over_the_motor_cortex(tmp_path):
     assert found['frequency'][0] in ('8 to 10 Hz', '10 to 12 Hz', '12 to 14 Hz'), 'mu'
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_flicker_is_read_at_its_frequencies(data_dir, tmp_path):
     """All electrodes of this set are occipital; the frequencies are those of the lamps."""
     assert run.main([*KALUNGA, *LEARNING, f'--data_dir={data_dir}', f'--workdir={tmp_path}']) == 0
@@ -245,7 +245,7 @@ TASKS = (replace(ssvep, name='flicker', version=1, window=window, signal=signal,
 """
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_simulated_flicker_is_read_over_the_occipital_cortex(tmp_path, monkeypatch):
     """Of thirteen channels, as far as Fz, the three over the sources; of forty lamps three, in short windows."""
     (tmp_path / 'flicker.py').write_text(FLICKER)

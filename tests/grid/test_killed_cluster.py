@@ -119,7 +119,7 @@ def test_a_terminal_that_interrupts_all_its_processes(one, plain, start, tmp_pat
     assert outcome(tmp_path) == of_one(plain) and resumed(tmp_path) == 1
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_the_client_is_killed(one, plain, start, tmp_path):
     with dask_processes.running(tmp_path / 'dask') as dask:
         work = tmp_path / 'work'
@@ -164,7 +164,7 @@ def test_the_scheduler_is_killed(one, plain, start, tmp_path):
     assert outcome(work) == of_one(plain) and resumed(work) == 1
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_the_line_to_the_scheduler_is_cut(one, plain, start, tmp_path):
     work = tmp_path / 'work'
     with dask_processes.running(tmp_path / 'dask') as dask, dask_processes.line(dask.address) as line:

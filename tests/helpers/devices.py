@@ -1,7 +1,7 @@
 """Train a few steps on all devices of one process, or of several, and write down what came out (a script for tests).
 
 python tests/helpers/devices.py FOLDER OUT [distributed]    # EEGNet by the programs of parallel.py
-python tests/helpers/devices.py networks OUT NAMES          # all networks, losses of pretraining: two steps in float64
+python tests/helpers/devices.py networks OUT NAMES          # networks, losses of pretraining: two steps in float64
 """
 
 from __future__ import annotations

@@ -160,7 +160,10 @@ def test_ten_steps_equal_braindecode_x64(name: str) -> None:
 
 @pytest.mark.parametrize(
     'name',
-    [pytest.param(n, marks=() if n in ('eegnet', 'eegconformer', 'bdtcn') else pytest.mark.slow) for n in NETWORKS],
+    [
+        n if n in ('eegnet', 'eegconformer', 'bdtcn') else often([n], ('atcnet', 'shallow_fbcsp_net'))[0]
+        for n in NETWORKS
+    ],
 )
 def test_masked_rows_count_nowhere(name: str) -> None:
     """Whatever is in them: value, gradient and statistics stay; without a valid row the statistics stay as they are."""

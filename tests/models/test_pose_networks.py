@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import jax
@@ -47,7 +48,7 @@ def test_state_dict_and_number_of_parameters(name: str) -> None:
     assert n == PEER[f'{name}/n_parameters'] == MODELS[name].n_parameters
 
 
-@pytest.mark.parametrize('name', often(poses.PEERS, ('neuropose',)))
+@pytest.mark.parametrize('name', often(poses.PEERS, ('vemg2pose', 'neuropose')))
 def test_answers_and_gradients_are_those_of_the_reference(name: str) -> None:
     """Float32 beside float64: answers to 1e-4 of the largest, norms and projections of gradients to 1e-3 of a norm."""
     net, (x, y) = made(name), poses.windows(name)
@@ -58,19 +59,18 @@ def test_answers_and_gradients_are_those_of_the_reference(name: str) -> None:
     np.testing.assert_allclose(seen, PEER[f'{name}/eval'], rtol=0, atol=1e-4 * np.abs(PEER[f'{name}/eval']).max())
 
     @jax.jit
-    @jax.value_and_grad
-    def loss(params: Any) -> jax.Array:
-        outputs = net.apply(variables | {'params': params}, batch(x), train=True, key=None).outputs
-        return jnp.abs(outputs - y.reshape(len(y), -1)).mean()
+    @partial(jax.value_and_grad, has_aux=True)
+    def loss(params: Any) -> tuple[jax.Array, Any]:
+        answer = net.apply(variables | {'params': params}, batch(x), train=True, key=None)
+        return jnp.abs(answer.outputs - y.reshape(len(y), -1)).mean(), answer.batch_stats
 
-    value, grads = loss(variables['params'])
+    (value, after), grads = loss(variables['params'])
     np.testing.assert_allclose(value, PEER[f'{name}/loss'], rtol=1e-5)
     named = net.to_torch({'params': grads, 'batch_stats': variables['batch_stats']})
     learnt = [t.name for t in net.tensors if t.path and t.path[0] == 'params']
     ours, peer = weights.sketch(name, {k: named[k] for k in learnt}), PEER[f'{name}/gradients']
     scale = np.maximum(peer[:, :1], 1e-3 * peer[:, 0].max())
     np.testing.assert_allclose(ours / scale, peer / scale, rtol=0, atol=2e-3)
-    after = net.apply(variables, batch(x), train=True, key=None).batch_stats
     stats = net.to_torch({'params': variables['params'], 'batch_stats': after})
     buffers = np.concatenate([np.zeros(0), *(v.ravel() for k, v in stats.items() if '.running_' in k)])
     np.testing.assert_allclose(buffers, PEER[f'{name}/buffers'], rtol=1e-4, atol=1e-4)

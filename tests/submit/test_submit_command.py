@@ -21,7 +21,6 @@ import pytest
 import result_files
 import small
 from each import each
-from families import often
 
 from jbench import run
 from jbench.cli import submit as command
@@ -282,7 +281,8 @@ OTHERS = {  # track -> its task, how many people of its stand-in, and words of i
 }
 
 
-@pytest.mark.parametrize('track', often(OTHERS, ('2026-1', '2026-3')))
+@pytest.mark.slow
+@pytest.mark.parametrize('track', OTHERS)
 def test_each_track_has_an_archive_whose_score_is_that_of_its_result(track: str, tmp_path: Path) -> None:
     """Of its answers to the test windows: vectors to windows as scaled, seconds that are clipped, joints."""
     pytest.importorskip('torch', reason="pip install 'jbench[checkpoints]'")

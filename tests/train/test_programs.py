@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 
 import jax
+import narrow
 import numpy as np
 import pytest
 import small
@@ -43,23 +44,24 @@ def test_programs_that_were_used_are_forgotten_so_that_memory_maps_never_run_out
     assert held.get(*asked(80)) is programs
 
 
-@pytest.mark.parametrize('name', often(NETWORKS, ('eegnet',)))
+@pytest.mark.parametrize('name', often([*NETWORKS, *narrow.NARROW], ('eegnet', 'luna_base')))
 def test_first_weights_are_the_bits_of_full_optimisation(name, monkeypatch):
     monkeypatch.delenv('XLA_FLAGS', raising=False)
-    draw = partial(init_state, build(name, (4, 250, 3)))
+    draw = partial(init_state, build(name, (4, 250, 3)) if name in NETWORKS else narrow.built(name, monkeypatch)[0])
     quick = compiled_to_draw(draw)(np.uint32(33))
     full = jax.jit(draw, compiler_options={'xla_backend_optimization_level': 3})(np.uint32(33))
     for a, b in zip(jax.tree.leaves(quick), jax.tree.leaves(full), strict=True):
         assert np.asarray(a).tobytes() == np.asarray(b).tobytes()
 
 
-def test_a_level_of_ones_own_holds_for_first_weights_too(monkeypatch):
+def test_first_weights_compile_quickly_on_a_processor_unless_a_level_is_asked_for(monkeypatch):
     asked = []
     monkeypatch.setattr(jax, 'jit', lambda draw, compiler_options: asked.append(compiler_options))
-    for flags in ('', '--xla_backend_optimization_level=2'):
+    for backend, flags in (('cpu', ''), ('cpu', '--xla_backend_optimization_level=2'), ('gpu', '')):
+        monkeypatch.setattr(jax, 'default_backend', lambda backend=backend: backend)
         monkeypatch.setenv('XLA_FLAGS', flags)
         compiled_to_draw(lambda key: key)
-    assert asked == [{'xla_backend_optimization_level': 1}, None]
+    assert asked == [{'xla_backend_optimization_level': 1}, None, None]
 
 
 def test_a_signal_is_met_while_a_program_compiles(monkeypatch):

@@ -53,23 +53,22 @@ def gradients(
     places = dict(zip(names, (_source(closed.jaxpr, var) for var in closed.jaxpr.outvars[1:]), strict=True))
 
     @jax.jit
-    def every(arguments: Any, weights: jax.Array) -> tuple[dict[str, jax.Array], dict[str, jax.Array]]:
-        def weighted(more: dict[str, jax.Array]) -> tuple[jax.Array, dict[str, jax.Array]]:
-            added = [(places[name][0], zeros) for name, zeros in more.items()]
+    def program(arguments: Any, weights: jax.Array) -> tuple[dict[str, jax.Array], dict[str, jax.Array]]:
+        def answer(zeros: dict[str, jax.Array]) -> tuple[jax.Array, dict[str, jax.Array]]:
+            added = [(places[name][0], zero) for name, zero in zeros.items()]
             outputs, *features = _run(closed, jax.tree.leaves(arguments), added)
             return (outputs * weights).sum(), dict(zip(names, features, strict=True))
 
+        # nothing is changed by them, so that each gradient is what it would be alone
         zeros = {n: jnp.zeros(s.aval.shape, s.aval.dtype) for n, (s, _) in places.items() if s is not None}
-        slopes, values = jax.grad(weighted, has_aux=True)(zeros)
-        for name in slopes:
-            for lay in places[name][1]:
-                slopes[name] = lay(slopes[name])
-        return values, slopes
+        return jax.grad(answer, has_aux=True)(zeros)
 
-    values, slopes = every(arguments, weights)
+    slopes, values = program(arguments, weights)
     found = {}
     for name, value in values.items():
-        slope = slopes[name] if name in slopes else np.zeros(value.shape)
+        slope = slopes.get(name, jnp.zeros(value.shape))
+        for lay_out in places[name][1] if name in slopes else ():
+            slope = lay_out(slope)
         found[name] = np.asarray(value, np.float64), np.asarray(slope, np.float64)
     if FEATURE in found:
         found = {name: (a, g if g.any() else _of_mean(a, *found[FEATURE])) for name, (a, g) in found.items()}

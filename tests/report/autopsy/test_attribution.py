@@ -85,6 +85,22 @@ def test_gradcam_equals_a_computation_by_hand():
     np.testing.assert_allclose(gradcam.cam(*swapped, time=0), by_hand, rtol=1e-3, atol=1e-5)
 
 
+def test_features_that_follow_from_each_other_have_each_the_whole_gradient():
+    """Two are one variable, a third is made of it: nothing is counted twice."""
+
+    def apply(p, x):
+        h = jnp.sin(x)
+        late = h**2
+        return late.sum(2)[:, :2], {'first': h, 'same': h, 'late': late}
+
+    x, both = np.random.default_rng(0).normal(0, 1, (2, C, T)).astype(np.float32), np.ones((2, 2), np.float32)
+    model = written(apply, {})
+    found = gradcam.gradients(model, model.init(None), x, weights=both, signal=SIGNAL)
+    read = np.arange(C)[:, None] < 2
+    for name, slope in (('first', 2 * np.sin(x) * read), ('same', 2 * np.sin(x) * read), ('late', x**0 * read)):
+        np.testing.assert_allclose(found[name][1], slope, atol=1e-6)
+
+
 def test_what_passes_a_layer_by_is_not_of_its_gradient():
     """As around a residual block: the rest reads the layer in one layout, and what it came from in another."""
 
