@@ -286,7 +286,8 @@ def newcomer() -> Iterator[dict[str, str]]:
         if not list(home.glob(INSTALLED)):
             shutil.rmtree(home, ignore_errors=True)
             newcomers(home)
-    yield fresh.variables(JUPYTER_PATH=str(home / 'jupyter'), JBENCH_SMOKE='1', PIP_NO_INDEX='1')
+    quickly = {'JBENCH_SMOKE': '1', 'XLA_FLAGS': '--xla_backend_optimization_level=0'}
+    yield fresh.variables(JUPYTER_PATH=str(home / 'jupyter'), PIP_NO_INDEX='1', **quickly)
 
 
 def test_all_notebooks_install_the_same():
