@@ -2,7 +2,7 @@
 
     python benchmarks/draws.py [--models=eegnet,deep4net] [--n_chans=22] [--n_times=1000]
 
-Each network at the level of `compiled_to_draw`, then at JAX's own; the bits of both draws are compared. Last line on
+Each network by `parallel.draw_program`, then as JAX compiles it; the bits of both draws are compared. Last line on
 stdout: JSON, a row per network {model, ours_s, default_s, ratio, same_bits}.
 """
 
@@ -26,11 +26,10 @@ import jax
 import numpy as np
 
 from jbench.models import factory
-from jbench.models.model import compiled_to_draw
 from jbench.plan import select
 from jbench.spec.errors import RequestError
 from jbench.spec.model import ModelSpec, Signal
-from jbench.train.parallel import init_state
+from jbench.train.parallel import draw_program, init_state
 
 NAMES = 'eegnet,shallow_fbcsp_net,deep4net,eegnex,eegconformer,atcnet,ctnet,bdtcn'
 
@@ -39,12 +38,12 @@ def row(spec: ModelSpec, signal: Signal) -> dict[str, Any]:
     """Seconds of both ways to compile one draw, and whether they give the same bits."""
     model = factory(spec)(signal, 2)
     took, drawn = list[float](), list[Any]()
-    for way in (compiled_to_draw, jax.jit):
-        lowered = way(partial(init_state, model)).lower(jax.ShapeDtypeStruct((), np.uint32))
+    for program in (draw_program(model), jax.jit(partial(init_state, model))):
+        lowered = program.lower(jax.ShapeDtypeStruct((), np.uint32))
         began = time.perf_counter()
-        program = lowered.compile()
+        compiled = lowered.compile()
         took.append(time.perf_counter() - began)
-        drawn.append(jax.tree.leaves(jax.device_get(program(np.uint32(33)))))
+        drawn.append(jax.tree.leaves(jax.device_get(compiled(np.uint32(33)))))
     same = all(a.tobytes() == b.tobytes() for a, b in zip(*drawn, strict=True))
     ours, default = took
     return {'model': spec.name, 'ours_s': ours, 'default_s': default, 'ratio': default / ours, 'same_bits': same}
@@ -65,8 +64,9 @@ def main(argv: list[str]) -> int:
         jax.jit(lambda x: x + 1)(np.zeros(2))  # what the first compilation starts is in no row
         rows = []
         for spec in specs:
-            rows.append(row(spec, signal))
-            print('{model}: {ours_s:.1f} s, by default {default_s:.1f} s, same bits: {same_bits}'.format(**rows[-1]))
+            rows.append(found := row(spec, signal))
+            said = '{model}: {ours_s:.1f} s, by default {default_s:.1f} s, same bits: {same_bits}'
+            print(said.format(**found), flush=True)
     except RequestError as e:
         p.error(str(e))
     print(json.dumps(rows))

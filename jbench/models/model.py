@@ -194,8 +194,8 @@ def compiled_to_draw(draw: Callable[..., Any]) -> Any:
     """A function that draws first weights, compiled by `jax.jit` when it is first called, or by `lower` and `compile`;
     not for use inside of another `jit`.
 
-    It is seldom called. A processor compiles it at level 1 of LLVM's optimisation, unless XLA_FLAGS names a level: for
-    the networks of the table that gives the bits of level 3, which takes many times as long (benchmarks/draws.py).
+    It is seldom called. A processor compiles it at level 1 of LLVM's optimisation, unless XLA_FLAGS names a level:
+    networks of the table draw the bits of level 3, which takes longer, of Deep4Net sevenfold (benchmarks/draws.py).
     """
     level = 'xla_backend_optimization_level'
     chosen = jax.default_backend() != 'cpu' or level in os.environ.get('XLA_FLAGS', '')

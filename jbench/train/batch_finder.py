@@ -12,7 +12,6 @@ import contextlib
 import dataclasses
 import time
 from collections.abc import Callable, Iterator
-from functools import partial
 from typing import Any
 
 import jax
@@ -22,7 +21,7 @@ from jbench.context import Context
 from jbench.data.load import prepared_set
 from jbench.data.load.prepared_set import PreparedSet
 from jbench.data.prepare.workers import free_memory
-from jbench.models.model import Model, compiled_to_draw
+from jbench.models.model import Model
 from jbench.spec.cell import Cell
 from jbench.spec.errors import RequestError
 from jbench.spec.recipe import Recipe
@@ -54,7 +53,7 @@ def find(cell: Cell, data: PreparedSet, seed: int, context: Context) -> Found:
         raise RequestError(f'{cell.title}: --stage=find_batch: the training part holds no window')
     recipe, curve, told = cell.task.recipe, list[dict[str, Any]](), list[str]()
     network = build(cell.model, asked_signal(cell.model, data.signal), data.n_out, recipe, recipe.frames)
-    drawn = parallel.copy(compiled_to_draw(partial(parallel.init_state, network))(np.uint32(seed)))
+    drawn = parallel.copy(parallel.draw_program(network)(np.uint32(seed)))
     free, size = free_bytes(), max(jax.device_count(), recipe.microbatch, 1)
     while size <= min(LARGEST, max(len(rows), jax.device_count())):
         context.guard()

@@ -9,7 +9,6 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Iterator
-from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -23,7 +22,7 @@ from jbench.data.load.prepared_set import PreparedSet
 from jbench.data.prepare.workers import free_memory
 from jbench.data.stimuli import embed
 from jbench.models import model as models
-from jbench.models.model import Model, compiled_to_draw
+from jbench.models.model import Model
 from jbench.models.torch_weights import Variables
 from jbench.spec.cell import Cell
 from jbench.spec.errors import RequestError
@@ -88,7 +87,7 @@ def of_cell(cell: Cell, seed: int, context: Context, layer: str = LAYER, pooled:
     data = prepared_set.open_set(folder, protocols.of_seed(cell.task, seed))
     signal, recipe = asked_signal(cell.model, data.signal), cell.task.recipe
     network = build(cell.model, signal, data.n_out, recipe, recipe.frames)
-    drawn = compiled_to_draw(partial(parallel.init_state, network))(np.uint32(seed))
+    drawn = parallel.draw_program(network)(np.uint32(seed))
     state = seeds.begin_from(cell, network, context)(drawn)
     variables = {name: state[name] for name in ('params', 'batch_stats')}
     encoder = Encoder(

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -20,7 +19,6 @@ from jbench.context import Context
 from jbench.data.load.loader import Loader
 from jbench.data.load.prepared_set import PreparedSet
 from jbench.data.load.sampling import SAMPLERS
-from jbench.models.model import compiled_to_draw
 from jbench.spec.cell import Cell
 from jbench.spec.errors import RequestError
 from jbench.spec.recipe import PROBES
@@ -150,7 +148,7 @@ def _begin(
     begin = begin_from(cell, network, context)
     learnt = adaptation.resolved(adaptation.stages(recipe, network)[-1], network)
     tx = optim.make(learnt, STEPS)
-    drawn = begin(compiled_to_draw(partial(parallel.init_state, network))(np.uint32(seed)))
+    drawn = begin(parallel.draw_program(network)(np.uint32(seed)))
     loader.carry(jax.jit(network.precompute))
     return parallel.one_step(network, tx, learnt), parallel.new_state(drawn, tx, fit.loss_weights(learnt, loader))
 

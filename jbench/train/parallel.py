@@ -61,7 +61,7 @@ def compile_programs(
     check_microbatch(recipe, jax.device_count())
     chunk, rows = chunk_shapes(recipe, signal, n_out, length)
     shape, window = jax.ShapeDtypeStruct, (signal.n_chans, signal.n_times)
-    draw = compiled_to_draw(partial(init_state, model)).lower(shape((), jnp.uint32)).compile()
+    draw = draw_program(model).lower(shape((), jnp.uint32)).compile()
     precompute = jax.jit(model.precompute).lower(shape((recipe.batch_size, *window), jnp.float32)).compile()
     train = one_step(model, tx, recipe) if single else _steps(model, tx, recipe)
     if jax.process_count() > 1:  # what the other processes hold cannot be said by a shape
@@ -159,6 +159,11 @@ def init_state(model: Model, seed: int | jax.Array) -> State:
     """What chance decides of the state before the first step: variables, and the key of dropout."""
     init, dropout = jax.random.split(jax.random.key(seed, impl='threefry2x32'))
     return {**model.init(init), 'key': jax.random.key_data(dropout)}
+
+
+def draw_program(model: Model) -> Any:
+    """`init_state` of a seed (u32) as a program, see `compiled_to_draw`."""
+    return compiled_to_draw(partial(init_state, model))
 
 
 def new_state(drawn: State, tx: optax.GradientTransformation, loss_weights: jax.typing.ArrayLike) -> State:

@@ -19,7 +19,7 @@ from jbench.data.load.loader import Loader
 from jbench.data.load.prepared_set import PreparedSet
 from jbench.data.prepare.workers import free_memory
 from jbench.models.foundation import probes
-from jbench.models.model import Model, compiled_to_draw
+from jbench.models.model import Model
 from jbench.models.torch_weights import Variables
 from jbench.spec.cell import Cell
 from jbench.spec.errors import RequestError
@@ -55,7 +55,7 @@ def train_probe(
     encoder = probes.tapped(build(cell.model, signal, data.n_out, own, recipe.frames), recipe)
     attached = adaptation.adapted(encoder, signal, data.n_out, recipe, parallel.AXIS)
     unread = {name.removeprefix('encoder.') for name in attached.unread}
-    draw, begin = compiled_to_draw(partial(parallel.init_state, encoder)), begin_from(cell, encoder, context)
+    draw, begin = parallel.draw_program(encoder), begin_from(cell, encoder, context)
     program = functools.cache(
         lambda: parallel.compile_predict(encoder, own, signal, data.n_out, data.length, feature=probes.FEATURE)
     )

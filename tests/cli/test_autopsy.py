@@ -77,7 +77,7 @@ def test_a_page_and_its_findings(workdir, tmp_path, capsys):
     assert all(f['number'] is None or np.isfinite(f['number']) for f in by_text.values())
 
 
-@pytest.mark.long  # a whole LaBraM; narrow ones: tests/report/autopsy/test_layers_of_encoders.py
+@pytest.mark.long  # minutes; features without the page: tests/report/autopsy/test_layers_of_encoders.py
 def test_layers_of_an_encoder_have_their_time(tmp_path, capsys, monkeypatch):
     """LaBraM with one layer: its tokens lie over channels and seconds, and GradCAM over the latter is drawn."""
     monkeypatch.setattr(labram, 'LAYERS', 1)

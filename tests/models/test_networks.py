@@ -158,13 +158,11 @@ def test_ten_steps_equal_braindecode_x64(name: str) -> None:
         check_steps(name, SMALL, x64=True, rtol=1e-9)
 
 
-@pytest.mark.parametrize(
-    'name',
-    [
-        n if n in ('eegnet', 'eegconformer', 'bdtcn') else often([n], ('atcnet', 'shallow_fbcsp_net'))[0]
-        for n in NETWORKS
-    ],
-)
+QUICK = ('eegnet', 'eegconformer', 'bdtcn')
+OTHERS = often([n for n in NETWORKS if n not in QUICK], ('atcnet', 'shallow_fbcsp_net'))
+
+
+@pytest.mark.parametrize('name', [*QUICK, *OTHERS])
 def test_masked_rows_count_nowhere(name: str) -> None:
     """Whatever is in them: value, gradient and statistics stay; without a valid row the statistics stay as they are."""
     with jax.enable_x64(True):

@@ -38,9 +38,9 @@ def pairs() -> list[Any]:
     for model in known.values():
         for track in tracks.TRACKS:
             if not ('ch_names' in MODELS[model].asks and track in NO_NAMES):
-                slow = pytest.mark.long if model in DEEP and track != '2025' else pytest.mark.slow
-                slow = () if (model, track) in FAST else slow
-                found.append(pytest.param(model, track, marks=slow, id=f'{model}-{track}'))
+                marks = [] if (model, track) in FAST else [pytest.mark.slow]
+                marks += [pytest.mark.long] if model in DEEP and track != '2025' else []
+                found.append(pytest.param(model, track, marks=marks, id=f'{model}-{track}'))
     return found
 
 

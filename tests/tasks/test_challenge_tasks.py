@@ -7,7 +7,6 @@ import random
 
 import numpy as np
 import pytest
-from families import often
 
 from jbench import load_model, run
 from jbench.data.load import prepared_set
@@ -148,10 +147,16 @@ def test_a_night_is_streamed_and_its_constant_stands_in_the_table(tmp_path, caps
         assert (said[k:] != stored[k:]).all()
 
 
-RUN_WHOLE = ('challenge2026/image', 'challenge2026/bci', 'challenge2026/pose', 'challenge2025/externalizing')
-
-
-@pytest.mark.parametrize('name', often(RUN_WHOLE, set(RUN_WHOLE) - {'challenge2026/bci'}))
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    'name',
+    [
+        'challenge2026/image',
+        pytest.param('challenge2026/bci', marks=pytest.mark.long),
+        'challenge2026/pose',
+        'challenge2025/externalizing',
+    ],
+)
 def test_a_track_runs_whole(name: str, tmp_path) -> None:
     few = ['--simulated=yes', '--debug', '--seeds=1', f'--workdir={tmp_path}']
     assert run.main([f'--task={name}', '--model=eegnet,dummy', *few]) == 0

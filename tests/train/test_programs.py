@@ -17,12 +17,11 @@ import small
 from families import often
 from networks import NETWORKS, build
 
-from jbench.models.model import compiled_to_draw
 from jbench.progress import Interrupted
 from jbench.spec.model import Signal
 from jbench.spec.task import Recipe
 from jbench.train import programs as train_programs
-from jbench.train.parallel import init_state
+from jbench.train.parallel import draw_program, init_state
 
 
 def asked(n_times: int) -> tuple:
@@ -47,9 +46,9 @@ def test_programs_that_were_used_are_forgotten_so_that_memory_maps_never_run_out
 @pytest.mark.parametrize('name', often([*NETWORKS, *narrow.NARROW], ('eegnet', 'luna_base')))
 def test_first_weights_are_the_bits_of_full_optimisation(name, monkeypatch):
     monkeypatch.delenv('XLA_FLAGS', raising=False)
-    draw = partial(init_state, build(name, (4, 250, 3)) if name in NETWORKS else narrow.built(name, monkeypatch)[0])
-    quick = compiled_to_draw(draw)(np.uint32(33))
-    full = jax.jit(draw, compiler_options={'xla_backend_optimization_level': 3})(np.uint32(33))
+    network = build(name, (4, 250, 3)) if name in NETWORKS else narrow.built(name, monkeypatch)[0]
+    quick = draw_program(network)(np.uint32(33))
+    full = jax.jit(partial(init_state, network), compiler_options={'xla_backend_optimization_level': 3})(np.uint32(33))
     for a, b in zip(jax.tree.leaves(quick), jax.tree.leaves(full), strict=True):
         assert np.asarray(a).tobytes() == np.asarray(b).tobytes()
 
@@ -60,7 +59,7 @@ def test_first_weights_compile_quickly_on_a_processor_unless_a_level_is_asked_fo
     for backend, flags in (('cpu', ''), ('cpu', '--xla_backend_optimization_level=2'), ('gpu', '')):
         monkeypatch.setattr(jax, 'default_backend', lambda backend=backend: backend)
         monkeypatch.setenv('XLA_FLAGS', flags)
-        compiled_to_draw(lambda key: key)
+        draw_program(None)
     assert asked == [{'xla_backend_optimization_level': 1}, None, None]
 
 

@@ -66,9 +66,11 @@ def gradients(
     slopes, values = program(arguments, weights)
     found = {}
     for name, value in values.items():
-        slope = slopes.get(name, jnp.zeros(value.shape))
-        for lay_out in places[name][1] if name in slopes else ():
-            slope = lay_out(slope)
+        slope = np.zeros(value.shape)
+        if name in slopes:
+            slope = slopes[name]
+            for lay_out in places[name][1]:
+                slope = lay_out(slope)
         found[name] = np.asarray(value, np.float64), np.asarray(slope, np.float64)
     if FEATURE in found:
         found = {name: (a, g if g.any() else _of_mean(a, *found[FEATURE])) for name, (a, g) in found.items()}
