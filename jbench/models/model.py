@@ -195,7 +195,7 @@ def compiled_to_draw(draw: Callable[..., Any]) -> Any:
     not for use inside of another `jit`.
 
     It is seldom called. A processor compiles it at level 1 of LLVM's optimisation, unless XLA_FLAGS names a level:
-    networks of the table draw the bits of level 3, which takes longer, of Deep4Net sevenfold (benchmarks/draws.py).
+    networks of the table draw the bits of level 3, which takes longer, of Deep4Net many times (benchmarks/draws.py).
     """
     level = 'xla_backend_optimization_level'
     chosen = jax.default_backend() != 'cpu' or level in os.environ.get('XLA_FLAGS', '')
