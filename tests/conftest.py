@@ -12,11 +12,10 @@ import pytest
 from once import TOGETHER, once
 from places import alignment_dir
 from preparing import KALUNGA, pick, prepare
+from quick import QUICK
 
 ROOT = Path(__file__).resolve().parent.parent
-# Programs of tests run once or twice: without LLVM's optimisation they are there in three quarters of the time. So here
-# and in the processes that tests start; .ci/run sets XLA_FLAGS for the slow tests, and these are optimised.
-os.environ.setdefault('XLA_FLAGS', '--xla_backend_optimization_level=0')
+os.environ.setdefault('XLA_FLAGS', QUICK)  # here and in the processes that tests start; .ci/run sets it once
 
 
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # in the background of a shell: processes of tests inherit it

@@ -22,6 +22,7 @@ import wheels
 from families import often
 from filelock import FileLock
 from once import TOGETHER
+from quick import QUICK
 
 from jbench.spec.dataset import Download
 
@@ -286,7 +287,7 @@ def newcomer() -> Iterator[dict[str, str]]:
         if not list(home.glob(INSTALLED)):
             shutil.rmtree(home, ignore_errors=True)
             newcomers(home)
-    quickly = {'JBENCH_SMOKE': '1', 'XLA_FLAGS': '--xla_backend_optimization_level=0'}
+    quickly = {'JBENCH_SMOKE': '1', 'XLA_FLAGS': QUICK}
     yield fresh.variables(JUPYTER_PATH=str(home / 'jupyter'), PIP_NO_INDEX='1', **quickly)
 
 

@@ -18,6 +18,7 @@ import small
 from families import often
 from networks import NETWORKS
 from places import ROOT
+from quick import QUICK
 
 SOME = ('eegnet', 'eegconformer')  # batch statistics, attention
 SCRIPT = ROOT / 'tests' / 'helpers' / 'devices.py'
@@ -32,7 +33,7 @@ def free_port() -> int:
 def environment(n_devices: int, **more: str) -> dict[str, str]:
     """n simulated devices; the pool of threads holds one for each, or collectives could wait for ever. Programs are not
     optimised: they are there in half the time."""
-    flags = f'--xla_force_host_platform_device_count={n_devices} --xla_backend_optimization_level=0'
+    flags = f'--xla_force_host_platform_device_count={n_devices} {QUICK}'
     return {**os.environ, 'XLA_FLAGS': flags, 'NPROC': '8', 'JAX_PLATFORMS': 'cpu', 'PYTHONPATH': str(ROOT), **more}
 
 
