@@ -7,6 +7,7 @@ import dataclasses
 import inspect
 import itertools
 import re
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 
@@ -221,6 +222,7 @@ HEAVY = {
 SOURCES = sorted((ROOT / 'jbench').rglob('*.py'))
 
 
+@cache
 def imported(path: Path, top: bool = False) -> set[str]:
     """Modules that a file imports, dotted; `top`: only when it is imported itself (not in functions or for types)."""
     found = set()
@@ -351,18 +353,20 @@ def kinds_named(tree: ast.AST) -> set[str]:
     def words(nodes) -> set[str]:
         return {n.value for n in nodes if isinstance(n, ast.Constant) and isinstance(n.value, str)} & set(TARGETS)
 
+    def names(node: ast.AST) -> set[str]:
+        return {getattr(n, 'id', getattr(n, 'attr', '')) for n in ast.walk(node)}
+
     found = set()
     for node in ast.walk(tree):
-        names = {getattr(n, 'id', getattr(n, 'attr', '')) for n in ast.walk(node)}
         if isinstance(node, ast.Constant):
             found |= words([node]) & {'embedding', 'keystrokes', 'classes'}
-        elif isinstance(node, ast.Compare) and 'kind' in names:
+        elif isinstance(node, ast.Compare) and 'kind' in names(node):
             found |= words(ast.walk(node))
         elif isinstance(node, ast.Tuple | ast.List | ast.Set | ast.Dict):
             several = words(node.keys if isinstance(node, ast.Dict) else node.elts)
             found |= several if len(several) > 1 else set()
         elif isinstance(node, ast.Call) and ast.unparse(node.func) == 'isinstance':
-            found |= {kind for kind, spec in TARGETS.items() if spec.__name__ in names}
+            found |= {kind for kind, spec in TARGETS.items() if spec.__name__ in names(node)}
     return found
 
 

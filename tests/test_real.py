@@ -64,6 +64,7 @@ def test_kalunga_from_files_to_the_table(data_dir: Path, workdir: Path, capsys: 
     assert first['split_hash'] == second['split_hash'] and first['predictions_sha256'] != second['predictions_sha256']
 
 
+@pytest.mark.slow
 def test_zyma_from_files_to_the_table(data_dir: Path, workdir: Path, capsys: pytest.CaptureFixture[str]) -> None:
     common = (f'--task=eeg-core-1.0/mental_arithmetic/{ZYMA}', f'--data_dir={data_dir}', f'--workdir={workdir}')
     assert command(*common, '--model=cov_ts_lr,dummy', '--format=json') == 0
@@ -86,6 +87,7 @@ def test_zyma_from_files_to_the_table(data_dir: Path, workdir: Path, capsys: pyt
     assert 0.65 < value < LEAK  # 0.750 today; 84 windows of 7 subjects
 
 
+@pytest.mark.slow
 def test_schalk_of_one_subject(data_dir: Path, workdir: Path, capsys: pytest.CaptureFixture[str]) -> None:
     common = ('--task=motor_imagery/Schalk2004Bci2000', f'--data_dir={data_dir}', f'--workdir={workdir}')
     assert command(*common, '--model=cov_ts_lr', '--seeds=33') == 2

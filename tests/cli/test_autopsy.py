@@ -176,7 +176,7 @@ def test_what_does_not_count_is_told():
 CLASSIC = [m.name for m in MODELS.values() if m.kind == 'network' and m.family == 'classic']
 
 
-@pytest.mark.parametrize('name', often(CLASSIC, ('eegnet', 'emg2qwerty', 'fmri_mlp')))
+@pytest.mark.parametrize('name', often(CLASSIC, ('eegnet', 'fmri_mlp')))
 def test_the_loss_that_was_trained_has_a_gradient_for_every_network(name):
     """As in training: batch statistics of the batch, dropout, losses that compare the rows of a batch."""
     _, variables, x, signal = of_table(name)
@@ -245,7 +245,7 @@ TASKS = (replace(ssvep, name='flicker', version=1, window=window, signal=signal,
 """
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_simulated_flicker_is_read_over_the_occipital_cortex(tmp_path, monkeypatch):
     """Of thirteen channels, as far as Fz, the three over the sources; of forty lamps three, in short windows."""
     (tmp_path / 'flicker.py').write_text(FLICKER)
@@ -263,7 +263,7 @@ def test_simulated_flicker_is_read_over_the_occipital_cortex(tmp_path, monkeypat
     assert found['frequency'] and {*found['frequency']} <= {'10 to 12 Hz', '12 to 14 Hz', '14 to 16 Hz'}
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_shuffled_labels_point_at_nothing(data_dir, tmp_path, monkeypatch):
     opened = stages.prepared_set.open_set
     with monkeypatch.context() as patch:

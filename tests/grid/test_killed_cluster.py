@@ -106,7 +106,7 @@ def test_a_worker_is_killed(data, plain, start, tmp_path):
     gone(tmp_path)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_terminal_that_interrupts_all_its_processes(one, plain, start, tmp_path):
     command = start(*one, f'--workdir={tmp_path}', '--cluster=local:2', start_new_session=True)
     training(tmp_path)
@@ -119,7 +119,7 @@ def test_a_terminal_that_interrupts_all_its_processes(one, plain, start, tmp_pat
     assert outcome(tmp_path) == of_one(plain) and resumed(tmp_path) == 1
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_client_is_killed(one, plain, start, tmp_path):
     with dask_processes.running(tmp_path / 'dask') as dask:
         work = tmp_path / 'work'
@@ -136,7 +136,7 @@ def test_the_client_is_killed(one, plain, start, tmp_path):
     assert resumed(work) == 0 and log.count('finished before') <= 1, log
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_client_with_its_own_workers_is_killed(one, plain, start, tmp_path):
     first = start(*one, f'--workdir={tmp_path}', '--cluster=local:2')
     training(tmp_path)
@@ -148,7 +148,7 @@ def test_the_client_with_its_own_workers_is_killed(one, plain, start, tmp_path):
     assert outcome(tmp_path) == of_one(plain) and resumed(tmp_path) == 1
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_scheduler_is_killed(one, plain, start, tmp_path):
     work = tmp_path / 'work'
     with dask_processes.running(tmp_path / 'one') as dask:
@@ -164,7 +164,7 @@ def test_the_scheduler_is_killed(one, plain, start, tmp_path):
     assert outcome(work) == of_one(plain) and resumed(work) == 1
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_line_to_the_scheduler_is_cut(one, plain, start, tmp_path):
     work = tmp_path / 'work'
     with dask_processes.running(tmp_path / 'dask') as dask, dask_processes.line(dask.address) as line:

@@ -158,8 +158,8 @@ def test_ten_steps_equal_braindecode_x64(name: str) -> None:
         check_steps(name, SMALL, x64=True, rtol=1e-9)
 
 
-QUICK = ('eegnet', 'eegconformer', 'bdtcn')
-OTHERS = often([n for n in NETWORKS if n not in QUICK], ('atcnet', 'shallow_fbcsp_net'))
+QUICK = ('eegnet', 'bdtcn')
+OTHERS = often([n for n in NETWORKS if n not in QUICK], ('atcnet', 'eegconformer'))
 
 
 @pytest.mark.parametrize('name', [*QUICK, *OTHERS])
@@ -250,7 +250,7 @@ OFTEN = [pytest.param(True, marks=pytest.mark.slow), pytest.param(False, marks=p
 
 
 @pytest.mark.parametrize('often', OFTEN, ids=('often', 'others'))
-@each_network
+@pytest.mark.parametrize('name', often(NETWORKS, ('eegnet', 'shallow_fbcsp_net', 'atcnet', 'bdtcn')))
 def test_grid_equals_braindecode(name: str, often: bool) -> None:
     """All shapes, in float32 or float64; those of `.ci/run` hold each number of channels and of samples in both."""
 

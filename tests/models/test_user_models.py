@@ -214,6 +214,7 @@ def test_batch_statistics_of_one_device_are_refused_on_several(synchronised, tmp
         validate.check(make, 'net', SIGNAL, N_OUT, parallel.AXIS, several=True)
 
 
+@pytest.mark.slow
 def test_a_network_that_draws_by_itself_is_refused_a_microbatch(tmp_path):
     """Each part would draw the same. One that draws by blocks need not know of the devices for it."""
     norm = 'BatchNorm(self.n_chans, axis_name=self.axis_name)(x.transpose(1, 0, 2), mask, train=train)'

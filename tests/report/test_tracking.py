@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import shutil
 import struct
 
 import pytest
 
 from jbench import epochs, run
+from jbench.plan import select
 from jbench.report import tracking
 from jbench.spec.errors import RequestError
 
@@ -17,7 +19,11 @@ def trained(tmp_path_factory):
     """A work folder with a finished seed and one that was stopped after an epoch, and the result of the first."""
     workdir = tmp_path_factory.mktemp('trained')
     asked = {'seeds': [33], 'workdir': workdir, 'simulated': 'yes', 'changes': {'recipe.max_epochs': 2}}
-    (result,) = run.results('p3', 'eegnet', **asked)
+    known = select.datasets()
+    six = {'SimulatedP3': dataclasses.replace(known['SimulatedP3'], n_subjects=6, n_recordings=6)}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(select, 'datasets', lambda: {**known, **six})
+        (result,) = run.results('p3', 'eegnet', **asked)
     log = epochs.log_file(workdir, result['key'], 33)
     other = epochs.read(log)[0] | {'seed': 34}
     epochs.append(epochs.log_file(workdir, result['key'], 34), other)

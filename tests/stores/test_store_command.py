@@ -153,6 +153,7 @@ def test_a_machine_that_is_killed_costs_nothing_but_its_time(server, machine):
     assert (status, again) == (0, table) and 'finished before' in err
 
 
+@pytest.mark.long
 def test_two_machines_at_once_give_one_result(server, machine):
     flags = (*DUMMY, f'--workdir={URL}/both')
     runs = [machine(name).start(*flags) for name in 'abc']
@@ -163,6 +164,7 @@ def test_two_machines_at_once_give_one_result(server, machine):
     assert status == 0 and out == said[0][0] and 'finished before' in err
 
 
+@pytest.mark.long
 def test_a_bad_line_costs_only_time(server, machine):
     with s3_server.badly(server) as line:
         line.faults += [
@@ -259,6 +261,7 @@ def test_a_plan_in_a_store_runs_and_is_looked_at_elsewhere(server, machine):
     assert [*d.cache.rglob('seed33.json')] and not [*d.cache.rglob('seed*.npz')], 'a plan needs no predictions'
 
 
+@pytest.mark.long
 def test_workers_of_a_cluster_need_the_store_alone(server, machine, tmp_path):
     """A worker with a copy of its own runs a good cell and a bad one; a third machine sees how both ended."""
     a, b, work = machine('a'), machine('b'), f'--workdir={URL}/dask'

@@ -232,7 +232,7 @@ def test_two_stages_first_train_the_head(data, compiler, tmp_path):
     assert outcome['n_parameters'] == {'total': total, 'trainable': total}
 
 
-@pytest.mark.parametrize('after', [2, 4, 7])
+@pytest.mark.parametrize('after', [2, pytest.param(4, marks=pytest.mark.slow), pytest.param(7, marks=pytest.mark.slow)])
 def test_two_stages_go_on_where_they_were_stopped(data, compiler, tmp_path, after):
     """In the first stage, between them, in the second: the same bits."""
     cell = encoders.of(small.cell(max_epochs=2, patience=2), adaptation='two_stage', head_epochs=2)

@@ -85,12 +85,13 @@ def test_a_processor_trains_on_some_windows_of_an_encoder_at_once(monkeypatch: p
     ('name', 'options', 'recipe', 'splits'),  # a split: devices, windows at once on each, windows at once by the recipe
     [
         ('labram', {}, RECIPE, ((1, 2, 0),)),
-        ('bdtcn', {}, RECIPE, ((1, 2, 0), (2, 1, 0))),
-        (
+        pytest.param('bdtcn', {}, RECIPE, ((1, 2, 0), (2, 1, 0)), marks=pytest.mark.slow),
+        pytest.param(
             'eegdino_small',
             {'drop_path': 0.5},
             dataclasses.replace(RECIPE, adaptation='lora', lora_dropout=0.5),
             ((1, 2, 0), (2, 1, 0)),
+            marks=pytest.mark.slow,
         ),
         pytest.param('luna_base', {'remat': True}, RECIPE, ((1, 0, 2),), marks=pytest.mark.slow),
     ],

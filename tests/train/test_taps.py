@@ -82,7 +82,7 @@ def test_tokens_are_put_together_as_numpy_does():
         probes.aggregated(jnp.ones((2, 3, 5)), Recipe(aggregation='quarters'))
 
 
-@pytest.mark.parametrize('adapted', ['full', 'lora', pytest.param('mlp_probe', marks=pytest.mark.slow)])
+@pytest.mark.parametrize('adapted', ['lora', *(pytest.param(a, marks=pytest.mark.slow) for a in ('full', 'mlp_probe'))])
 def test_a_head_reads_the_layer_that_the_recipe_names(adapted):
     model, _ = network_of(adaptation=adapted, **DEEP)
     plain, _ = network_of()
