@@ -317,7 +317,7 @@ def test_the_first_cell_brings_the_build_of_jax_for_what_is_there(has, wanted, t
     assert done.stdout.splitlines() == first + wanted
 
 
-@pytest.mark.parametrize('name', often(COLABS, ('quickstart', 'foundation', 'alignment')))
+@pytest.mark.parametrize('name', often(COLABS, ('quickstart', 'foundation')))
 def test_a_notebook_runs_in_an_empty_folder_with_what_its_first_cell_installs(name, newcomer, tmp_path):
     (tmp_path / 'empty').mkdir()
     with variables(newcomer):

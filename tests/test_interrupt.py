@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 import run_whole
+from families import often
 from run_whole import At, finish, outcome, start
 
 SEED = 20
@@ -63,9 +64,20 @@ STOPS = {  # in the order in which a run comes by; each goes on where the one be
 }
 
 
-@pytest.mark.slow
-def test_stopped_anywhere_it_goes_on_and_ends_alike(undisturbed, workdir):
-    for place, at in STOPS.items():
+SOME = (  # one of each stage and each signal, for `.ci/run`
+    'while recordings are prepared',
+    'in an epoch',
+    'killed in a save',
+    'in the test',
+    'killed between weights and result',
+    'killed before the checkpoint goes',
+)
+
+
+@pytest.mark.parametrize('places', often((tuple(STOPS), SOME), (SOME,)), ids=('all', 'some'))
+def test_stopped_anywhere_it_goes_on_and_ends_alike(undisturbed, workdir, places):
+    for place in places:
+        at = STOPS[place]
         process = start(workdir, at=at, save_every=SAVES)
         if place == 'with nobody who reads its log':
             process.stderr.close()  # as Ctrl-C ends `| tee log` too
@@ -79,7 +91,7 @@ def test_stopped_anywhere_it_goes_on_and_ends_alike(undisturbed, workdir):
     assert 'finished before' in err, 'the last kill came after the result'
     assert outcome(workdir) == outcome(undisturbed)
     (path,) = workdir.rglob('seed33.json')
-    assert len(json.loads(path.read_text())['resumed_at']) >= len(STOPS) // 2, 'it went on, it did not start again'
+    assert len(json.loads(path.read_text())['resumed_at']) >= len(places) // 2, 'it went on, it did not start again'
 
 
 DISKS = {  # too small for what the stage writes there

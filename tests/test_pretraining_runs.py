@@ -68,7 +68,7 @@ def test_two_sets_are_one_and_their_people_are_apart(tmp_path: Path) -> None:
     assert seen.datasets(path.with_suffix('.safetensors')) == ('SimulatedFilm', 'SimulatedP3')
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_network_whose_tensors_have_no_reference_is_pretrained_and_probed(tmp_path: Path) -> None:
     """Its weights over time fit windows of the length that it learnt."""
     short = {'window.duration': 0.5, 'recipe.max_epochs': 1}

@@ -9,10 +9,16 @@ import pytest
 
 from jbench.spec.model import ModelSpec
 
+ENCODERS = ('labram', 'biot', 'cbramod', 'luna_base', 'signal_jepa', 'eegpt', 'codebrain')  # for `.ci/run`
+
 
 def params(models: Iterable[ModelSpec]) -> list[Any]:
-    """One parameter a model, by its name; of the family `foundation` marked slow."""
-    return [pytest.param(m, id=m.name, marks=[pytest.mark.slow] if m.family == 'foundation' else []) for m in models]
+    """One parameter a model, by its name; of the family `foundation` marked slow, all but `ENCODERS` marked long."""
+    found = []
+    for m in models:
+        mark = pytest.mark.slow if m.name in ENCODERS else pytest.mark.long
+        found.append(pytest.param(m, id=m.name, marks=[mark] if m.family == 'foundation' else []))
+    return found
 
 
 def often(names: Iterable[Any], chosen: Iterable[Any]) -> list[Any]:

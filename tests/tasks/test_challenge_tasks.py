@@ -151,7 +151,7 @@ def test_a_night_is_streamed_and_its_constant_stands_in_the_table(tmp_path, caps
 @pytest.mark.parametrize(
     'name',
     [
-        'challenge2026/image',
+        pytest.param('challenge2026/image', marks=pytest.mark.long),
         pytest.param('challenge2026/bci', marks=pytest.mark.long),
         'challenge2026/pose',
         'challenge2025/externalizing',

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import small
+from families import params
 from shapes import fitting
 
 from jbench.context import Context
@@ -176,8 +177,7 @@ def test_low_rank_is_alpha_over_rank_times_the_product():
     np.testing.assert_array_equal(merged['in_bias'], base['in_bias'])
 
 
-@pytest.mark.parametrize('model', [m for m in MODELS.values() if m.family == 'foundation'], ids=lambda m: m.name)
-@pytest.mark.slow
+@pytest.mark.parametrize('model', params(m for m in MODELS.values() if m.family == 'foundation'))
 def test_every_encoder_of_the_table_can_be_adapted(model):
     """It has a head on features, layers in their order, and matrices of attention in each of them."""
     signal = fitting(model, 400)

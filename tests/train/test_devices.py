@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 import pytest
 import small
-from families import often
 from networks import NETWORKS
 from places import ROOT
 from quick import QUICK
@@ -81,7 +80,8 @@ def test_devices_and_processes_agree(alone, two, tmp_path):
             np.testing.assert_allclose(r[part], one[part], rtol=1e-5, atol=1e-5, err_msg=f'{name}: {part}')
 
 
-@pytest.mark.parametrize('names', often((tuple(NETWORKS), SOME), (SOME,)), ids=('every', 'some'))
+@pytest.mark.long
+@pytest.mark.parametrize('names', (tuple(NETWORKS), SOME), ids=('every', 'some'))
 def test_networks_agree(names, tmp_path):
     """Dropout, batch statistics and gradients of each, in float64, on one device and on four; losses of pretraining
     too, of which rows of other devices are candidates."""

@@ -13,6 +13,7 @@ import narrow
 import numpy as np
 import optax
 import pytest
+from families import often
 
 from jbench.models import MODELS, factory
 from jbench.models.model import Model
@@ -53,8 +54,7 @@ def step(
     return jax.tree.map(lambda a, b: a[0] - b, new['params'], state['params']), jax.tree.map(lambda a: a[0], told)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize('name', ENCODERS)
+@pytest.mark.parametrize('name', often(ENCODERS, ('labram',)))
 def test_an_encoder_makes_the_same_step(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """In float64, where sums of other orders differ by 1e-13."""
     model, signal = narrow.built(name, monkeypatch, **ENCODERS[name])

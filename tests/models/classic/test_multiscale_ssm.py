@@ -131,7 +131,7 @@ def test_channels_that_no_montage_knows_are_named() -> None:
         asked_signal(MODELS['multiscale_ssm'], Signal(n_chans=2, n_times=9, sfreq=10.0, ch_names=('X1', 'X2')))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_it_keeps_the_contract_of_networks() -> None:
     """Mask, rows, order, state, and a batch that is split over devices, dropout among it."""
     at = signal(60)

@@ -47,7 +47,7 @@ def test_layout_and_counts() -> None:
             assert recorded.count(getattr(luna, name)(signal, n)) == expected[name] + (size.joined + 1) * n
 
 
-@pytest.mark.parametrize('shape', often(SHAPES, ((1, 40, 1), (2, 3, 2), (19, 512, 3), (64, 401, 4))), ids=tag)
+@pytest.mark.parametrize('shape', often(SHAPES, ((2, 3, 2), (19, 512, 3))), ids=tag)
 def test_evaluation_equals_braindecode(shape: weights.Shape) -> None:
     """The channel whose place is not known is not read; a last patch is filled up."""
     for x64 in (False, True):

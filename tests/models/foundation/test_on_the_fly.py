@@ -7,9 +7,11 @@ import jax.numpy as jnp
 import narrow
 import numpy as np
 import pytest
+from families import often
 
 from jbench.models import MODELS
 
+NAMES = ('bendr', 'biot', 'luna_base', 'steegformer_small', 'eegpt', 'labram', 'cbramod')
 SCALED, AVERAGE = ('bendr', 'biot', 'luna', 'steegformer'), ('eegpt',)  # first words of names
 
 
@@ -18,8 +20,7 @@ def test_those_that_change_their_windows_say_so() -> None:
     assert said == {*SCALED, *AVERAGE}
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize('name', ['bendr', 'biot', 'luna_base', 'steegformer_small', 'eegpt', 'labram', 'cbramod'])
+@pytest.mark.parametrize('name', often(NAMES, ('biot', 'eegpt', 'labram')))
 def test_what_is_said_is_done(name: str, monkeypatch) -> None:
     """Windows of another unit, or with something in all channels, are the same to those that take it out."""
     model, signal = narrow.built(name, monkeypatch)

@@ -20,7 +20,7 @@ from jbench.spec.model import Signal
 
 LOCAL = ('signal_jepa_post_local', 'signal_jepa_pre_local')  # of few numbers: there is no narrow copy
 AVERAGED = ('bendr', 'biot', 'cbramod', 'reve_small', 'steegformer_small')  # heads read means made without the tokens
-CHOSEN = ('biot', 'labram', 'reve_small', 'eegpt', 'eegdino_small', *LOCAL)
+CHOSEN = ('biot', 'labram', 'eegpt', *LOCAL)
 ASIDE = {  # the answer does not rest on these
     'eegdino_small': {'window'},
     'codebrain': {'block_1'},  # the last, of which only what goes aside is read
