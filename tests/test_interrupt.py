@@ -67,6 +67,7 @@ STOPS = {  # in the order in which a run comes by; each goes on where the one be
 SOME = (  # one of each stage and each signal, for `.ci/run`
     'while recordings are prepared',
     'in an epoch',
+    'in a validation',
     'killed in a save',
     'in the test',
     'killed between weights and result',

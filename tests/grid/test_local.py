@@ -209,7 +209,7 @@ def test_cells_at_once_give_the_files_and_the_table_of_the_plain_command(flags, 
     assert status == 0 and out.startswith('8 of 8 seeds done (100 %)')
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_sets_at_once_are_those_of_the_plain_command(flags, tmp_path):
     """Two signals, so two jobs, each of the sets of two tasks."""
     argv = [f.replace('eegnet,dummy', 'eegnet,cbramod') for f in flags] + ['--weights=none', '--stage=prepare']
@@ -270,7 +270,7 @@ def test_a_failed_cell_does_not_stop_the_others(flags, undisturbed, tmp_path):
     assert seeds == {'done': 4, 'running': 0, 'failed': 4, 'missing': 0}
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_jobs_end_with_the_command_however_it_ends(flags, tmp_path):
     own = [*two_tasks.write(tmp_path / 'home', 10_000), '--model=eegnet', '--seeds=1']
     command = (*own, f'--workdir={tmp_path}', '--jobs=2')
