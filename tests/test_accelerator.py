@@ -236,7 +236,7 @@ def test_a_file_that_holds_no_figures_is_one_error_and_stays(benchmark, tmp_path
 def test_one_command_measures_everything_at_toy_sizes(tmp_path):
     page, kept = tmp_path / 'page.md', tmp_path / 'kept' / 'accelerator.json'
     shutil.copy(ROOT / 'docs' / 'accelerator.md', page)
-    env = {**os.environ, 'XLA_FLAGS': QUICK}  # twice as fast: no figures
+    env = {**os.environ, 'XLA_FLAGS': QUICK}  # its figures are not looked at
     flags = ['--toy', '--minutes=20', f'--json={kept}', f'--page={page}', '--write']  # a minute, if nothing else runs
     done = subprocess.run([*COMMAND, *flags], capture_output=True, text=True, env=env, timeout=1200)
     assert done.returncode == 0, done.stderr + kept.with_suffix('.log').read_text()

@@ -64,10 +64,10 @@ STOPS = {  # in the order in which a run comes by; each goes on where the one be
 }
 
 
-SOME = (  # one of each stage and each signal, for `.ci/run`
+SOME = (  # one of most stages, for `.ci/run`
     'while recordings are prepared',
-    'in an epoch',
-    'in a validation',
+    'with nobody who reads its log',
+    'in a save',
     'killed in a save',
     'in the test',
     'killed between weights and result',

@@ -44,7 +44,7 @@ def test_the_benchmark_says_what_is_not_there_and_takes_other_people(
     assert asked == [(tmp_path, 1), (tmp_path / 'population2', 3)]
 
 
-@pytest.mark.parametrize('task', often(METRICS, ('movies',)))
+@pytest.mark.parametrize('task', often(METRICS, ('movies', 'masked')))
 def test_what_is_pretrained_becomes_an_encoder_of_another_task(task: str, tmp_path: Path) -> None:
     result, path = run(f'pretrain/{task}', tmp_path)
     assert result['headline']['name'] == METRICS[task] and result['headline']['value'] > result['chance']

@@ -270,7 +270,7 @@ def test_a_failed_cell_does_not_stop_the_others(flags, undisturbed, tmp_path):
     assert seeds == {'done': 4, 'running': 0, 'failed': 4, 'missing': 0}
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_jobs_end_with_the_command_however_it_ends(flags, tmp_path):
     own = [*two_tasks.write(tmp_path / 'home', 10_000), '--model=eegnet', '--seeds=1']
     command = (*own, f'--workdir={tmp_path}', '--jobs=2')

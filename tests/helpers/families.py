@@ -9,19 +9,20 @@ import pytest
 
 from jbench.spec.model import ModelSpec
 
-ENCODERS = ('labram', 'biot', 'cbramod', 'luna_base', 'signal_jepa', 'eegpt', 'codebrain')  # for `.ci/run`
+OFTEN = ('labram', 'biot', 'cbramod', 'luna_base', 'signal_jepa', 'signal_jepa_pre_local', 'eegpt', 'codebrain')
 
 
 def params(models: Iterable[ModelSpec]) -> list[Any]:
-    """One parameter a model, by its name; of the family `foundation` marked slow, all but `ENCODERS` marked long."""
+    """One parameter a model, by its name; of the family `foundation` marked slow, all but `OFTEN` marked long."""
     found = []
     for m in models:
-        mark = pytest.mark.slow if m.name in ENCODERS else pytest.mark.long
+        mark = pytest.mark.slow if m.name in OFTEN else pytest.mark.long
         found.append(pytest.param(m, id=m.name, marks=[mark] if m.family == 'foundation' else []))
     return found
 
 
 def often(names: Iterable[Any], chosen: Iterable[Any]) -> list[Any]:
     """One parameter a name: those of `chosen` are for `.ci/run`, the others for a person (`-m long`)."""
-    chosen = set(chosen)
+    names, chosen = list(names), set(chosen)
+    assert chosen <= set(names), chosen - set(names)
     return [pytest.param(n, marks=pytest.mark.slow if n in chosen else pytest.mark.long) for n in names]

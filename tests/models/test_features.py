@@ -21,7 +21,7 @@ from jbench.train.step import predict_step, train_step
 
 NETWORKS = [m for m in MODELS.values() if m.family == 'classic' and m.targets != ('angles',)]  # test_pose_networks.py
 N_OUT, ROWS = 3, 2
-QUICK = {'xla_backend_optimization_level': 0}  # of LLVM: what is computed was decided before
+LEVEL = {'xla_backend_optimization_level': 0}  # of LLVM: what is computed was decided before
 HEADS = {'simpleconv_time_agg': 'head', 'emg2qwerty': 'head'}  # the last layer, where not 'linear'
 # last layers of several windows, with a limit, of summed times, two of them
 OTHERS = {'atcnet', 'eegnex', 'fmri_linear', 'fmri_mlp'}
@@ -58,7 +58,7 @@ def test_outputs_are_the_last_layer_of_the_penultimate_features(name):
     rng, shapes = np.random.default_rng(1), jax.eval_shape(made.init, jax.random.key(0))
     variables = jax.tree.map(lambda a: rng.uniform(0, 0.2, a.shape).astype(np.float32), shapes)
     batch = {'x': windows(signal), 'mask': np.ones(ROWS, bool)}
-    evaluate = jax.jit(lambda v: made.apply(v, batch, train=False, key=None), compiler_options=QUICK)
+    evaluate = jax.jit(lambda v: made.apply(v, batch, train=False, key=None), compiler_options=LEVEL)
     params, answer = variables['params'], evaluate(variables)
     head, seen = params[HEADS.get(name, 'linear')], answer.features['penultimate']
     weight, bias = (head['weight'], head['bias']) if isinstance(head, dict) else (head, params['linear_bias'])
@@ -89,7 +89,7 @@ def compiled(name: str, *, kept: bool) -> list[jax.stages.Compiled]:
     programs = [(train, state), (predict, variables), *[(give, variables)] * kept]
     with mock.patch.object(nn.Module, 'sow', nn.Module.sow if kept else lambda *args, **how: False):
         return [
-            jax.jit(jax.vmap(step, (None, 0), axis_name=losses.AXIS)).lower(given, batch).compile(QUICK)
+            jax.jit(jax.vmap(step, (None, 0), axis_name=losses.AXIS)).lower(given, batch).compile(LEVEL)
             for step, given in programs
         ]
 

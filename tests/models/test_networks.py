@@ -1,6 +1,6 @@
 """Every network against braindecode's recorded numbers (make_network_fixtures.py), and what any network must do.
 
-    python -m pytest tests/models/test_networks.py -k ctnet     # one network; -m slow for the whole grid of shapes
+    python -m pytest tests/models/test_networks.py -k ctnet   # one network; -m 'slow or long' for the whole grid
 
 Programs that run once are compiled without optimisation, in half the time; those of steps are shared between tests.
 """
@@ -158,11 +158,11 @@ def test_ten_steps_equal_braindecode_x64(name: str) -> None:
         check_steps(name, SMALL, x64=True, rtol=1e-9)
 
 
-QUICK = ('eegnet', 'bdtcn')
-OTHERS = often([n for n in NETWORKS if n not in QUICK], ('atcnet', 'eegconformer'))
+FAST = ('eegnet', 'bdtcn')
+OTHERS = often([n for n in NETWORKS if n not in FAST], ('atcnet', 'eegconformer'))
 
 
-@pytest.mark.parametrize('name', [*QUICK, *OTHERS])
+@pytest.mark.parametrize('name', [*FAST, *OTHERS])
 def test_masked_rows_count_nowhere(name: str) -> None:
     """Whatever is in them: value, gradient and statistics stay; without a valid row the statistics stay as they are."""
     with jax.enable_x64(True):
@@ -246,12 +246,12 @@ def test_ten_steps_equal_braindecode(name: str) -> None:
     check_steps(name, WIDE, x64=False, rtol=1e-4)
 
 
-OFTEN = [pytest.param(True, marks=pytest.mark.slow), pytest.param(False, marks=pytest.mark.long)]
+FEW = [pytest.param(True, marks=pytest.mark.slow), pytest.param(False, marks=pytest.mark.long)]
 
 
-@pytest.mark.parametrize('often', OFTEN, ids=('often', 'others'))
+@pytest.mark.parametrize('few', FEW, ids=('few', 'others'))
 @pytest.mark.parametrize('name', often(NETWORKS, ('eegnet', 'shallow_fbcsp_net', 'atcnet', 'bdtcn')))
-def test_grid_equals_braindecode(name: str, often: bool) -> None:
+def test_grid_equals_braindecode(name: str, few: bool) -> None:
     """All shapes, in float32 or float64; those of `.ci/run` hold each number of channels and of samples in both."""
 
     def check(shape: Shape, x64: bool) -> None:
@@ -259,6 +259,6 @@ def test_grid_equals_braindecode(name: str, often: bool) -> None:
             check_evaluation(name, shape, 1e-10 if x64 else 1e-5)
 
     diagonals = [(i % 5 - i // 5) % 5 for i in range(len(weights.EVALUATED))]  # of a grid five wide
-    picked = [(s, d % 2 == 0) for s, d in zip(weights.EVALUATED, diagonals, strict=True) if (d < 1) == often]
+    picked = [(s, d % 2 == 0) for s, d in zip(weights.EVALUATED, diagonals, strict=True) if (d < 1) == few]
     with ThreadPoolExecutor(2) as pool:
         list(pool.map(check, *zip(*picked, strict=True)))

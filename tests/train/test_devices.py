@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 import small
+from families import often
 from networks import NETWORKS
 from places import ROOT
 from quick import QUICK
@@ -30,8 +31,8 @@ def free_port() -> int:
 
 
 def environment(n_devices: int, **more: str) -> dict[str, str]:
-    """n simulated devices; the pool of threads holds one for each, or collectives could wait for ever. Programs are not
-    optimised: they are there in half the time."""
+    """n simulated devices; the pool of threads holds one for each, or collectives could wait for ever. Programs are
+    compiled as in other tests."""
     flags = f'--xla_force_host_platform_device_count={n_devices} {QUICK}'
     return {**os.environ, 'XLA_FLAGS': flags, 'NPROC': '8', 'JAX_PLATFORMS': 'cpu', 'PYTHONPATH': str(ROOT), **more}
 
@@ -80,8 +81,7 @@ def test_devices_and_processes_agree(alone, two, tmp_path):
             np.testing.assert_allclose(r[part], one[part], rtol=1e-5, atol=1e-5, err_msg=f'{name}: {part}')
 
 
-@pytest.mark.long
-@pytest.mark.parametrize('names', (tuple(NETWORKS), SOME), ids=('every', 'some'))
+@pytest.mark.parametrize('names', often((tuple(NETWORKS), SOME), (SOME,)), ids=('every', 'some'))
 def test_networks_agree(names, tmp_path):
     """Dropout, batch statistics and gradients of each, in float64, on one device and on four; losses of pretraining
     too, of which rows of other devices are candidates."""
