@@ -15,9 +15,8 @@ from preparing import KALUNGA, pick, prepare
 from quick import QUICK
 
 ROOT = Path(__file__).resolve().parent.parent
-os.environ.setdefault(
-    'XLA_FLAGS', QUICK
-)  # here and in the processes that tests start; .ci/run sets it for its last command
+# Here and in the processes that tests start; .ci/run sets it for its last command.
+os.environ.setdefault('XLA_FLAGS', QUICK)
 
 
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # in the background of a shell: processes of tests inherit it

@@ -9,6 +9,7 @@ import pytest
 
 from jbench.spec.model import ModelSpec
 
+# Encoders for `.ci/run` where a test goes over all.
 OFTEN = ('labram', 'biot', 'cbramod', 'luna_base', 'signal_jepa', 'signal_jepa_pre_local', 'eegpt', 'codebrain')
 
 
