@@ -47,6 +47,9 @@ def test_findings_name_what_was_planted_with_its_number(found):
     assert f'C3 ({parts.ablations[0].falls[1]:.3g})' in by_family['channel'].text
     (share,) = (f for f in findings(case, parts) if f.text.startswith('Of what speaks'))
     assert share.names == ('C3',) and share.number == pytest.approx(1)
+    rates = {f.text.split()[3]: f.names for f in findings(case, parts) if f.text.startswith('What speaks for ')}
+    assert {*rates} == set(case.classes)
+    assert all(name in ('9 Hz', '10 Hz', '11 Hz') for (name, *_) in rates.values())  # a fifth of a second of 10 Hz
 
 
 @pytest.mark.slow
