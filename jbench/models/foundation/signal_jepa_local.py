@@ -18,6 +18,7 @@ pretrained. The headline is the published protocol of the reference: everything 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import flax.linen as nn
 import jax
@@ -33,7 +34,6 @@ from jbench.models.foundation.signal_jepa import (
     n_vectors,
 )
 from jbench.models.layers import blocks
-from jbench.models.layers.spatial_first import mix
 from jbench.models.model import Batch, Model, TokenGrid, network, require
 from jbench.models.torch_weights import Exceptions, Tensor
 from jbench.spec.model import Signal
@@ -69,10 +69,11 @@ class _Local(nn.Module):
         draw = blocks.uniform(x.shape[1] ** -0.5)
         filters = self.param('filters', draw, (N_FILTERS, x.shape[1]))
         offset = self.param('filters_bias', draw, (N_FILTERS,))
-        if train:  # its gradient needs the copy of x that one product for all windows makes
-            mixed = jnp.einsum('fc,bcs->bfs', filters, x, precision=blocks.PRECISION)
-        else:
-            mixed = mix(x, filters).swapaxes(0, 1)
+        product = partial(jnp.matmul, filters, precision=blocks.PRECISION)
+        if train or jax.default_backend() != 'cpu':
+            mixed = product(x)
+        else:  # window by window: one product would copy x, which the gradient needs and this does not
+            mixed = jax.lax.map(product, x)
         return mixed + offset[:, None]
 
 
