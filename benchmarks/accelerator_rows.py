@@ -25,7 +25,6 @@ ROOT = Path(__file__).parents[1]
 SECONDS, MOST_CALLS = 0.6, 40  # of the calls of a row that count
 LONG = 3.0  # s of a call that is the only one that counts
 TOY_SECONDS = 0.05
-STEPS = 4  # of a call of torch, as in train_step.py
 Tell = Callable[[dict[str, Any]], None]
 
 
@@ -106,11 +105,11 @@ def torch_row(row: Row, toy: bool, device: str) -> dict[str, Any]:
 
     def call() -> None:
         with torch.autocast(device, torch.bfloat16, enabled=row.what == 'bfloat16'):
-            train(STEPS)
+            train(peers.STEPS)
         if device == 'cuda':
             torch.cuda.synchronize()
 
-    return times_of(timed(call, toy) / STEPS)
+    return times_of(timed(call, toy) / peers.STEPS)
 
 
 def torch_device(backend: str) -> tuple[str, str]:

@@ -43,6 +43,7 @@ NAMES = {
     'simpleconv_time_agg': 'SimpleConvTimeAgg',
 }  # in braindecode.models; the last one is neuraltrain's
 RECIPE = Recipe()
+STEPS = 4  # of a call
 REMEDY = "pip install -e '.[peers]'"
 TESTS = Path(__file__).parents[1] / 'tests'
 Call = Callable[..., Any]  # (function, *args): what the function gives, in another process
@@ -233,21 +234,23 @@ def _without_audio() -> None:
 
 
 def steps(net: Any, inputs: Any, labels: Any) -> tuple[Callable[[int], None], Callable[[int], None]]:
-    """Training and evaluation on a batch, so many steps in a call."""
+    """Training and evaluation on a batch, so many steps in a call. Each of `STEPS` steps has a copy of its own, as ours
+    have: windows come from the memory, not from a cache that the step before has filled."""
     import torch
 
+    copies = [inputs.clone() for _ in range(STEPS)]
     optimiser = torch.optim.AdamW(net.parameters(), lr=RECIPE.lr, weight_decay=RECIPE.weight_decay)
 
     def train(n_steps: int) -> None:
         net.train()
-        for _ in range(n_steps):
+        for i in range(n_steps):
             optimiser.zero_grad(set_to_none=True)
-            torch.nn.functional.cross_entropy(net(inputs), labels).backward()
+            torch.nn.functional.cross_entropy(net(copies[i % STEPS]), labels).backward()
             optimiser.step()
 
     def evaluate(n_steps: int) -> None:
-        for _ in range(n_steps):
-            _without_grad(net, inputs)
+        for i in range(n_steps):
+            _without_grad(net, copies[i % STEPS])
 
     return train, evaluate
 

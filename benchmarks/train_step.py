@@ -68,7 +68,6 @@ THREADS = 2  # as above
 BATCH, N_TIMES, SFREQ = 64, 480, 120.0
 SHAPES = ((8, 12), (64, 4))  # channels, classes
 PHASES = ('train', 'eval')
-STEPS = 4  # of a call; 1 of networks for accelerators
 LONG = 2.0  # s of a step of an encoder that is a call of its own
 BLOCKS, CALLS = 9, 40  # blocks of each side, counted calls in a block, at most
 WARM = 0.2  # s of calls that do not count before them, one at least: after a pause calls take longer, as no run's do
@@ -92,7 +91,7 @@ class Own(NamedTuple):
 
 def steps_of(name: str) -> int:
     """Steps of a call."""
-    return 1 if MODELS[name].accelerator else STEPS
+    return 1 if MODELS[name].accelerator else peers.STEPS
 
 
 def ours(model: Model, x: np.ndarray, y: np.ndarray, weights: dict[str, np.ndarray]) -> tuple[Own, float]:
@@ -208,7 +207,7 @@ def measure_encoder(cell: Cell, rate: float, least: int, call: peers.Call) -> li
     off = float(np.abs(own.logits - expected).max())
     rows = []
     own.train(1)
-    steps = min(STEPS, chunk_batches(cell.signal, cell.batch))  # no more than in a run
+    steps = min(peers.STEPS, chunk_batches(cell.signal, cell.batch))  # no more than in a run
     if took(partial(own.train, 1)) > 1e3 * LONG:
         steps = 1
     for phase in PHASES:
