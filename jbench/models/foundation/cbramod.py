@@ -41,6 +41,7 @@ import jax.numpy as jnp
 from jbench.models import torch_weights
 from jbench.models.layers import blocks
 from jbench.models.layers.attention import PackedAttention, packed_tensors
+from jbench.models.layers.feed_forward import feed_forward
 from jbench.models.layers.grid import GridPatches, grid_tensors
 from jbench.models.layers.patches import Front
 from jbench.models.model import Batch, Model, TokenGrid, in_parts, network, require
@@ -83,8 +84,11 @@ class _Layer(nn.Module):
             return blocks.dropout(h, self.dropout, keys[which], self.axis_name, batch_axis=0)
 
         x = x + drop(self._attention(blocks.LayerNorm(WIDTH, name='norm_1')(x), keys[:2]), 2)
-        h = blocks.gelu(_linear(WIDTH, HIDDEN, 'wide')(blocks.LayerNorm(WIDTH, name='norm_2')(x)))
-        return x + drop(_linear(HIDDEN, WIDTH, 'narrow')(drop(h, 3)), 4)
+        h = blocks.LayerNorm(WIDTH, name='norm_2')(x)
+        wide, narrow = _linear(WIDTH, HIDDEN, 'wide'), _linear(HIDDEN, WIDTH, 'narrow')
+        if key is None:
+            return x + feed_forward(wide, narrow, h)
+        return x + drop(narrow(drop(blocks.gelu(wide(h)), 3)), 4)
 
     def _attention(self, x: jax.Array, keys: Sequence[jax.Array | None]) -> jax.Array:
         """Across channels by the first half of the values, across patches by the second."""

@@ -45,6 +45,7 @@ from jbench.models.foundation import tueg_channels
 from jbench.models.foundation.tueg_channels import NAMES
 from jbench.models.layers import blocks
 from jbench.models.layers.blocks import PRECISION
+from jbench.models.layers.feed_forward import feed_forward
 from jbench.models.layers.grid import GridPatches, grid_tensors
 from jbench.models.layers.patches import Front
 from jbench.models.layers.wide_attention import attend_wide
@@ -117,8 +118,8 @@ class _Layer(nn.Module):
         d, keys = x.shape[2], blocks.split(key, 4)
         h = _Attention(self.dropout, self.axis_name, name='attention')(blocks.LayerNorm(d, name='norm_1')(x), keys[0])
         x = x + blocks.drop_path(h, self.drop_path, keys[1], self.axis_name)
-        h = blocks.Linear(d, self.hidden, name='wide')(blocks.LayerNorm(d, name='norm_2')(x))
-        h = blocks.Linear(self.hidden, d, name='narrow')(blocks.gelu(h))
+        wide, narrow = blocks.Linear(d, self.hidden, name='wide'), blocks.Linear(self.hidden, d, name='narrow')
+        h = feed_forward(wide, narrow, blocks.LayerNorm(d, name='norm_2')(x))
         h = blocks.dropout(h, self.dropout, keys[2], self.axis_name, batch_axis=0)
         return x + blocks.drop_path(h, self.drop_path, keys[3], self.axis_name)
 

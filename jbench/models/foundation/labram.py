@@ -47,6 +47,7 @@ from jbench.models import torch_weights
 from jbench.models.foundation.labram_channels import NAMES, channels
 from jbench.models.layers import blocks
 from jbench.models.layers.blocks import PRECISION
+from jbench.models.layers.feed_forward import feed_forward
 from jbench.models.layers.patches import Front, Patches, patch_tensors
 from jbench.models.layers.wide_attention import attend_wide
 from jbench.models.model import Batch, Model, TokenGrid, in_parts, network, require
@@ -117,7 +118,7 @@ class _Layer(nn.Module):
         zeros = nn.initializers.zeros
         wide = blocks.Linear(WIDTH, HIDDEN, DRAW, zeros, name='wide')
         narrow = blocks.Linear(HIDDEN, WIDTH, nn.initializers.normal(small), zeros, name='narrow')
-        h = narrow(blocks.gelu(wide(blocks.LayerNorm(WIDTH, EPS, name='norm_2')(x))))
+        h = feed_forward(wide, narrow, blocks.LayerNorm(WIDTH, EPS, name='norm_2')(x))
         return x + blocks.drop_path(gains[1] * h, self.drop_path, second, self.axis_name)
 
 
