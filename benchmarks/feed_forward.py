@@ -1,7 +1,7 @@
 """How long the two linear layers of a transformer's second branch take, with their gradient and without, laid out row
 by row and feature by feature.
 
-    python benchmarks/feed_forward.py [--shapes=4928x200x800,1232x200x800,1232x512x2048] [--calls=20]
+    python benchmarks/feed_forward.py [--shapes=4928x200x800,1232x512x2048] [--calls=20]
 
 Shapes: rows x features x hidden values. In turns in one process, on all cores; the median of so many calls.
 """
@@ -23,8 +23,8 @@ from jbench.models.layers.blocks import Linear
 from jbench.train import kept_memory
 
 CALLS = 20
-SHAPES = '4928x200x800,1232x200x800,1232x512x2048'
-WAYS = {'rows': 0, 'features': 1 << 30}  # `WIDEST`
+SHAPES = '4928x200x800,1232x200x800,77x200x800,1232x200x512,1232x512x2048'
+WAYS = {'rows': 0, 'features': 1 << 30}  # what `WIDEST` is for it
 
 
 class _Branch(nn.Module):

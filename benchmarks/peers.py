@@ -43,7 +43,7 @@ NAMES = {
     'simpleconv_time_agg': 'SimpleConvTimeAgg',
 }  # in braindecode.models; the last one is neuraltrain's
 RECIPE = Recipe()
-STEPS = 4  # of a call
+STEPS = 4  # of a call, at most
 REMEDY = "pip install -e '.[peers]'"
 TESTS = Path(__file__).parents[1] / 'tests'
 Call = Callable[..., Any]  # (function, *args): what the function gives, in another process
@@ -234,11 +234,11 @@ def _without_audio() -> None:
 
 
 def steps(net: Any, inputs: Any, labels: Any) -> tuple[Callable[[int], None], Callable[[int], None]]:
-    """Training and evaluation on a batch, so many steps in a call. Each of `STEPS` steps has a copy of its own, as ours
+    """Training and evaluation on a batch, so many steps in a call. Each step of a call has a copy of its own, as ours
     have: windows come from the memory, not from a cache that the step before has filled."""
     import torch
 
-    copies = [inputs.clone() for _ in range(STEPS)]
+    copies = [inputs, *(inputs.clone() for _ in range(STEPS - 1))]
     optimiser = torch.optim.AdamW(net.parameters(), lr=RECIPE.lr, weight_decay=RECIPE.weight_decay)
 
     def train(n_steps: int) -> None:

@@ -9,13 +9,13 @@
 Batch 64, 480 samples, float32, two threads on each side, random windows that lie where the step expects them; what
 jbench computes once a window (the moments of EEGNet's data) is stated apart. Ours is the whole step as it trains:
 forward, backward, clipping, AdamW with its schedule. Theirs: forward, backward, torch's AdamW. A call is four steps,
-its time divided by four: ours are one program, which in a run loops over up to 16. Each side has a process of its own,
-set as its users have it: ours as a run sets it (freed memory stays with the process), torch's as it comes, or, with
---keep_memory, with the same allocator as ours, which no user of braindecode has, and which tells how much of a ratio is
-the allocator's. Blocks of calls of the two sides take turns (A B A B ...); the first 0.2 s of a block, one call at
-least, do not count. SimpleConvTimeAgg takes one step a call, of seconds. Both start from the same weights, and the
-largest difference between what they compute is in the table: logits in evaluation; loss, gradient and running
-statistics in training, without dropout.
+each of windows of its own, its time divided by four: ours are one program, which in a run loops over up to 16. Each
+side has a process of its own, set as its users have it: ours as a run sets it (freed memory stays with the process),
+torch's as it comes, or, with --keep_memory, with the same allocator as ours, which no user of braindecode has, and
+which tells how much of a ratio is the allocator's. Blocks of calls of the two sides take turns (A B A B ...); the
+first 0.2 s of a block, one call at least, do not count. SimpleConvTimeAgg takes one step a call, of seconds. Both
+start from the same weights, and the largest difference between what they compute is in the table: logits in
+evaluation; loss, gradient and running statistics in training, without dropout.
 
 Pretrained encoders (`encoders.py`) come at their own rate, on electrodes of the 10-10 system: batches of 16 and 64, 19
 and 64 channels, windows of 4 and 10 s; --cells=small is 16, 19 and 4 s alone, large 16, 64 and 10 s. A call is four

@@ -86,7 +86,7 @@ class _Layer(nn.Module):
         x = x + drop(self._attention(blocks.LayerNorm(WIDTH, name='norm_1')(x), keys[:2]), 2)
         h = blocks.LayerNorm(WIDTH, name='norm_2')(x)
         wide, narrow = _linear(WIDTH, HIDDEN, 'wide'), _linear(HIDDEN, WIDTH, 'narrow')
-        if key is None:
+        if key is None:  # a dropout draws what it keeps row by row
             return x + feed_forward(wide, narrow, h)
         return x + drop(narrow(drop(blocks.gelu(wide(h)), 3)), 4)
 

@@ -31,7 +31,7 @@ Differences from the paper, as in NeuralBench: no drop path (its fine-tuning has
 means the patches without the class token and normalises after that.
 
 How it is computed. Convolutions are products with matrices (`layers/patches.py`). What the tables add is one array
-[1 + C P, 200] a step, without the batch. Attention: `wide_attention.attend_wide`.
+[1 + C P, 200] a step, without the batch. Attention: `wide_attention.attend_wide`; linear layers: `feed_forward`.
 """
 
 from __future__ import annotations

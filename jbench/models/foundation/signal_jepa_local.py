@@ -23,6 +23,7 @@ from functools import partial
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
+from jax import lax
 
 from jbench.models import torch_weights
 from jbench.models.foundation.signal_jepa import (
@@ -34,6 +35,7 @@ from jbench.models.foundation.signal_jepa import (
     n_vectors,
 )
 from jbench.models.layers import blocks
+from jbench.models.layers.spatial_first import mix
 from jbench.models.model import Batch, Model, TokenGrid, network, require
 from jbench.models.torch_weights import Exceptions, Tensor
 from jbench.spec.model import Signal
@@ -69,11 +71,12 @@ class _Local(nn.Module):
         draw = blocks.uniform(x.shape[1] ** -0.5)
         filters = self.param('filters', draw, (N_FILTERS, x.shape[1]))
         offset = self.param('filters_bias', draw, (N_FILTERS,))
-        product = partial(jnp.matmul, filters, precision=blocks.PRECISION)
-        if train or jax.default_backend() != 'cpu':
-            mixed = product(x)
-        else:  # window by window: one product would copy x, which the gradient needs and this does not
-            mixed = jax.lax.map(product, x)
+        if train:  # its gradient needs the copy of x that one product for all windows makes
+            mixed = jnp.einsum('fc,bcs->bfs', filters, x, precision=blocks.PRECISION)
+        elif jax.default_backend() == 'cpu':  # so there is none
+            mixed = lax.map(partial(jnp.matmul, filters, precision=blocks.PRECISION), x)
+        else:
+            mixed = mix(x, filters).swapaxes(0, 1)
         return mixed + offset[:, None]
 
 

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 
 from jbench.models.layers.blocks import PRECISION, Linear, gelu
 
-WIDEST = 200  # features of which a processor lays hidden values out feature by feature
+WIDEST = 200  # features up to which a processor lays hidden values out feature by feature
 
 
 def feed_forward(wide: Linear, narrow: Linear, x: jax.Array) -> jax.Array:

@@ -69,6 +69,18 @@ def test_ten_steps_of_the_whole_network_equal_braindecode() -> None:
         recorded.check_steps('cbramod', build(TRAINED), TRAINED, 1e-9)
 
 
+def test_a_dropout_that_keeps_all_changes_nothing(short: None) -> None:
+    with jax.enable_x64(True):
+        model = build(TRAINED, dropout=1e-12)
+        variables, (batch, _) = lively('cbramod_short', model), recorded.windows(TRAINED)
+
+        @compiled
+        def outputs(key: jax.Array | None) -> jax.Array:
+            return model.apply(variables, batch, train=True, key=key).outputs
+
+        np.testing.assert_allclose(outputs(jax.random.key(0)), outputs(None), rtol=1e-9)
+
+
 @pytest.mark.long
 def test_dropout_spreads_as_braindecodes(short: None) -> None:
     recorded.check_dropout('cbramod_short', build(TRAINED), TRAINED)

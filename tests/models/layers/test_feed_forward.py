@@ -33,8 +33,11 @@ def test_both_layouts_equal_the_plain_form(monkeypatch: pytest.MonkeyPatch) -> N
         def close(a: jax.Array, b: jax.Array) -> None:
             np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-12)
 
-        text = str(jax.make_jaxpr(_Branch(False).apply)(weights, x))
-        jax.tree.map(close, found(False), found(True))
-        monkeypatch.setattr(feed_forward, 'WIDEST', 4)
-        assert ('f64[11,6]' in text) != ('f64[11,6]' in str(jax.make_jaxpr(_Branch(False).apply)(weights, x)))
-        jax.tree.map(close, found(False), found(True))
+        def by_features() -> bool:
+            return 'f64[11,6]' in str(jax.make_jaxpr(_Branch(False).apply)(weights, x))
+
+        for backend, widest in (('cpu', 5), ('cpu', 4), ('gpu', 5)):
+            monkeypatch.setattr(jax, 'default_backend', lambda backend=backend: backend)
+            monkeypatch.setattr(feed_forward, 'WIDEST', widest)
+            assert by_features() == ((backend, widest) == ('cpu', 5))
+            jax.tree.map(close, found(False), found(True))
