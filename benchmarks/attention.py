@@ -8,17 +8,15 @@ scores all at once, and `jax.nn.dot_product_attention`; the least of so many cal
 
 from __future__ import annotations
 
-import argparse
-import re
-import time
 from collections.abc import Callable
+from functools import partial
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import ways
 
 from jbench.models.layers import wide_attention
-from jbench.train import kept_memory
 
 CALLS = 8
 SHAPES = '16x10x641x20,16x8x704x64,64x8x190x64'
@@ -45,34 +43,11 @@ def function(way: Callable[..., jax.Array], gradient: bool) -> Function:
     return jax.jit(jax.grad(lambda x: (whole(x) ** 2).sum()) if gradient else whole)
 
 
-def measure(shape: str, calls: int = CALLS) -> None:
-    """Print a line for each way."""
-    windows, heads, tokens, size = map(int, shape.split('x'))
+def calls(windows: int, heads: int, tokens: int, size: int) -> ways.Calls:
+    """Of each way."""
     x = jnp.asarray(np.random.default_rng(0).normal(size=(windows, tokens, 3, heads, size)), jnp.float32)
-    functions = {(name, grad): function(way, grad) for name, way in WAYS.items() for grad in (True, False)}
-    least = dict.fromkeys(functions, float('inf'))
-    for _ in range(calls):
-        for which, compiled in functions.items():
-            began = time.perf_counter()
-            jax.block_until_ready(compiled(x))
-            least[which] = min(least[which], time.perf_counter() - began)
-    for name in WAYS:
-        with_gradient, without = (1e3 * least[name, grad] for grad in (True, False))
-        print(f'{shape} {name}: {with_gradient:.1f} ms with the gradient, {without:.1f} ms without', flush=True)
-
-
-def main(argv: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument('--shapes', default=SHAPES, help=f'[{SHAPES}]')
-    parser.add_argument('--calls', type=int, default=CALLS, help=f'[{CALLS}]')
-    args = parser.parse_args(argv)
-    for shape in args.shapes.split(','):
-        if not re.fullmatch(r'[1-9]\d*(x[1-9]\d*){3}', shape):
-            parser.error(f'--shapes: {shape}: expected windows x heads x tokens x features, as 16x10x641x20')
-    kept_memory.keep()
-    for shape in args.shapes.split(','):
-        measure(shape, args.calls)
+    return {(name, grad): partial(function(way, grad), x) for name, way in WAYS.items() for grad in (True, False)}
 
 
 if __name__ == '__main__':
-    main()
+    ways.main(__doc__, None, 'windows x heads x tokens x features', SHAPES, CALLS, calls)

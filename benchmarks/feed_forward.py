@@ -3,27 +3,29 @@ by row and feature by feature.
 
     python benchmarks/feed_forward.py [--shapes=4928x200x800,1232x512x2048] [--calls=20]
 
-Shapes: rows x features x hidden values. In turns in one process, on all cores; the median of so many calls.
+Shapes: rows x features x hidden values. In turns in one process, on a processor; the least of so many calls.
 """
 
 from __future__ import annotations
 
-import argparse
-import re
-import time
+import os
+
+os.environ['JAX_PLATFORMS'] = 'cpu'  # elsewhere both ways are one
+
 from collections.abc import Callable
+from functools import partial
 
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
 import numpy as np
+import ways
 
 from jbench.models.layers import feed_forward
 from jbench.models.layers.blocks import Linear
-from jbench.train import kept_memory
 
 CALLS = 20
-SHAPES = '4928x200x800,1232x200x800,77x200x800,1232x200x512,1232x512x2048'
+SHAPES = '4928x200x800,1232x200x800,77x200x800,4312x200x512,1232x512x2048'
 WAYS = {'rows': 0, 'features': 1 << 30}  # what `WIDEST` is for it
 
 
@@ -43,36 +45,13 @@ def compiled(widest: int, gradient: bool, rows: int, n: int, hidden: int) -> Cal
     weights = branch.init(jax.random.key(0), x)
     whole = jax.grad(lambda w, x: (branch.apply(w, x) ** 2).sum(), (0, 1)) if gradient else branch.apply
     program = jax.jit(whole).lower(weights, x).compile()
-    return lambda: jax.block_until_ready(program(weights, x))
+    return partial(program, weights, x)
 
 
-def measure(shape: str, calls: int = CALLS) -> None:
-    """Print a line for each way."""
-    numbers = tuple(map(int, shape.split('x')))
-    functions = {(name, grad): compiled(w, grad, *numbers) for name, w in WAYS.items() for grad in (True, False)}
-    times: dict[tuple[str, bool], list[float]] = {which: [] for which in functions}
-    for _ in range(calls):
-        for which, call in functions.items():
-            began = time.perf_counter()
-            call()
-            times[which].append(1e3 * (time.perf_counter() - began))
-    for name in WAYS:
-        with_gradient, without = (np.median(times[name, grad]) for grad in (True, False))
-        print(f'{shape} {name}: {with_gradient:.1f} ms with the gradient, {without:.1f} ms without', flush=True)
-
-
-def main(argv: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument('--shapes', default=SHAPES, help=f'[{SHAPES}]')
-    parser.add_argument('--calls', type=int, default=CALLS, help=f'[{CALLS}]')
-    args = parser.parse_args(argv)
-    for shape in args.shapes.split(','):
-        if not re.fullmatch(r'[1-9]\d*(x[1-9]\d*){2}', shape):
-            parser.error(f'--shapes: {shape}: expected rows x features x hidden values, as 4928x200x800')
-    kept_memory.keep()
-    for shape in args.shapes.split(','):
-        measure(shape, args.calls)
+def calls(rows: int, n: int, hidden: int) -> ways.Calls:
+    """Of each way."""
+    return {(name, grad): compiled(w, grad, rows, n, hidden) for name, w in WAYS.items() for grad in (True, False)}
 
 
 if __name__ == '__main__':
-    main()
+    ways.main(__doc__, None, 'rows x features x hidden values', SHAPES, CALLS, calls)

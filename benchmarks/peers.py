@@ -234,8 +234,8 @@ def _without_audio() -> None:
 
 
 def steps(net: Any, inputs: Any, labels: Any) -> tuple[Callable[[int], None], Callable[[int], None]]:
-    """Training and evaluation on a batch, so many steps in a call. Each step of a call has a copy of its own, as ours
-    have: windows come from the memory, not from a cache that the step before has filled."""
+    """Training and evaluation on a batch, so many steps in a call, up to `STEPS`. Each step of a call has a
+    copy of its own, as ours have: windows come from the memory, not from a cache that the step before has filled."""
     import torch
 
     copies = [inputs, *(inputs.clone() for _ in range(STEPS - 1))]
@@ -245,12 +245,12 @@ def steps(net: Any, inputs: Any, labels: Any) -> tuple[Callable[[int], None], Ca
         net.train()
         for i in range(n_steps):
             optimiser.zero_grad(set_to_none=True)
-            torch.nn.functional.cross_entropy(net(copies[i % STEPS]), labels).backward()
+            torch.nn.functional.cross_entropy(net(copies[i]), labels).backward()
             optimiser.step()
 
     def evaluate(n_steps: int) -> None:
         for i in range(n_steps):
-            _without_grad(net, copies[i % STEPS])
+            _without_grad(net, copies[i])
 
     return train, evaluate
 

@@ -33,6 +33,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 
 import flax.linen as nn
 import jax
@@ -86,9 +87,8 @@ class _Layer(nn.Module):
         x = x + drop(self._attention(blocks.LayerNorm(WIDTH, name='norm_1')(x), keys[:2]), 2)
         h = blocks.LayerNorm(WIDTH, name='norm_2')(x)
         wide, narrow = _linear(WIDTH, HIDDEN, 'wide'), _linear(HIDDEN, WIDTH, 'narrow')
-        if key is None:  # a dropout draws what it keeps row by row
-            return x + feed_forward(wide, narrow, h)
-        return x + drop(narrow(drop(blocks.gelu(wide(h)), 3)), 4)
+        between = None if key is None else partial(drop, which=3)
+        return x + drop(feed_forward(wide, narrow, h, between), 4)
 
     def _attention(self, x: jax.Array, keys: Sequence[jax.Array | None]) -> jax.Array:
         """Across channels by the first half of the values, across patches by the second."""

@@ -73,7 +73,7 @@ class _Local(nn.Module):
         offset = self.param('filters_bias', draw, (N_FILTERS,))
         if train:  # its gradient needs the copy of x that one product for all windows makes
             mixed = jnp.einsum('fc,bcs->bfs', filters, x, precision=blocks.PRECISION)
-        elif jax.default_backend() == 'cpu':  # so there is none
+        elif jax.default_backend() == 'cpu':  # window by window, without such a copy
             mixed = lax.map(partial(jnp.matmul, filters, precision=blocks.PRECISION), x)
         else:
             mixed = mix(x, filters).swapaxes(0, 1)
