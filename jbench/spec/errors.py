@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import textwrap
 from collections.abc import Iterable
 
 
@@ -36,7 +35,4 @@ def unknown(what: str, name: str, known: Iterable[str]) -> RequestError:
     near = list(dict.fromkeys(near)) or [lower[n] for n in lower if len(name) > 2 and name.lower() in n][:2]
     hint = f'; did you mean {" or ".join(map(repr, near))}?' if near else ''
     shown = ', '.join(names[:40]) + (', ...' if len(names) > 40 else '')
-    listed = textwrap.fill(
-        shown, 100, initial_indent='  available: ', subsequent_indent=' ' * 13, break_on_hyphens=False
-    )
-    return RequestError(f'unknown {what} {name!r}{hint}\n{listed}')
+    return RequestError(f'unknown {what} {name!r}{hint}\n  available: {shown}')
