@@ -26,8 +26,7 @@ classifier reads all tokens side by side, which ties it to C and P; the mean is 
 
 How it is computed. Convolutions, those over the grid too, are products with matrices (`layers/patches.py`,
 `layers/grid.py`). The last linear layer and the mean change places, so that it maps one vector a window unless the
-tokens are asked for; without dropout so does the second linear layer before it. Attention:
-`wide_attention.attend_wide`.
+tokens are asked for. Attention: `wide_attention.attend_wide`.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ import jax.numpy as jnp
 from jbench.models import torch_weights
 from jbench.models.layers import blocks
 from jbench.models.layers.attention import PackedAttention, packed_tensors
-from jbench.models.layers.feed_forward import feed_forward, mean_of_feed_forward
+from jbench.models.layers.feed_forward import feed_forward
 from jbench.models.layers.grid import GridPatches, grid_tensors
 from jbench.models.layers.patches import Front
 from jbench.models.model import Batch, Model, TokenGrid, in_parts, network, require
@@ -73,13 +72,13 @@ def _linear(n_in: int, n_out: int, name: str) -> blocks.Linear:
 
 
 class _Layer(nn.Module):
-    """One layer of the transformer, over x [b, c, p, d]; and the mean of what comes out [b, d]."""
+    """One layer of the transformer, over x [b, c, p, d]."""
 
     axis_name: str | None
     dropout: float
 
     @nn.compact
-    def __call__(self, x: jax.Array, key: jax.Array | None) -> tuple[jax.Array, jax.Array]:
+    def __call__(self, x: jax.Array, key: jax.Array | None) -> jax.Array:
         keys = blocks.split(key, 5)
 
         def drop(h: jax.Array, which: int) -> jax.Array:
@@ -89,10 +88,7 @@ class _Layer(nn.Module):
         h = blocks.LayerNorm(WIDTH, name='norm_2')(x)
         wide, narrow = _linear(WIDTH, HIDDEN, 'wide'), _linear(HIDDEN, WIDTH, 'narrow')
         between = None if key is None else partial(drop, which=3)
-        found = x + drop(feed_forward(wide, narrow, h, between), 4)
-        if key is not None:  # each token drops values of its own
-            return found, found.mean((1, 2))
-        return found, x.mean((1, 2)) + mean_of_feed_forward(wide, narrow, h.reshape(len(h), -1, WIDTH))
+        return x + drop(feed_forward(wide, narrow, h, between), 4)
 
     def _attention(self, x: jax.Array, keys: Sequence[jax.Array | None]) -> jax.Array:
         """Across channels by the first half of the values, across patches by the second."""
@@ -121,10 +117,10 @@ class _CBraMod(nn.Module):
         front = GridPatches(FRONT, KERNEL, self.dropout, self.axis_name, _draw(WIDTH), name='front')
         x = front(batch['x'].reshape(b, c, t // PATCH, PATCH), keys[0])
         for i in range(LAYERS):
-            x, mean = _Layer(self.axis_name, self.dropout, name=f'layer_{i}')(x, keys[i + 1])
+            x = _Layer(self.axis_name, self.dropout, name=f'layer_{i}')(x, keys[i + 1])
         last = _linear(WIDTH, WIDTH, 'out')
         self.sow('features', 'tokens', last(x.reshape(b, -1, WIDTH)))  # [b, c * p, 200], channel by channel
-        pooled = last(mean)
+        pooled = last(x.mean((1, 2)))
         self.sow('features', 'penultimate', pooled)  # [b, 200]
         return blocks.Linear(WIDTH, self.n_out, name='head')(pooled)
 

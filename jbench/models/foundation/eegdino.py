@@ -27,7 +27,7 @@ The head is the linear layer on the mean that NeuralBench puts on encoders (it d
 own head of five layers is not here. The token of the window is the feature 'window'.
 
 How it is computed. Convolutions are products with matrices (`layers/patches.py`). The vectors of electrodes are one
-array [C, 1, d] a step. Without dropout tokens are averaged before the last W2. Attention: `wide_attention.attend_wide`.
+array [C, 1, d] a step. Attention: `wide_attention.attend_wide`.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from jbench.models.foundation import tueg_channels
 from jbench.models.foundation.tueg_channels import NAMES
 from jbench.models.layers import blocks
 from jbench.models.layers.blocks import PRECISION
-from jbench.models.layers.feed_forward import feed_forward, mean_of_feed_forward
+from jbench.models.layers.feed_forward import feed_forward
 from jbench.models.layers.grid import GridPatches, grid_tensors
 from jbench.models.layers.patches import Front
 from jbench.models.layers.wide_attention import attend_wide
@@ -106,7 +106,7 @@ class _Attention(nn.Module):
 
 
 class _Layer(nn.Module):
-    """One layer of the transformer, over x [b, l, d]; and the mean of what comes out behind the first token [b, d]."""
+    """One layer of the transformer, over x [b, l, d]."""
 
     hidden: int
     dropout: float
@@ -114,17 +114,14 @@ class _Layer(nn.Module):
     axis_name: str | None
 
     @nn.compact
-    def __call__(self, x: jax.Array, key: jax.Array | None) -> tuple[jax.Array, jax.Array]:
+    def __call__(self, x: jax.Array, key: jax.Array | None) -> jax.Array:
         d, keys = x.shape[2], blocks.split(key, 4)
         h = _Attention(self.dropout, self.axis_name, name='attention')(blocks.LayerNorm(d, name='norm_1')(x), keys[0])
         x = x + blocks.drop_path(h, self.drop_path, keys[1], self.axis_name)
         wide, narrow = blocks.Linear(d, self.hidden, name='wide'), blocks.Linear(self.hidden, d, name='narrow')
-        normed = blocks.LayerNorm(d, name='norm_2')(x)
-        h = blocks.dropout(feed_forward(wide, narrow, normed), self.dropout, keys[2], self.axis_name, batch_axis=0)
-        found = x + blocks.drop_path(h, self.drop_path, keys[3], self.axis_name)
-        if key is not None:  # each token drops values of its own
-            return found, found[:, 1:].mean(1)
-        return found, x[:, 1:].mean(1) + mean_of_feed_forward(wide, narrow, normed, 1)
+        h = feed_forward(wide, narrow, blocks.LayerNorm(d, name='norm_2')(x))
+        h = blocks.dropout(h, self.dropout, keys[2], self.axis_name, batch_axis=0)
+        return x + blocks.drop_path(h, self.drop_path, keys[3], self.axis_name)
 
 
 class _EegDino(nn.Module):
@@ -149,13 +146,14 @@ class _EegDino(nn.Module):
         window = self.param('window', nn.initializers.normal(0.02), (1, d))
         for i in range(size.layers):
             layer = _Layer(size.hidden, self.dropout, self.drop_path, self.axis_name, name=f'layer_{i}')
-            x, mean = layer(x, keys[i + 1])
+            x = layer(x, keys[i + 1])
             if i == 0:
                 x = jnp.concatenate([jnp.broadcast_to(window, (len(x), 1, d)), x], 1)
         self.sow('features', 'window', x[:, 0])  # [b, d]
         self.sow('features', 'tokens', x[:, 1:])  # [b, c * p, d], channel by channel
-        self.sow('features', 'penultimate', mean)  # [b, d]
-        return blocks.Linear(d, self.n_out, name='head')(mean)
+        pooled = x[:, 1:].mean(1)
+        self.sow('features', 'penultimate', pooled)  # [b, d]
+        return blocks.Linear(d, self.n_out, name='head')(pooled)
 
     def _electrodes(self, width: int) -> jax.Array:
         """The vectors of the channels [c, d]."""

@@ -41,24 +41,3 @@ def test_both_layouts_equal_the_plain_form(monkeypatch: pytest.MonkeyPatch) -> N
             monkeypatch.setattr(feed_forward, 'WIDEST', widest)
             assert by_features() == ((backend, widest) == ('cpu', 5))
             jax.tree.map(close, found(False), found(True))
-
-
-class _Mean(nn.Module):
-    plain: bool
-
-    @nn.compact
-    def __call__(self, x: jax.Array) -> jax.Array:
-        wide, narrow = Linear(5, 11, name='wide'), Linear(11, 7, name='narrow')
-        if self.plain:
-            return feed_forward.feed_forward(wide, narrow, x)[:, 1:].mean(1)
-        return feed_forward.mean_of_feed_forward(wide, narrow, x, 1)
-
-
-@pytest.mark.parametrize('widest', (5, 4))
-def test_the_mean_of_what_comes_out_is_that_of_its_tokens(widest: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    with jax.enable_x64(True):
-        monkeypatch.setattr(jax, 'default_backend', lambda: 'cpu')
-        monkeypatch.setattr(feed_forward, 'WIDEST', widest)
-        x = np.random.default_rng(0).standard_normal((2, 3, 5))
-        weights = _Mean(True).init(jax.random.key(0), x)
-        np.testing.assert_allclose(_Mean(False).apply(weights, x), _Mean(True).apply(weights, x), rtol=1e-12)
