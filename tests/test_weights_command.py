@@ -75,8 +75,10 @@ def test_a_file_is_where_a_run_begins(work, capsys, tmp_path):
     whole = file.read_bytes()
     broken = tmp_path / 'broken.safetensors'
     broken.write_bytes(whole[:-7])
-    status, said = ask(work, capsys, f'--model={MODEL}', f'--weights={broken}')
-    assert status == 2 and 'not a complete safetensors file' in said
+    elsewhere = tmp_path / 'elsewhere'
+    status, said = ask(elsewhere, capsys, f'--model={MODEL}', f'--weights={broken}')
+    assert status == 2 and f'{broken}: not a complete safetensors file' in said
+    assert not elsewhere.exists(), 'it is met before anything is prepared'
     name = next(n for n in sorted({*before} - heads))
     save_file({n: a for n, a in before.items() if n != name}, broken)
     status, said = ask(work, capsys, f'--model={MODEL}', f'--weights={broken}')

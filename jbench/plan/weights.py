@@ -245,16 +245,29 @@ def _file(model: ModelSpec, wanted: str | None, n_takers: int, data_dir: Path | 
 
 
 def _digest(path: Path) -> str:
-    """SHA-256 of a file of weights. Raises: RequestError where it cannot be read, or is no file of weights."""
+    """SHA-256 of a file of weights. Raises: RequestError where it cannot be read, is no file of weights, or is cut."""
     try:
         with path.open('rb') as file:
             begin = file.read(9)
         found = files.sha256_file(path)
     except OSError as error:
         raise RequestError(f'{path}: cannot read these weights: {error.strerror or error}') from error
-    if not (begin.startswith(PICKLED) or begin[8:] == b'{'):
+    if begin[8:] == b'{':
+        _require_complete(path)
+    elif not begin.startswith(PICKLED):
         raise RequestError(f'{path}: no weights: expected a safetensors file, or one that torch.save wrote')
     return found
+
+
+def _require_complete(path: Path) -> None:
+    """Refuse a safetensors file that is shorter or longer than its header says, before data are prepared for it."""
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(path, 'numpy'):
+            pass
+    except SafetensorError as error:
+        raise RequestError(f'{path}: not a complete safetensors file; fetch it again ({error})') from error
 
 
 def _published(name: str, digest: str, data_dir: Path | None) -> bool:

@@ -28,6 +28,8 @@ from jbench.spec.model import Signal
 # what only lays values out in another way: a copy for the list of features, of which the network reads the original
 LAYOUT = ('transpose', 'reshape', 'squeeze', 'slice', 'copy', 'convert_element_type')
 
+ROUNDING = 0.02  # of the largest mean: by how much bfloat16 may have it away from that of the tokens
+
 
 def cam(feature: np.ndarray, gradient: np.ndarray, time: int) -> np.ndarray:
     """GradCAM f64 [N, times] of a feature [N, ...] and the gradient to it; `time` is its axis, not counting N."""
@@ -79,13 +81,14 @@ def gradients(
 
 def _of_mean(tokens: np.ndarray, mean: np.ndarray, gradient: np.ndarray) -> np.ndarray:
     """The gradient to tokens [N, l, d] by the one to their mean [N, d], over all of them or all but the first; zeros
-    where it is not their mean."""
-    shares, rounding = np.zeros_like(tokens), 1e-4 * np.abs(mean).max()
-    for first in (0, 1) if tokens.ndim == 3 else ():
-        averaged = tokens[:, first:]
-        if averaged.size and mean.shape == averaged[:, 0].shape and np.allclose(averaged.mean(1), mean, 0, rounding):
-            shares[:, first:] = gradient[:, None] / averaged.shape[1]
-            break
+    where it is neither, within what bfloat16 rounds."""
+    shares = np.zeros_like(tokens)
+    if tokens.ndim != 3 or mean.shape != tokens[:, 0].shape:
+        return shares
+    away = [np.abs(tokens[:, first:].mean(1) - mean).max() for first in range(min(2, tokens.shape[1]))]
+    first = int(np.argmin(away))
+    if away[first] <= ROUNDING * np.abs(mean).max():
+        shares[:, first:] = gradient[:, None] / (tokens.shape[1] - first)
     return shares
 
 

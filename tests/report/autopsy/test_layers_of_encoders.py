@@ -17,6 +17,7 @@ from jbench.models.model import Model, features
 from jbench.report.autopsy import activations, gradcam
 from jbench.report.autopsy.case import given
 from jbench.spec.model import Signal
+from jbench.train.precision import in_bfloat16
 
 LOCAL = ('signal_jepa_post_local', 'signal_jepa_pre_local')  # of few numbers: there is no narrow copy
 AVERAGED = ('bendr', 'biot', 'cbramod', 'reve_small', 'steegformer_small')  # heads read means made without the tokens
@@ -74,6 +75,16 @@ def test_time_lies_where_the_encoder_says(name, monkeypatch):
         a, g = (activations.laid_out(model, v) for v in found[layer])
         cam = gradcam.cam(a, g, model.tokens.time)
         assert cam.shape == (3, len(early[layer]))
+
+
+def test_tokens_averaged_in_bfloat16_have_their_share_too(monkeypatch):
+    model, signal = built('reve_small', monkeypatch)
+    model = in_bfloat16(model)
+    variables = model.init(jax.random.key(0))
+    x = np.random.default_rng(0).normal(0, 1, (3, signal.n_chans, signal.n_times)).astype(np.float32)
+    found = gradcam.gradients(model, variables, x, weights=np.tile(np.float32([1, -1]), (3, 1)), signal=signal)
+    assert [layer for layer, (_, g) in found.items() if not g.any()] == []
+    np.testing.assert_allclose(found['tokens'][1].sum(1), found['penultimate'][1], rtol=1e-6)
 
 
 def test_every_encoder_is_asked():
