@@ -197,9 +197,9 @@ def _run(args: argparse.Namespace) -> int:
     if 'download' in args.stages:
         where = (args.task, args.cell, args.data_dir)
         if args.cell:
-            models = [name for path in args.cell for name in weights.of_cell(cell_file.read(path).model)]
+            models = download.of_cells(args.cell)
         else:
-            models = weights.to_fetch(select.select_models(args.model, args.device), args.weights)
+            models = download.of_request(select.select_models(args.model, args.device), args.weights)
         fetched, lost = download.fetch(*where, models=models, alone=alone, dry_run=args.dry_run)
     if alone or (lost and fetched == 2) or ('download' in args.stages and args.dry_run):  # what would run, files tell
         return fetched

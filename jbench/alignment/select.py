@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import os
 from pathlib import Path
 from typing import NamedTuple
 
@@ -154,22 +155,21 @@ def with_weights(chosen: list[Candidate], given: str | None) -> tuple[list[Candi
     if given in (None, 'none'):
         return chosen, {}
     path = Path(str(given)).expanduser()
-    if not path.exists():
+    if not os.path.exists(path):
         raise RequestError(f'--weights={given}: no such file or folder')
     takers = [c for c in chosen if c.name in CANDIDATES and CANDIDATES[c.name].takes_weights]
     if not takers:
         able = ', '.join(name for name, row in CANDIDATES.items() if row.takes_weights)
         raise RequestError(f'--weights={given}: none of {", ".join(c.name for c in chosen)} takes weights; {able} do')
-    if path.is_file() and len(takers) > 1:
-        raise RequestError(
-            f'--weights={given}: one file for {len(takers)} models; name a folder with MODEL.safetensors'
-        )
+    names = {c.name for c in takers}  # of several layers of one model, one
+    if path.is_file() and len(names) > 1:
+        raise RequestError(f'--weights={given}: one file for {len(names)} models; name a folder with MODEL.safetensors')
     made, files_of = [], {}
     for c in chosen:
         file = path if path.is_file() else path / f'{c.name}.safetensors'
         if c not in takers:
             made.append(c)
-        elif not file.is_file():
+        elif not os.path.isfile(file):
             raise RequestError(f'--weights={given}: no {file.name} in it')
         else:
             made.append(dataclasses.replace(c, weights=sha256_file(file), drawn=False))

@@ -27,7 +27,9 @@ from jbench.results import place, result_file
 from jbench.spec.cell import Cell
 from jbench.spec.errors import RequestError
 from jbench.spec.identity import from_json
+from jbench.spec.metrics import METRICS
 from jbench.spec.objectives import OBJECTIVES
+from jbench.targets import score
 from jbench.train import losses
 from jbench.train.losses import AXIS
 from jbench.trained import TrainedModel, load_model, prepared_folder
@@ -99,7 +101,7 @@ def load(path: Path, model: str | None = None) -> Case:
         classes=tuple(result['classes']),
         answers=answers,
         chance=result['chance'],
-        others=_others(path, result, answers, kind),
+        others=_others(path, result, answers, cell, kind),
         places=() if data is None else _places(data, answers['id']),
         signal=signal,
         start=cell.task.window.start if cell.task.window.stride is None else 0.0,
@@ -205,9 +207,11 @@ def _places(data: PreparedSet, ids: np.ndarray) -> tuple[tuple[str, float], ...]
     return tuple(found)
 
 
-def _others(path: Path, result: dict[str, Any], answers: dict[str, np.ndarray], kind: str) -> tuple[Other, ...]:
-    """Results in the same work folder that answer the same windows; of the seeds of one, the same or the first. Beside
-    those of a fold also the same folds of others."""
+def _others(
+    path: Path, result: dict[str, Any], answers: dict[str, np.ndarray], cell: Cell, kind: str
+) -> tuple[Other, ...]:
+    """Results in the same work folder that answer the same windows, each with this run's headline; of the seeds of one,
+    the same or the first. Beside those of a fold also the same folds of others."""
     if place.work_folder(path) is None:
         return ()
     best: dict[Path, Path] = {}
@@ -224,13 +228,17 @@ def _others(path: Path, result: dict[str, Any], answers: dict[str, np.ndarray], 
             theirs = result_file.load_predictions(there)
         except (FileNotFoundError, RequestError):
             continue  # not this result's fault; `verify` tells it
-        same = theirs['outputs'].shape == answers['outputs'].shape or targets.of(kind).measured
+        head, measured = other['headline'], targets.of(kind).measured
+        same = kind in METRICS[head['name']].kinds and (theirs['outputs'].shape == answers['outputs'].shape or measured)
         if np.array_equal(theirs['id'], answers['id']) and same:
             custom = other['protocol']['custom']
             name = other['model'] + (
                 f' ({", ".join(custom) or "no changes"})' if custom != result['protocol']['custom'] else ''
             )
-            found.append(Other(name, other['headline']['value'], theirs['outputs']))
+            value = head['value']
+            if (head['name'], head['level']) != (cell.task.metric, cell.task.level):
+                value = score.level_score(kind, cell.task.metric, {**theirs, 'y': answers['y']}, cell.task.level)
+            found.append(Other(name, value, theirs['outputs']))
     return tuple(found[:OTHERS])
 
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from jbench.data.prepare import raw_files
 from jbench.data.sources import mixture
-from jbench.plan import cell_file, select, weights
+from jbench.plan import cell_file, places, select, weights
 from jbench.plan.request import Plan
+from jbench.plan.select import Pick
 from jbench.progress import say
+from jbench.spec.checkpoints import CHECKPOINTS, PACKAGED
 from jbench.spec.dataset import Dataset
+from jbench.spec.model import SCRATCH
 
 Lost = tuple[str, str]  # a task and the dataset of it that could not be fetched, by their names
 
@@ -30,7 +33,7 @@ def fetch(
     Args:
         task, cell_paths: as --task and --cell, one of which is given.
         data_dir: as --data_dir.
-        models: names of those whose weights are wanted.
+        models: as `of_request` and `of_cells` name what is wanted of them.
         alone: no stage follows.
         dry_run: only say where everything comes from, and how large weights are.
     Returns: 0 if all are there, 1 if some are, 2 if none is; and what did not come, half of which may be there.
@@ -67,6 +70,28 @@ def fetch(
     for name, need in () if alone else ((name, need) for name, need in failed.items() if need):
         say(f'not run, since {name} did not come: {", ".join(dict.fromkeys(t.full_name for t, _ in need))}')
     return outcome.status, {(t.full_name, d.name) for need in failed.values() for t, d in need}
+
+
+def of_request(models: Sequence[Pick], asked: str | None) -> list[str]:
+    """What is fetched of the models of a request: names of those whose published weights are wanted, and of the places
+    of electrodes that others go by, which start from a file of weights; `asked`: as --weights."""
+    names = [m.name for m, _ in models if m.name in CHECKPOINTS and not (m.weights or asked)]
+    others = [m for m, _ in models if (m.weights or asked) not in (None, '', SCRATCH)]
+    return _of_hosts(names, [places.bank_of(m) for m in others if places.OPTION not in dict(m.options)])
+
+
+def of_cells(paths: Iterable[str]) -> list[str]:
+    """The same of the models of cells, each of a file."""
+    models = [cell_file.read(path).model for path in paths]
+    names = [name for model in models for name in weights.of_cell(model)]
+    return _of_hosts(names, [places.bank_of(m) for m in models if m.places and not m.own_places])
+
+
+def _of_hosts(names: Sequence[str], banks: Sequence[str]) -> list[str]:
+    """What does not come with jbench, and the places that do not come with such weights."""
+    beside = {CHECKPOINTS[name].bank for name in names}
+    alone = [bank for bank in dict.fromkeys(banks) if bank and bank not in beside]
+    return [*(name for name in names if CHECKPOINTS[name].url != PACKAGED), *alone]
 
 
 def _was_deleted(dataset: Dataset, data_dir: Path | None) -> bool:

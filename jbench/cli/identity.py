@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import textwrap
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -17,7 +16,8 @@ if TYPE_CHECKING:
     from jbench.report.identity import Partition, Share
     from jbench.train.features import Features
 
-DRAWS = 999
+DRAWS, SEED = 999, '33'
+OF_START = ('weights', 'set', 'seed', 'data_dir', 'workdir', 'simulated')  # flags that say nothing of results
 HEADS = ('model', 'windows', 'subjects', 'subject', 'chance', 'p', 'target', 'chance', 'p', 'rest', 'what it means')
 LEGEND = (
     'subject, target, rest: % of the variance of the features; target: within subjects; chance: the mean share of '
@@ -45,8 +45,12 @@ def main(argv: list[str]) -> int:
             'identity: expected either --task=TASK --model=MODEL,... (features at the weights that training starts '
             'from), or results (.../seed33.json: features of trained networks on their test windows)'
         )
-    if args.results and (args.weights or args.set):
-        raise RequestError('identity: --weights and --set are unused beside results, which say both')
+    unused = [f'--{name}' for name in OF_START if getattr(args, name) not in (None, [])]
+    if args.results and unused:
+        raise RequestError(
+            f'identity: {", ".join(unused)}: unused beside results, which say what they were made of; their data are '
+            'those of the work folder that holds them'
+        )
     if args.draws < 19:
         raise RequestError(f'--draws={args.draws}: fewer than 19 shuffles never give a p of 0.05')
     rows = list(_trained(args) if args.results else _started(args))
@@ -68,21 +72,26 @@ def _parser() -> argparse.ArgumentParser:
         help='networks, as jbench has them, estimators are left out [eegnet]; beside RESULT the file of your own',
     )
     p.add_argument('--weights', help="that pretrained models start from: FILE, a folder, or 'none'")
-    p.add_argument('--seed', default='33', help='of random weights [33]')
+    p.add_argument('--seed', help=f'of random weights [{SEED}]')
     p.add_argument('--layer', default='penultimate', help='name of the feature [penultimate]')
     p.add_argument('--pooled', action='store_true', help='the mean over tokens')
     p.add_argument('--draws', type=int, default=DRAWS, help=f'shuffles of each null [{DRAWS}]')
     p.add_argument('--set', action='append', default=[], metavar='FIELD=VALUE', help='change a field of the task')
-    p.add_argument('--data_dir', default=os.environ.get('JBENCH_DATA'), help='recordings [$JBENCH_DATA]')
-    p.add_argument('--workdir', default=os.environ.get('JBENCH_WORKDIR', './jbench-work'), help='[./jbench-work]')
-    p.add_argument('--simulated', default='auto', choices=('auto', 'yes', 'no'), help='stand-in for absent sets [auto]')
+    p.add_argument('--data_dir', help='recordings [$JBENCH_DATA]')
+    p.add_argument('--workdir', help='[$JBENCH_WORKDIR, ./jbench-work]')
+    p.add_argument('--simulated', choices=('auto', 'yes', 'no'), help='stand-in for absent sets [auto]')
     report_arguments.output_format(p)
     return p
 
 
 def _started(args: argparse.Namespace) -> Iterator[ModelShares]:
     """Models at the weights from which training starts."""
-    flags = {'task': args.task, 'model': args.model or 'eegnet', 'weights': args.weights, 'seeds': args.seed}
+    flags = {
+        'task': args.task,
+        'model': args.model or 'eegnet',
+        'weights': args.weights,
+        'seeds': SEED if args.seed is None else args.seed,
+    }
     flags |= {name: getattr(args, name) for name in ('data_dir', 'workdir', 'simulated')}
     given = [f'--{name}={value}' for name, value in flags.items() if value is not None]
     asked = arguments.parse([*given, *(f'--set={change}' for change in args.set)])

@@ -23,6 +23,13 @@ from jbench.spec.errors import MissingExtraError, RequestError
 
 WRAPPED = ('state_dict', 'model_state_dict', 'model')  # entries of a checkpoint that hold its tensors
 DEEPEST = 8  # dicts in one another
+# types of numbers by their names in files of safetensors, as the bytes there; numpy has no bfloat16
+BFLOAT = 'BF16'
+TYPES = {
+    **{f'F{bits}': f'<f{bits // 8}' for bits in (16, 32, 64)},
+    **{f'{kind}{bits}': f'<{kind.lower()}{bits // 8}' for kind in 'IU' for bits in (8, 16, 32, 64)},
+    **{BFLOAT: '<u2', 'BOOL': '?', 'C64': '<c8'},
+}
 
 
 def arrays(path: Path, sha256: str, kept: Path) -> dict[str, np.ndarray]:
@@ -41,20 +48,31 @@ def arrays(path: Path, sha256: str, kept: Path) -> dict[str, np.ndarray]:
         raise RequestError(f'{path}: these weights changed while the run went on; run it again')
     if blob[8:9] != b'{' and blob.startswith(PICKLED):
         return _unpickled(path, blob, kept / f'{sha256}.safetensors')
-    return _parsed(blob, f'{path}: not a complete safetensors file; fetch it again')
+    return _parsed(blob, path, 'not a complete safetensors file; fetch it again')
 
 
-def _parsed(blob: bytes, fault: str) -> dict[str, np.ndarray]:
-    """The content of a safetensors file. Raises: RequestError that begins with `fault`."""
-    from safetensors import SafetensorError
-    from safetensors.numpy import load
+def _parsed(blob: bytes, path: Path, fault: str) -> dict[str, np.ndarray]:
+    """The content of a safetensors file, bfloat16 as float32, which holds it exactly.
+
+    Raises: RequestError with `fault` where it is damaged; for numbers of a type that is not read.
+    """
+    from safetensors import SafetensorError, deserialize
 
     try:
-        found: dict[str, np.ndarray] = load(blob)
-    except (SafetensorError, KeyError, TypeError, AttributeError) as error:
-        unknown = f' (numpy has no numbers of type {error})' if isinstance(error, KeyError) else f' ({error})'
-        raise RequestError(f'{fault}{unknown}') from error
-    return found
+        parts = deserialize(blob)
+    except SafetensorError as error:
+        raise RequestError(f'{path}: {fault} ({error})') from error
+    if strange := next(
+        (f'{name}, numbers of type {part["dtype"]}' for name, part in parts if part['dtype'] not in TYPES), ''
+    ):
+        raise RequestError(f'{path}: holds {strange}, which jbench does not read; store them as F32')
+    return {name: _numbers(part).reshape(part['shape']) for name, part in parts}
+
+
+def _numbers(part: Mapping[str, Any]) -> np.ndarray:
+    """The numbers of a tensor, flat; those of bfloat16 are the upper halves of float32."""
+    flat = np.frombuffer(part['data'], TYPES[part['dtype']])
+    return (flat.astype('<u4') << 16).view('<f4') if part['dtype'] == BFLOAT else flat
 
 
 def begin(
@@ -76,6 +94,11 @@ def begin(
 
     Raises: RequestError with every tensor that is missing, unexpected, or of another shape, and not declared to be.
     """
+    if any(f'lora.{name}.a' in found for name in found):
+        raise RequestError(
+            f'{where}: kept by a run with recipe.adaptation=lora, whose pairs of matrices no other run takes up; take '
+            'weights that another adaptation learnt'
+        )
     refused = []
     # a file that a run of jbench kept
     ours = Exceptions(head=model.checkpoints[0].head if model.checkpoints else own_head(model, where))
@@ -110,7 +133,7 @@ def _unpickled(path: Path, blob: bytes, kept: Path) -> dict[str, np.ndarray]:
     """
     proof = kept.with_suffix('.sha256')
     if kept.is_file() and proof.is_file() and files.sha256_file(kept) == proof.read_text().strip():
-        return _parsed(kept.read_bytes(), f'{kept}: damaged')
+        return _parsed(kept.read_bytes(), kept, 'damaged')
     if find_spec('torch') is None:
         raise MissingExtraError('torch', 'checkpoints', f'{path}, a pickled file of weights')
     import torch

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from pathlib import Path
 
 from jbench import files
@@ -30,7 +31,7 @@ def with_places(
 
     Raises: RequestError where the file is not here.
     """
-    bank = _bank(model)
+    bank = bank_of(model)
     asked = dict(model.options).get(OPTION, '') if bank else ''
     published = weights is not None and not model.own_weights
     learnt_by = seen.places(weights) if weights is not None and model.own_weights else ''
@@ -43,7 +44,7 @@ def with_places(
     if learnt_by and not asked:
         tries.append(kept_at(workdir, learnt_by))
     for path in tries:
-        named = _named(path) if path.is_file() else ''
+        named = _named(path) if os.path.isfile(path) else ''
         if named and (asked or published or named.endswith(f'@{learnt_by}')):
             return dataclasses.replace(model, options=rest, places=named, own_places=bool(asked))
     if not needed:
@@ -56,7 +57,7 @@ def with_places(
 def unread(model: ModelSpec) -> bool:
     """Whether published weights of a model will go by a file of places, which this one, without them, does not yet."""
     asked = dict(model.options).get(OPTION, '')
-    return bool(_bank(model)) and not (model.places or asked or model.own_weights or model.weights == SCRATCH)
+    return bool(bank_of(model)) and not (model.places or asked or model.own_weights or model.weights == SCRATCH)
 
 
 def found(model: ModelSpec, data_dir: Path | None, workdir: Path, *, needed: bool = True) -> ModelSpec:
@@ -67,11 +68,14 @@ def found(model: ModelSpec, data_dir: Path | None, workdir: Path, *, needed: boo
     if not model.places:
         return model
     path, digest = Path(model.places.rpartition('@')[0]), model.places_digest
-    bank = _bank(model)
+    bank = bank_of(model)
     tries = [path, kept_at(workdir, digest), *([_brought(bank, data_dir)] if bank and data_dir else [])]
     for one in tries:
-        if one.is_file() and files.sha256_file(one) == digest:
-            return dataclasses.replace(model, places=f'{one}@{digest}')
+        try:
+            if os.path.isfile(one) and files.sha256_file(one) == digest:
+                return dataclasses.replace(model, places=f'{one}@{digest}')
+        except OSError:  # of a file that may not be read
+            continue
     if not needed:
         return model
     how = 'ask by --task and --model=NAME:positions=FILE' if model.own_places else '--download fetches them'
@@ -110,7 +114,7 @@ def _lacking_own(name: str, digest: str) -> str:
     )
 
 
-def _bank(model: ModelSpec) -> str:
+def bank_of(model: ModelSpec) -> str:
     """The published file of places that belongs to the weights of a model; '' where none does."""
     return CHECKPOINTS[model.name].bank if model.name in CHECKPOINTS else ''
 

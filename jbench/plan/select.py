@@ -196,8 +196,9 @@ def select_models(text: str, device: str | None = None) -> list[Pick]:
         item, wanted = options.split(asked)
         weights = wanted.pop('weights', '')
         known = MODELS.get(item.lower())
+        takes_none = f'--model={asked}: {item} takes no pretrained weights; a network that is named does'
         if weights and (item in (*GROUPS, 'all') or (known is not None and known.kind != 'network')):
-            raise RequestError(f'--model={asked}: {item} takes no pretrained weights; a network that is named does')
+            raise RequestError(takes_none)
         if item in GROUPS or item == 'all':
             if wanted:
                 raise RequestError(f'--model={asked}: options belong to one model, {item} is a group')
@@ -216,8 +217,10 @@ def select_models(text: str, device: str | None = None) -> list[Pick]:
             raise RequestError(f'--model={asked}: options are name=value, as in eegnet:dropout=0.5; it has: {there}')
         elif user_model.named(item):
             mine = options.with_options(user_model.find(item), wanted)
+            if weights and mine.kind != 'network':
+                raise RequestError(takes_none)
             mine = dataclasses.replace(mine, weights=weights) if weights else mine
-            chosen[mine.full_name] = Pick(mine, True)
+            chosen[f'{mine.full_name}:{weights}'] = Pick(mine, True)
         else:
             raise unknown('model', item, [*MODELS, *GROUPS, 'all'])
     if not chosen:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import re
 from collections.abc import Collection, Sequence
 from pathlib import Path
@@ -140,7 +141,8 @@ def find(model: ModelSpec, asked: str | None, data_dir: Path | None, *, needed: 
         if asked is not None:
             raise RequestError(f'--weights={asked}: unused, because the cell starts from random weights')
         return {}
-    path = _file(model, asked, 1, data_dir, must=True) if asked != SCRATCH else None
+    sought = asked != SCRATCH and (asked or model.name in CHECKPOINTS)
+    path = _file(model, asked, 1, data_dir, must=True) if sought else None
     if path is not None and _digest(path) == model.weights:
         return {model.weights: path}
     if not needed:
@@ -159,19 +161,13 @@ def lacking(name: str, data_dir: Path | None) -> str:
     )
 
 
-def to_fetch(models: list[Pick], asked: str | None) -> list[str]:
-    """Names of the models whose published weights are wanted."""
-    named = [m.name for m, _ in models if m.name in CHECKPOINTS and not (m.weights or asked)]
-    return [name for name in named if CHECKPOINTS[name].url != PACKAGED]
-
-
 def published(names: Sequence[str], data_dir: Path | None) -> list[Published]:
-    """The published weights of models and the banks of places that belong to them, each file once; its size is that of
-    the file here, or what the list of the hub says that --download keeps beside it."""
+    """The published weights of models and the banks of places that belong to them (or that are named alone), each file
+    once; its size is that of the file here, or what the list of the hub says that --download keeps beside it."""
     sharing: dict[Checkpoint, list[str]] = {}
     of: dict[Checkpoint, str] = {}
     for model in dict.fromkeys(names):
-        for name in filter(None, (model, CHECKPOINTS[model].bank)):
+        for name in filter(None, (model, checkpoint_of(model).bank)):
             checkpoint = checkpoint_of(name)
             key = next((c for c in sharing if (c.url, c.file) == (checkpoint.url, checkpoint.file)), checkpoint)
             sharing.setdefault(key, []).append(model)
@@ -223,16 +219,17 @@ def _file(model: ModelSpec, wanted: str | None, n_takers: int, data_dir: Path | 
             recordings.fill(data_dir, path.parent.relative_to(data_dir).as_posix())
         return path if path is not None and path.is_file() else None
     path, checkpoint = Path(wanted), CHECKPOINTS.get(model.name)
-    if path.is_dir() and checkpoint is None:
+    is_folder = os.path.isdir(path)  # where Path.is_dir may raise, of a name that is too long or may not be looked at
+    if is_folder and checkpoint is None:
         raise RequestError(f'--weights={wanted}: a folder; expected a file of weights of {model.name}')
-    if path.is_dir() and checkpoint is not None:
+    if is_folder and checkpoint is not None:
         tries = [path / (folder or model.name) / checkpoint.file for folder in ('', checkpoint.folder)]
         tries = list(dict.fromkeys([*tries, *([path / checkpoint.file] if n_takers == 1 else [])]))
-        there = [p for p in tries if p.is_file()]
+        there = [p for p in tries if os.path.isfile(p)]
         if not there and must:
             raise RequestError(f'--weights={wanted}: holds no {" nor ".join(str(p.relative_to(path)) for p in tries)}')
         return there[0] if there else None
-    if not path.is_file():
+    if not os.path.isfile(path):
         raise RequestError(
             f'--weights={wanted}: no such file; expected weights of {model.name}, a folder, or {SCRATCH}'
         )

@@ -49,7 +49,10 @@ SIENA = ('Detti2020Eeg',)
 SCHALK = ('Schalk2004Bci2000', 'Schalk2004Bci', 'PhysionetMI')  # NeuralBench's list lacks the end of the name
 LEE = ('Lee2019EegMi', 'Lee2019EegErp', 'Lee2019EegSsvep')  # the same people, in the same sessions
 HBN = ('Shirazi2024Hbn', 'Shirazi2024HbnL100', 'Shirazi2024HbnL100Mini')
-SAME = (SCHALK, LEE, HBN)  # datasets of the same people, whoever is in one
+ERP_CORE = tuple(f'Kappenman2021Erp{name}' for name in ('Ern', 'Lrp', 'Mmn', 'N170', 'N2pc', 'N400', 'P3'))
+SHIN = ('Shin2017OpenA', 'Shin2017OpenB')
+CASTILLOS = tuple(f'CabreraCastillos2023Burst{name}' for name in ('Cvep100', 'Cvep40', 'Vep100', 'Vep40'))
+SAME = (SCHALK, LEE, ERP_CORE, SHIN, CASTILLOS, HBN)  # datasets of the same people, whoever is in one
 ALIKE = (TUH, *SAME)  # datasets that have people in common; which ones are in several of TUH is said nowhere here
 UNNAMED = 'what earlier weights have seen'  # in the place of a dataset: weights began from others, which said nothing
 CARD = 'docs/jbench_tiny.md'
@@ -117,7 +120,7 @@ HISTORIES = {
                     *('Kalunga2016Online', 'Korczowski2019BrainBi2014A', 'Korczowski2019BrainBi2014B'),
                     *('Korczowski2019BrainBi2015A', 'Korczowski2019BrainBi2015B', *LEE, 'Liu2024Eeg'),
                     *('Nakanishi2015Comparison', 'Ofner2017Upper', 'Ofner2017UpperExecution', 'Schirrmeister2017Deep'),
-                    *('Shin2017OpenA', 'Shin2017OpenB', 'Sosulski2019Electroencephalogram', 'Zhou2016Fully'),
+                    *(*SHIN, 'Sosulski2019Electroencephalogram', 'Zhou2016Fully'),
                     *('Hoffmann2008Efficient', 'Arico2014Influence', 'Khan2022Nmt', 'VanDijk2022Two'),
                     *('Gifford2022Large', 'Accou2024Sparrkulee'),
                 ),

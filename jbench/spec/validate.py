@@ -7,6 +7,7 @@ from operator import attrgetter
 
 from jbench.spec import metrics
 from jbench.spec.errors import RequestError, unknown
+from jbench.spec.objectives import OBJECTIVES
 from jbench.spec.overrides import paths
 from jbench.spec.recipe import DEFAULT, LORA, PROBES, Recipe
 from jbench.spec.task import PARADIGMS, TARGETS, ByGroup, Embedding, Predefined, SignalSpec, SplitSpec, Target, Task
@@ -231,6 +232,16 @@ def _fitting(task: Task) -> None:
         raise RequestError(
             f'--set recipe.adaptation={recipe.adaptation}: {kind} samples are put back by the own head of a '
             'network, from windows that hide them; a probe reads features of whole windows, a new head answers none'
+        )
+    if recipe.frames and not recipe.own_head:
+        raise RequestError(
+            f'--set recipe.adaptation={recipe.adaptation}, recipe.head, recipe.layer: {kind} are answered frame by '
+            'frame by the own head of a network; a probe or a new head answers a window once'
+        )
+    if recipe.adaptation == 'ridge_probe' and kind in OBJECTIVES:
+        raise RequestError(
+            f'--set recipe.adaptation=ridge_probe: it is fitted to targets, and what tells a {kind!r} are other '
+            'windows: take recipe.adaptation=probe'
         )
     if kind == 'next' and (task.window.stride != task.window.duration or task.window.jitter):
         raise RequestError(

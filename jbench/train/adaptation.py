@@ -37,7 +37,8 @@ from jbench.spec.model import Signal
 from jbench.spec.recipe import DEFAULT, LORA, PROBES, Recipe
 from jbench.train import lora
 
-AFTER = ('norm', 'norm_out', 'out', 'narrow', 'last')  # parts of encoders that follow their layers
+# parts of encoders that follow their layers
+AFTER = ('norm', 'norm_out', 'out', 'narrow', 'last', 'head_*', 'fast_norm', 'slow_norm', 'fast_time', 'slow_time')
 
 
 def adapted(network: Model, signal: Signal, n_out: int, recipe: Recipe, axis_name: str | None) -> Model:
@@ -135,7 +136,7 @@ def _layered(recipe: Recipe, network: Model, paths: list[str]) -> dict[str, floa
 def _stages_of(network: Model, paths: list[str], unread: set[str]) -> tuple[Callable[[str], int], int]:
     """(the stage of a parameter that is read, the last stage): 0, then one for each layer, then the last."""
     pattern = r'layer_(\d+)' if 'layer_0' in {_part(p) for p in paths} else r'.+_(\d+)'
-    parts = {_part(p) for p in paths if p not in unread}
+    parts = {part for p in paths if p not in unread and not _is_after(part := _part(p))}
     numbers = {part: int(match[1]) for part in parts if (match := re.fullmatch(pattern, part))}
     if not numbers:
         where = ' before what recipe.layer reads' if unread else ''
@@ -146,10 +147,13 @@ def _stages_of(network: Model, paths: list[str], unread: set[str]) -> tuple[Call
 
     def stage(path: str) -> int:
         part = _part(path)
-        after = path in new or any(fnmatchcase(part, name) for name in AFTER)
-        return numbers[part] + 1 if part in numbers else last if after else 0
+        return numbers[part] + 1 if part in numbers else last if path in new or _is_after(part) else 0
 
     return stage, last
+
+
+def _is_after(part: str) -> bool:
+    return any(fnmatchcase(part, name) for name in AFTER)
 
 
 def _part(path: str) -> str:
@@ -160,7 +164,9 @@ def _part(path: str) -> str:
 def _attention(network: Model, recipe: Recipe) -> set[str]:
     """Dotted paths of the matrices of attention and of their biases. Raises: RequestError where there are none."""
     names = {t.name for t, _ in lora.live_targets(network, recipe)}
-    names |= {f'{name.removesuffix("weight")}bias' for name in names}
+    names |= {f'{name.removesuffix("weight")}bias' for name in names} | {
+        f'{name.removesuffix("qkv.weight")}{of}_bias' for name in names if name.endswith('qkv.weight') for of in 'qkv'
+    }
     chosen, others = (
         {'.'.join(t.path[1:]) for t in network.named() if (t.name in names) == own} for own in (True, False)
     )

@@ -19,15 +19,18 @@ from jbench.data.load import prepared_set, protocols
 from jbench.data.load.class_names import class_names
 from jbench.data.load.loader import Loader
 from jbench.data.load.prepared_set import PreparedSet
+from jbench.data.load.splits import SPLITS
 from jbench.data.prepare.workers import free_memory
 from jbench.data.stimuli import embed
 from jbench.models import model as models
+from jbench.models.foundation import probes
 from jbench.models.model import Model
 from jbench.models.torch_weights import Variables
 from jbench.spec.cell import Cell
 from jbench.spec.errors import RequestError
 from jbench.spec.model import Signal
-from jbench.train import channels, parallel, seeds
+from jbench.spec.recipe import PROBES
+from jbench.train import channels, parallel, probe, seeds
 from jbench.train.programs import asked_signal, build
 
 LAYER = 'penultimate'  # what the last layer of a network reads; every network of the table has it
@@ -86,7 +89,7 @@ def of_cell(cell: Cell, seed: int, context: Context, layer: str = LAYER, pooled:
     embed.provide(cell.task, cell.dataset, folder, *where, progress.update)
     data = prepared_set.open_set(folder, protocols.of_seed(cell.task, seed))
     signal, recipe = asked_signal(cell.model, data.signal), cell.task.recipe
-    network = build(cell.model, signal, data.n_out, recipe, recipe.frames)
+    network = _built(cell, signal, data.n_out)
     drawn = parallel.draw_program(network)(np.uint32(seed))
     state = seeds.begin_from(cell, network, context)(drawn)
     variables = {name: state[name] for name in ('params', 'batch_stats')}
@@ -96,19 +99,28 @@ def of_cell(cell: Cell, seed: int, context: Context, layer: str = LAYER, pooled:
     return of_set(encoder, data, cell)
 
 
+def _built(cell: Cell, signal: Signal, n_out: int) -> Model:
+    """The network of a cell; of a probe its encoder, which alone starts from weights, as train/probe.py has it."""
+    recipe = cell.task.recipe
+    if recipe.adaptation not in PROBES:
+        return build(cell.model, signal, n_out, recipe, recipe.frames)
+    own = dataclasses.replace(probe.learnt_by(recipe), precision=recipe.precision)
+    return probes.tapped(build(cell.model, signal, n_out, own, recipe.frames), recipe)
+
+
 def of_set(encoder: Encoder, data: PreparedSet, cell: Cell, names: tuple[str, ...] = ()) -> Features:
     """Features of the windows of a prepared set that are in some part, in canonical order.
 
     Args:
         encoder: the network.
-        data: the set; windows in no part have no target, and are left out.
+        data: the set; windows in no part, and training windows that `recipe.few_shot` leaves out, are not read.
         cell: of which it is the set.
         names: parts; none: all.
 
     Raises: RequestError for a feature that the network lacks, that has no tokens to take the mean of, that does not fit
         in memory or is not finite; for a damaged file.
     """
-    wanted = data.split != '' if not names else np.isin(data.split, names)
+    wanted = np.isin(data.split, names or SPLITS)
     rows = np.flatnonzero(wanted)
     loader = Loader(
         dataclasses.replace(data, split=np.where(wanted, ROWS, '')),

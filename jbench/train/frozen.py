@@ -49,6 +49,7 @@ class Encoder(NamedTuple):
     channel_mask: bool  # whether it asks for one
     precision: str = DEFAULT.precision
     feature: str = probes.FEATURE  # what of it, in words
+    places: str = ''  # digest of the places of electrodes that it goes by
 
 
 def ready(data: PreparedSet, encoder: Encoder, context: Context) -> PreparedSet:
@@ -80,6 +81,7 @@ def ready(data: PreparedSet, encoder: Encoder, context: Context) -> PreparedSet:
         subjects=data.subjects[rows],
         split=data.split[rows],
         groups=None if data.groups is None else data.groups[rows],
+        places=None if data.places is None else data.places.of(rows),
     )
 
 
@@ -96,6 +98,7 @@ def _facts(data: PreparedSet, encoder: Encoder, rows: np.ndarray) -> dict[str, A
         'read': [data.clamp, data.factor, _sha256(scale), *failing],
         'windows': _sha256((rows.astype(np.int64),)),
         **({'precision': encoder.precision} if encoder.precision != DEFAULT.precision else {}),
+        **({'places': encoder.places} if encoder.places else {}),
     }
 
 
@@ -141,10 +144,11 @@ def _write(
     size = max(SHARD // chunk, 1) * chunk
     shards: list[dict[str, Any]] = []
     what = f'{encoder.title} features'
-    for k, first in enumerate(range(0, len(rows), size)):
+    for first in range(0, len(rows), size):
         context.guard_all()
         context.progress.update(what, first, len(rows))
-        part, path = rows[first : first + size], folder / f'features-{k:05d}.array_record'
+        part = rows[first : first + size]
+        path = folder / f'features-{first:07d}-{len(part):05d}.array_record'  # of other batches others
         shards.append({'shard': path.name, 'n_windows': len(part), 'ch_names': None})
         if not bool(processes.agreed(np.array(path.is_file()))):
             x = _encoded(data, encoder, part, context)

@@ -31,7 +31,7 @@ import jax.numpy as jnp
 from jbench.models.foundation import probes
 from jbench.models.layers.blocks import PRECISION
 from jbench.models.model import Answer, Batch, Model
-from jbench.models.torch_weights import Tensor, Variables
+from jbench.models.torch_weights import Exceptions, Tensor, Variables
 from jbench.spec.errors import RequestError, unknown
 from jbench.spec.recipe import Recipe
 
@@ -101,7 +101,8 @@ def adapted(network: Model, recipe: Recipe) -> Model:
         path = ('params', 'lora', t.name)
         tensors.append(Tensor(f'lora.{t.name}.a', (*packed, rank, n_in), (*path, 'a')))
         tensors.append(Tensor(f'lora.{t.name}.b', (*packed, n_out // n, rank), (*path, 'b')))
-    checkpoints = tuple(e._replace(head=(*e.head, 'lora.*')) for e in network.checkpoints)
+    declared = network.checkpoints or (Exceptions(head=tuple(t.name for t in network.own_head())),)
+    checkpoints = tuple(e._replace(head=(*e.head, 'lora.*')) for e in declared)
     return network._replace(init=init, apply=apply, tensors=tensors, checkpoints=checkpoints)
 
 

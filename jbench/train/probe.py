@@ -29,7 +29,8 @@ from jbench.train import adaptation, fit, frozen, parallel, ridge
 from jbench.train.programs import Compiler, asked_signal, build
 from jbench.train.seeds import Final, Learner, begin_from, train_network
 
-OF_ENCODER = ('adaptation', 'layer', 'aggregation', 'head', 'precision')  # fields that say nothing to a head
+# fields that say nothing to a head
+OF_ENCODER = ('adaptation', 'layer', 'aggregation', 'head', 'precision', 'rotation')
 ROOM = 4  # float64 tables [d, d] that a ridge takes: sums, their part, eigenvectors, and room to work
 BLOCK = 4096  # windows that are summed at once
 
@@ -89,6 +90,7 @@ def _encoder(
         'channel_mask' in cell.model.asks,
         cell.task.recipe.precision,
         _feature(cell.task.recipe),
+        cell.model.places_digest,
     )
 
 
@@ -160,9 +162,10 @@ def _check_room(width: int) -> None:
 
 def _taught(features: PreparedSet, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """What a line is fitted to, [N, K], and the weights of windows [N]."""
-    y = features.y[rows]
-    if targets.of(features.kind).single:
-        return np.eye(features.n_out)[y], ridge.class_weights(y, features.n_out)
+    kind, n_out = targets.of(features.kind), features.n_out
+    y = kind.answered(features.y[rows], n_out)
+    if kind.single:
+        return np.eye(n_out)[y], ridge.class_weights(y, n_out)
     return features.learnt(y).astype(np.float64), np.ones(len(rows))
 
 

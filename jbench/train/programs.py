@@ -80,8 +80,9 @@ class Compiler:
     ) -> parallel.Programs:
         signal = asked_signal(model, signal)
         free = {f: getattr(DEFAULT, f) for f in FREE}
-        which = (model.target, model.version, model.weights, model.options, model.published if recipe.published else ())
-        key = (which, signal, n_out, length, dataclasses.replace(recipe, **free))
+        which = (model.target, model.version, model.weights, model.options, model.places_digest)
+        published = model.published if recipe.published else ()
+        key = (which, published, signal, n_out, length, dataclasses.replace(recipe, **free))
         with self._lock:
             if len(self._made) >= KEPT and not foreseen:  # between cells, when nothing runs
                 self._forget(self._used - {key})

@@ -159,7 +159,26 @@ def test_angles_that_are_answered_at_fewer_steps_than_they_have(tmp_path):
     page, found = autopsy.write(paths[0], None)
     expected = np.degrees(np.abs(y).mean())
     assert found[0].text.startswith(f'angular_mae is {expected:.3f}') and found[0].number == pytest.approx(expected)
-    assert any('than neuropose' in one.text for one in found) and 'Answer against target' in page.read_text()
+    assert any('as good as neuropose' in one.text for one in found) and 'Answer against target' in page.read_text()
+
+
+def test_others_have_the_headline_of_this_run(tmp_path):
+    """One result has another metric, one another level: what stands beside is the score that this run has."""
+    y = np.array([0, 0, 1] * 4)
+    answers = {'id': np.arange(12), 'y': y, 'subject': np.repeat(['S01', 'S02'], 6)}
+    (choice,) = (cells.Choice(t, select.find_dataset(t.simulated), True) for t in select.tasks()['p3'][-1:])
+    paths = {}
+    others = ('cov_ts_lr', {'metric': 'acc'}, 2), ('chance', {'level': 'subject'}, 1)
+    for name, changes, wrong in (('dummy', {}, 6), *others):
+        (cell,) = cells.make_cells([choice], select.select_models(name), ())
+        cell = dataclasses.replace(cell, task=dataclasses.replace(cell.task, **changes))
+        facts = result_files.make(name, dataset=cell.dataset.name, simulated=True)
+        facts |= {'config': to_json(cell), 'classes': ['no', 'yes'], 'n_out': 2, 'key': cell.key}
+        outputs = np.eye(2, dtype=np.float32)[np.where(np.arange(12) < wrong, 1 - y, y)]
+        result_file.write(result_file.result_dir(tmp_path, cell), facts, answers | {'outputs': outputs})
+        paths[name] = result_file.result_dir(tmp_path, cell) / 'seed33.json'
+    found = {one.name.partition(' ')[0]: one.value for one in autopsy.load(paths['dummy']).others}
+    assert found == {'cov_ts_lr': pytest.approx((6 / 8 + 1) / 2), 'chance': pytest.approx((7 / 8 + 1) / 2)}
 
 
 def test_what_does_not_count_is_told():

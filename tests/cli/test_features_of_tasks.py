@@ -133,6 +133,23 @@ def test_windows_that_no_part_has_are_left_out(place, monkeypatch):
     np.testing.assert_allclose(whole.values[there], found.values, rtol=1e-5, atol=1e-6)
 
 
+def test_training_windows_that_are_not_drawn_are_left_out(place):
+    few, whole = ask(place, changes={**CHANGES, 'recipe.few_shot': 2}), ask(place)
+    assert {*few.split.tolist()} == {'train', 'valid', 'test'} and len(few.ids) < len(whole.ids)
+    rows = whole.split != 'train'
+    np.testing.assert_array_equal(few.ids[few.split != 'train'], whole.ids[rows])
+
+
+def test_of_a_probe_they_are_those_that_its_head_reads(place):
+    """Its encoder starts from weights, whatever a head is put behind it."""
+    changes = {'recipe.adaptation': 'probe'}
+    plain, probed = ask(place, 'jbench_tiny', changes={}), ask(place, 'jbench_tiny', changes=changes)
+    np.testing.assert_array_equal(probed.values, plain.values)
+    maps = ask(place, 'jbench_tiny', layer='spatial', changes={}).values
+    other = ask(place, 'jbench_tiny', changes=changes | {'recipe.layer': 'spatial'})
+    np.testing.assert_array_equal(other.values, maps.reshape(len(maps), -1))
+
+
 def test_the_seed_draws_the_weights(place):
     one, again, other = (ask(place, seed=seed).values for seed in (1, 1, 2))
     np.testing.assert_array_equal(one, again)
@@ -270,7 +287,9 @@ def test_the_report_takes_trained_networks(place, capsys):
         ((), 'expected either --task'),
         (('x.json', '--task=p3'), 'expected either --task'),
         (('absent/seed33.json',), 'no such result'),
-        (('absent/seed33.json', '--weights=none'), 'unused beside results'),
+        (('absent/seed33.json', '--weights=none'), '--weights: unused beside results'),
+        (('absent/seed33.json', '--seed=33', '--data_dir=x'), '--seed, --data_dir: unused beside results'),
+        (('absent/seed33.json', '--workdir=x', '--simulated=no'), '--workdir, --simulated: unused beside results'),
         (('--task=p3', '--draws=5'), 'fewer than 19 shuffles'),
         (('--task=p3', '--model=dummy', '--simulated=yes'), 'estimators have no features'),
         (('--task=p3', '--lyer=x'), '--layer'),

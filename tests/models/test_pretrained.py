@@ -98,6 +98,30 @@ def test_a_damaged_file_and_one_that_changed(tmp_path):
         pretrained.arrays(path, digest, tmp_path)
 
 
+def test_numbers_of_sixteen_bits_are_read_exactly_and_others_are_refused_by_name(tmp_path):
+    values = np.array([[1.5, -3.0, 0.0], [2.0**-130, np.inf, np.nan]], np.float32)
+    halves = (values.view(np.uint32) >> 16).astype(np.uint16)
+    assert ((halves.astype(np.uint32) << 16) == values.view(np.uint32)).all(), 'bfloat16 holds them'
+
+    def written(**parts: tuple[str, np.ndarray]) -> Path:
+        """A file of safetensors, by hand: numpy has no such types."""
+        header, data = dict[str, Any](), b''
+        for name, (kind, array) in parts.items():
+            ends = [len(data), len(data := data + array.tobytes())]
+            header[name] = {'dtype': kind, 'shape': array.shape, 'data_offsets': ends}
+        words = json.dumps(header).encode()
+        (path := tmp_path / 'w.safetensors').write_bytes(len(words).to_bytes(8, 'little') + words + data)
+        return path
+
+    found = read(written(a=('BF16', halves), b=('BF16', halves[0, 0]), c=('F16', np.ones(2, np.float16))), tmp_path)
+    assert found['a'].dtype == np.float32 and found['b'].shape == () and found['b'] == 1.5
+    np.testing.assert_array_equal(found['a'], values)
+    assert (found['c'] == 1).all()
+    with pytest.raises(RequestError, match='holds a, numbers of type F8_E4M3, which jbench does not read') as error:
+        read(written(a=('F8_E4M3', np.ones(2, np.uint8))), tmp_path)
+    assert 'complete' not in str(error.value)
+
+
 def test_a_file_that_braindecode_wrote(tmp_path, monkeypatch):
     """Every tensor but its head is read, and the encoder answers what braindecode's does."""
     path = Path(__file__).parents[1] / 'fixtures' / 'networks' / 'foundation' / 'steegformer_written.safetensors'

@@ -12,6 +12,7 @@ import pytest
 from safetensors.numpy import save
 
 from jbench import run, trained
+from jbench.cli import download
 from jbench.data.download.file_list import KEPT
 from jbench.models import seen
 from jbench.plan import cell_file, places, request, weights
@@ -67,6 +68,8 @@ def test_published_weights_go_by_the_places_that_belong_to_them(tmp_path):
     assert cell(data_dir=tmp_path).key != found.key, 'other places are another cell'
     lines = [f.line for f in weights.published([NAME, 'reve_base'], tmp_path)]
     assert len(lines) == 3 and lines[1].startswith(f'places of electrodes for {NAME}, reve_base: positions.json of ')
+    (alone,) = weights.published(['reve_positions'], tmp_path)
+    assert alone.line.startswith('places of electrodes for reve_positions: positions.json of ') and alone.here
 
 
 def test_a_file_of_ones_own_is_named_by_its_digest(tmp_path):
@@ -150,6 +153,29 @@ def test_a_cell_of_a_file_finds_its_places_again(tmp_path):
     theirs = dataclasses.replace(kept.model, own_places=False)
     bank(place_of('reve_positions', data_dir))
     assert places.found(theirs, data_dir, tmp_path / 'elsewhere').places.startswith(str(data_dir))
+    assert download.of_cells([file]) == [], 'of ones own'
+    given = dataclasses.replace(theirs, weights='1a' * 32, own_weights=True)
+    written(tmp_path / 'cell.json', canonical(dataclasses.replace(kept, model=given)).encode())
+    assert download.of_cells([file]) == ['reve_positions']
+
+
+def test_a_path_that_may_not_be_looked_at_is_no_file_here(tmp_path, monkeypatch):
+    """And the copy of the work folder is looked at all the same."""
+    with pytest.raises(RequestError, match='x: no such file'):
+        cell(f'{NAME}:weights=none:positions={"x" * 300}')
+    model = cell(f'{NAME}:weights=none:positions={bank(tmp_path / "mine.json")}').model
+    places.keep(model, tmp_path)
+    copy = f'{places.kept_at(tmp_path, model.places_digest)}@{model.places_digest}'
+    long = dataclasses.replace(model, places=f'{"x" * 300}@{model.places_digest}')
+    assert places.found(long, None, tmp_path).places == copy
+
+    def read(path: Path) -> str:
+        if path.name == 'mine.json':
+            raise PermissionError
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+
+    monkeypatch.setattr(places.files, 'sha256_file', read)
+    assert places.found(model, None, tmp_path).places == copy
 
 
 def test_a_network_is_built_with_these_places_and_no_others(tmp_path):

@@ -14,6 +14,7 @@ import pytest
 from safetensors.numpy import save
 
 from jbench import run
+from jbench.cli import download
 from jbench.data.download.file_list import KEPT
 from jbench.plan import cell_file, request, select, weights
 from jbench.spec.checkpoints import CHECKPOINTS, place_of
@@ -152,18 +153,26 @@ def test_what_does_not_train_needs_no_weights():
     ('models', 'wanted', 'told'),
     [
         ('biot', 'absent.safetensors', r'no such file'),
+        ('biot', 'x' * 300, r'no such file'),
         ('biot', '{}/text', r'no weights: expected a safetensors file'),
         ('classic', 'none', r'unused'),
         ('dummy', 'none', r'unused'),
         ('dummy:weights=none', None, r'dummy takes no pretrained weights'),
         ('eegnet', '{}', r'a folder; expected a file of weights of eegnet'),
         ('foundation:weights=none', None, r'no pretrained weights'),
+        ('{}/mine.py:power:weights=none', None, r'mine\.py:power takes no pretrained weights; a network'),
     ],
 )
 def test_what_cannot_be(models: str, wanted: str | None, told: str, tmp_path):
     written(tmp_path / 'text', b'no weights at all')
+    written(tmp_path / 'mine.py', b'def power(data): ...')
     with pytest.raises(RequestError, match=told):
-        planned(models, wanted and wanted.format(tmp_path))
+        planned(models.format(tmp_path), wanted and wanted.format(tmp_path))
+
+
+def test_a_network_of_ones_own_starts_from_each_of_several_files(tmp_path):
+    net = f'{written(tmp_path / "mine.py", b"def net(signal, n_out): ...")}:net'
+    assert [m.weights for m, _ in select.select_models(f'{net}:weights=a,{net}:weights=b,{net}')] == ['a', 'b', '']
 
 
 def test_a_cell_in_a_file_asks_for_its_weights(tmp_path):
@@ -192,11 +201,33 @@ def test_a_cell_in_a_file_asks_for_its_weights(tmp_path):
         run(written(tmp_path / 'other.safetensors', save({'b': np.ones(1, np.float32)})))
 
 
-def test_what_is_fetched():
-    def wanted(models: str, asked: str | None = None) -> list[str]:
-        return weights.to_fetch(select.select_models(models), asked)
+def test_a_cell_of_a_network_that_none_were_published_for_asks_for_its_weights(tmp_path):
+    """And is prepared without them, as the jobs of a grid do."""
+    (cell,) = planned('eegnet', written(tmp_path / 'own.safetensors')).cells
+    path = written(tmp_path / 'cell.json', canonical(cell).encode())
+    with pytest.raises(RequestError, match=f'^eegnet .* SHA-256 {DIGEST}, not here; --weights=FILE names them$'):
+        cell_file.plan([path], None, Path('absent'))
+    assert cell_file.plan([path], None, Path('absent'), trained=False).cells[0].key == cell.key
 
-    assert wanted('biot,eegnet,labram:weights=none') == ['biot'] and wanted('biot', 'none') == []
+
+def test_what_is_fetched():
+    """Places of electrodes, too, where published weights lie elsewhere."""
+
+    def wanted(models: str, asked: str | None = None) -> list[str]:
+        return download.of_request(select.select_models(models), asked)
+
+    assert wanted('biot,eegnet,labram:weights=none') == ['biot'] and wanted('biot,reve_base', 'none') == []
+    assert wanted('jbench_tiny,biot', 'a file') == []
+    assert wanted('reve_base,biot', 'a file') == wanted('reve_base:weights=a file') == ['reve_positions']
+    assert wanted('reve_base,reve_small:weights=a file') == ['reve_base'], 'with which they come'
+    assert wanted('reve_base:positions=mne', 'a file') == []
+
+
+def test_nothing_is_fetched_for_a_cell_whose_weights_come_with_jbench(tmp_path, capsys):
+    path = written(tmp_path / 'cell.json', canonical(planned('jbench_tiny').cells[0]).encode())
+    work = (f'--data_dir={tmp_path}', f'--workdir={tmp_path / "work"}')
+    assert run.main([f'--cell={path}', '--stage=download', *work]) == 0
+    assert 'weights of' not in capsys.readouterr().err
 
 
 def test_what_is_fetched_for_a_cell(tmp_path):

@@ -9,7 +9,7 @@ from jbench.models import MODELS
 from jbench.models.foundation import MODELS as ENCODERS
 from jbench.plan import select
 from jbench.spec.checkpoints import CHECKPOINTS
-from jbench.spec.pretraining import HISTORIES, Corpus, History, history, verdict
+from jbench.spec.pretraining import HISTORIES, SAME, Corpus, History, history, verdict
 
 
 def status(model: str, *dataset: str, family: str = 'foundation', **more: object) -> str:
@@ -78,6 +78,30 @@ def test_what_nobody_looked_up_is_said_so():
         patch.setitem(HISTORIES, 'labram', part)
         assert status('labram', 'Lee2019EegErp') == 'overlap', 'kept out, and its people were not'
         assert status('labram', 'Lee2019EegMi', subjects=('2',)) == 'clean', 'other people of the same set'
+
+
+@pytest.mark.parametrize(
+    ('learnt', 'tested'),
+    [
+        ('Kappenman2021ErpP3', 'Kappenman2021ErpN170'),
+        ('Shin2017OpenB', 'Shin2017OpenA'),
+        ('CabreraCastillos2023BurstVep40', 'CabreraCastillos2023BurstCvep100'),
+    ],
+)
+def test_sets_of_the_same_people_overlap(learnt, tested):
+    assert status('eegnet:weights=1a2b3c4d', tested, declared=(learnt,), family='classic') == 'overlap'
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(HISTORIES, 'labram', History((Corpus('some', (learnt,), 'a test'),)))
+        assert status('labram', tested) == 'overlap'
+
+
+def test_names_of_sets_of_the_same_people_are_those_of_the_tables():
+    known = select.datasets()
+    unknown = {name for group in SAME for name in group} - {*known}
+    assert unknown <= {'Schalk2004Bci', 'PhysionetMI'}, 'names of NeuralBench and of MOABB'
+    assert {n for n in known if n.startswith(('Kappenman2021Erp', 'Shin2017', 'CabreraCastillos2023'))} <= {
+        name for group in SAME for name in group
+    }
 
 
 @each('model', ENCODERS, ids=lambda m: m.name)

@@ -14,7 +14,7 @@ from families import params
 from shapes import fitting
 
 from jbench.context import Context
-from jbench.models import MODELS, factory
+from jbench.models import MODELS, factory, pretrained
 from jbench.models.foundation import probes
 from jbench.progress import Interrupted, Progress, StopSignal
 from jbench.spec.errors import RequestError
@@ -215,6 +215,48 @@ def test_low_rank_starts_from_pretrained_weights():
             np.testing.assert_array_equal(got[f'base.{name}'], array)
     assert not moved(start['params']['lora'], found['params']['lora'])
     assert moved(start['params'], found['params']) >= {'base.layer_0.in_weight'}
+
+
+def test_weights_of_a_low_rank_run_are_refused():
+    """Else a run would begin from the weights before it, without a word."""
+    model, _, _ = network_of(adaptation='lora', lora_rank=2)
+    plain, _, _ = network_of()
+    kept = model.to_torch(model.init(jax.random.key(5)))
+    for network in (model, plain):
+        with pytest.raises(RequestError, match=r'mine: kept by a run with recipe\.adaptation=lora'):
+            pretrained.begin(network, kept, network.init(jax.random.key(0)), 'mine')
+
+
+@pytest.mark.parametrize('recipe', [{'adaptation': 'lora', 'lora_rank': 2}, {'head': 'mlp'}, {'layer': 'transformer'}])
+def test_networks_without_declared_checkpoints_start_from_kept_weights(recipe):
+    signal = Signal(n_chans=3, n_times=250, sfreq=120.0)
+    model = build(MODELS['eegconformer'], signal, 2, Recipe(**recipe))
+    plain = build(MODELS['eegconformer'], signal, 2)
+    kept = plain.to_torch(plain.init(jax.random.key(5)))
+    begun = pretrained.begin(model, kept, model.init(jax.random.key(0)), 'mine')
+    again = model.to_torch(begun)
+    same = {n for n in kept if n in again and np.array_equal(kept[n], again[n])}
+    assert len(same) > 80 and not any(n in same for n in (t.name for t in plain.own_head()))
+
+
+def test_fully_connected_layers_of_eegconformer_follow_its_blocks():
+    signal = Signal(n_chans=3, n_times=250, sfreq=120.0)
+    model = build(MODELS['eegconformer'], signal, 2)
+    last = factors(model, adaptation.resolved(Recipe(adaptation='last_k', last_k=1), model))
+    learns = {path.partition('.')[0] for path, factor in last.items() if factor}
+    assert learns == {'block_5', 'head_0', 'head_1', 'linear'}
+    decayed = factors(model, adaptation.resolved(Recipe(layer_decay=0.5), model))
+    assert decayed['head_0.weight'] == decayed['linear.weight'] == 1 and decayed['block_0.wide.weight'] == 0.5**6
+
+
+def test_attention_of_eegdino_learns_with_its_biases():
+    signal = fitting(MODELS['eegdino_small'], 400)
+    model = factory(MODELS['eegdino_small'])(signal, 2)
+    found = factors(model, adaptation.resolved(Recipe(adaptation='attention'), model))
+    learns = {
+        path.removeprefix('layer_3.attention.') for path, factor in found.items() if factor and 'layer_3.' in path
+    }
+    assert learns == {'in_weight', 'q_bias', 'v_bias', 'out.weight', 'out.bias'}
 
 
 @pytest.mark.slow

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import types
 
 import encoders
 import jax
@@ -13,11 +14,13 @@ import small
 from jbench import trained, training
 from jbench.context import Context
 from jbench.data.load import loader, prepared_set
+from jbench.data.load.streams import Places
 from jbench.models import MODELS
 from jbench.models.foundation import probes
 from jbench.progress import Interrupted, Progress, StopSignal
 from jbench.results import result_file
 from jbench.spec.errors import RequestError
+from jbench.spec.recipe import Recipe
 from jbench.train import fit, frozen, optim, parallel, probe, seeds
 from jbench.train.programs import Compiler, build
 
@@ -156,6 +159,50 @@ def test_what_was_encoded_before_an_interruption_stays(data, compiler, tmp_path,
     resumed = probed(cell, data, compiler, tmp_path / 'cut')[33]
     assert len(encoded) - before == n - kept
     np.testing.assert_array_equal(whole['predictions']['outputs'], resumed['predictions']['outputs'])
+
+
+def test_shards_of_batches_of_another_size_are_not_taken_up(data, compiler, tmp_path, monkeypatch):
+    """They hold other windows: those that an interruption left."""
+    monkeypatch.setattr(frozen, 'SHARD', 1)
+    outcomes = []
+    for at in ('resumed', 'whole'):
+        for batch_size in (16, 8) if at == 'resumed' else (8,):
+            cell = encoders.of(small.cell(batch_size=batch_size), adaptation='ridge_probe')
+            outcomes.append(probed(cell, data, compiler, tmp_path / at)[33]['predictions']['outputs'])
+            for manifest in (tmp_path / at).rglob('manifest.json'):
+                manifest.unlink()
+    np.testing.assert_array_equal(outcomes[1], outcomes[2])
+
+
+def test_features_are_in_the_cells_of_their_windows(data, tmp_path):
+    """And of the places of electrodes that the encoder went by."""
+    plain, drawn = start(data)
+    whole = {n: drawn[n] for n in ('params', 'batch_stats')}
+    signal, recipe = dataclasses.replace(data.signal, ch_names=()), small.cell().task.recipe
+
+    def program():
+        return parallel.compile_predict(plain, recipe, signal, data.n_out, feature='penultimate')
+
+    encoder = frozen.Encoder('tiny', 'tiny', 1, whole, whole, program, 64, False)
+    split = np.where(np.arange(len(data.split)) % 3 == 0, '', data.split)
+    cells = np.array([f'cell {i}' for i in range(len(split))])
+    part = dataclasses.replace(data, split=split, places=Places(cells, cells, np.arange(len(split)), cells))
+    features, rows = frozen.ready(part, encoder, context(tmp_path)), np.flatnonzero(split != '')
+    assert (features.about(np.arange(5))['cell'] == cells[rows[:5]]).all()
+    other = frozen.ready(part, encoder._replace(places='0' * 64), context(tmp_path))
+    assert other.folder != features.folder
+
+
+def test_features_do_not_turn_as_channels_around_a_wrist():
+    assert probe.learnt_by(Recipe(adaptation='probe', rotation=1)).rotation == 0
+
+
+def test_a_ridge_learns_as_many_angles_as_it_answers():
+    y = np.arange(24.0, dtype=np.float32).reshape(2, 12)
+    features = types.SimpleNamespace(y=y, kind='angles', n_out=4, learnt=lambda y: y)
+    taught, weights = probe._taught(features, np.array([1]))
+    np.testing.assert_array_equal(taught, [[13, 16, 19, 22]])
+    assert weights.tolist() == [1]
 
 
 def test_features_that_are_no_numbers_are_refused(data, tmp_path):

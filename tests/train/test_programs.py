@@ -108,6 +108,17 @@ def test_only_so_many_are_foreseen_and_the_next_when_one_is_used(monkeypatch):
     assert compiled == [60, 72, 84]
 
 
+def test_models_that_go_by_other_places_have_programs_of_their_own(monkeypatch):
+    built = []
+    monkeypatch.setattr(train_programs, 'build', lambda model, *args: built.append(model.places))
+    monkeypatch.setattr(train_programs.adaptation, 'resolved', lambda recipe, network: recipe)
+    monkeypatch.setattr(train_programs.parallel, 'compile_programs', lambda *args: None)
+    held, (model, *rest) = train_programs.Compiler(), asked(60)
+    for places in ('', 'a.json@11', 'b.json@11', 'a.json@22'):
+        held.get(dataclasses.replace(model, places=places), *rest)
+    assert built == ['', 'a.json@11', 'a.json@22'], 'a file is known by its digest'
+
+
 def wait_for(come) -> None:
     end = time.monotonic() + 60
     while not come() and time.monotonic() < end:

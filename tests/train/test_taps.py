@@ -20,8 +20,10 @@ from jbench.plan import select
 from jbench.plan.cells import Choice, apply, make_cells
 from jbench.progress import Progress, StopSignal
 from jbench.results import result_file
+from jbench.spec import validate
 from jbench.spec.errors import RequestError
 from jbench.spec.model import Signal
+from jbench.spec.overrides import override
 from jbench.spec.recipe import DEFAULT, VARIANTS, Recipe
 from jbench.train import adaptation, lora, probe, trainable
 from jbench.train.programs import Compiler
@@ -180,6 +182,20 @@ def test_combinations_that_mean_nothing_are_refused():
     choice = Choice(P3, SIMULATED, False)
     with pytest.raises(RequestError, match=r'is no encoder with a head.*recipe\.layer=tokens'):
         make_cells([choice], select.select_models('eegnet'), (('recipe.layer', 'tokens'),))
+
+
+def test_adaptations_that_do_not_fit_a_target_are_refused():
+    for name, fields, message in (
+        ('emg/typing', {'recipe.adaptation': 'probe'}, 'keystrokes are answered frame by frame by the own head'),
+        ('emg/typing', {'recipe.head': 'mlp'}, 'keystrokes are answered frame by frame by the own head'),
+        ('pretrain/movies', {'recipe.adaptation': 'ridge_probe'}, r"tells a 'moment' .* take recipe\.adaptation=probe"),
+        ('pretrain/next', {'recipe.adaptation': 'ridge_probe'}, "tells a 'next'"),
+    ):
+        ((task, _),) = select.select_tasks(name)
+        for path, value in fields.items():
+            task = override(task, path, value)
+        with pytest.raises(RequestError, match=message):
+            validate.check(task)
 
 
 @pytest.mark.parametrize('name', VARIANTS)

@@ -25,7 +25,7 @@ from jbench.data.download.http import Progress, Refused, check_space, public, re
 from jbench.data.source import fetch_of
 from jbench.files import TEMP_SUFFIX, explained, locked, publish
 from jbench.spec import encoders
-from jbench.spec.checkpoints import CHECKPOINTS, checkpoint_of, place_of
+from jbench.spec.checkpoints import BANKS, checkpoint_of, place_of
 from jbench.spec.dataset import Dataset, Download
 from jbench.spec.errors import RequestError
 
@@ -60,7 +60,7 @@ def fetch_all(
       data_dir: files go to `<data_dir>/<dataset>/`, `.../encoders/<encoder>/`, `.../weights/<model>/`, which are made.
       report: progress of one dataset.
       say: a line of text.
-      wanted_encoders, wanted_weights: names of the encoders, and of the models; none without a data_dir.
+      wanted_encoders, wanted_weights: names of encoders, and of models or places; none without a data_dir.
 
     Raises: RequestError without a `data_dir`; KeyboardInterrupt on Ctrl-C and SIGTERM.
     """
@@ -146,10 +146,10 @@ def fetch_encoder(name: str, data_dir: Path, report: Report, say: Callable[[str]
 
 
 def fetch_weights(model: str, data_dir: Path, report: Report, say: Callable[[str], None]) -> bool:
-    """Fetch the published weights of a model, and the places of electrodes that belong to them, if they are missing; as
-    `fetch`. Returns whether they are here."""
-    bank = CHECKPOINTS[model].bank
-    for what, name in ((f'places of electrodes for {model}', bank), (f'weights of {model}', model)):
+    """Fetch the published weights of a model and the places of electrodes that belong to them, or such places alone (a
+    name of BANKS), if they are missing; as `fetch`. Returns whether they are here."""
+    bank, own = checkpoint_of(model).bank, 'places of electrodes' if model in BANKS else 'weights of'
+    for what, name in ((f'places of electrodes for {model}', bank), (f'{own} {model}', model)):
         if name:
             checkpoint, folder = checkpoint_of(name), place_of(name, data_dir).parent
             say(f'{what}: {checkpoint.words}')

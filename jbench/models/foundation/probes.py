@@ -29,7 +29,7 @@ import jax.numpy as jnp
 from jbench.models import torch_weights
 from jbench.models.layers import blocks
 from jbench.models.model import Answer, Batch, Model, network, one_window
-from jbench.models.torch_weights import Tensor, Variables
+from jbench.models.torch_weights import Exceptions, Tensor, Variables
 from jbench.spec.errors import RequestError, unknown
 from jbench.spec.model import ModelSpec, Signal
 from jbench.spec.recipe import DEFAULT, Recipe
@@ -271,7 +271,9 @@ def attached(encoder: Model, head: Model, *, frozen: bool = True) -> Model:
     )
     if frozen:
         return made
-    return made._replace(precompute=encoder.precompute, checkpoints=encoder.checkpoints, idle=encoder.idle)
+    plain = Exceptions(ignored=tuple(t.name for t in own_head(encoder)), head=('head.*',))  # files hold the own head
+    checkpoints = encoder.checkpoints or (plain,)
+    return made._replace(precompute=encoder.precompute, checkpoints=checkpoints, idle=encoder.idle)
 
 
 def _moved(tensor: Tensor, part: str, *, renamed: bool = True) -> Tensor:

@@ -17,15 +17,16 @@ import numpy as np
 from jbench import targets
 from jbench.events import SHIFT
 from jbench.report.autopsy.case import Arrays, Case, Network, Predict, chosen, gain, headline
+from jbench.spec.metrics import METRICS
 
 GROUPS = 64  # parts of a family at most: of more channels, neighbours in the list go together
 STRETCHES = 16  # of time
-BANDS = 32  # of frequencies
+BANDS = 32  # of frequencies, up to MOST_POWER; of all at most twice as many
 BAND = 2.0  # Hz, the least width of one where there are many
 DRAWS = 200  # exchanges, and shufflings
 LEVEL = 0.95
 SHORT = 8  # samples: windows with fewer have no bands
-MOST_POWER = 0.99  # below the frequency by which the width of bands is chosen
+MOST_POWER = 0.99  # below the frequency by which the width of bands is chosen; they go on above it
 LEAST_POWER = 1e-4  # of all power: bands with less are not there
 
 
@@ -54,21 +55,32 @@ class Base(NamedTuple):
 
     value: float  # headline
     shuffled: np.ndarray  # headlines with shuffled targets
-    p: float  # share of them that are as good, itself counted
+    p: float  # share of the orders that are as good, its own counted
+    orders: int  # different orders of the targets that were seen, its own counted
 
 
 def base(case: Case) -> Base:
     """The headline, and what it is where targets are shuffled.
 
-    Targets that differ inside of subjects change places there; those that a recording, or a subject, has in common go
-    with it.
+    Targets that differ inside of a subject change places there, those that a recording has in common with it; subjects
+    with one target exchange theirs. An order that comes again counts once.
     """
     value, rng = headline(case, case.answers), np.random.default_rng(0)
     units = _units(case.answers)
-    found = np.array([headline(case, _shuffled(case, units, rng)) for _ in range(DRAWS)])
-    found = found[np.isfinite(found)]
-    as_good = sum(gain(case, v, value) >= -1e-12 for v in found) if np.isfinite(value) else len(found)
-    return Base(float(value), found, float((1 + as_good) / (1 + len(found))))
+    values, orders = [], {_order(case.answers): value}
+    for _ in range(DRAWS):
+        answers = _shuffled(case, units, rng)
+        values.append(headline(case, answers))
+        orders.setdefault(_order(answers), values[-1])
+    _, *others = orders.values()
+    others = [v for v in others if np.isfinite(v)]
+    as_good = sum(gain(case, v, value) >= -1e-12 for v in others) if np.isfinite(value) else len(others)
+    found = np.array(values)
+    return Base(float(value), found[np.isfinite(found)], float((1 + as_good) / (1 + len(others))), len(orders))
+
+
+def _order(answers: Arrays) -> bytes:
+    return hashlib.sha256((answers['y'] + 0).tobytes()).digest()
 
 
 def _shuffled(case: Case, units: tuple[np.ndarray, np.ndarray], rng: np.random.Generator) -> dict[str, np.ndarray]:
@@ -87,22 +99,24 @@ def _shuffled(case: Case, units: tuple[np.ndarray, np.ndarray], rng: np.random.G
 
 
 def _units(answers: Arrays) -> tuple[np.ndarray, np.ndarray]:
-    """Of each window: inside of what its target changes places, and the number of what shares one."""
+    """Of each window: inside of what its target changes places (-1: among subjects), and the number of what shares
+    one."""
+    n = len(answers['id'])
     subject = np.unique(answers['subject'], return_inverse=True)[1]
     recording = np.unique(answers['id'] >> SHIFT, return_inverse=True)[1]
     known: dict[bytes, int] = {}  # np.unique of rows is slow where these are long
-    digests = (hashlib.sha256((row + 0).tobytes()).digest() for row in answers['y'].reshape(len(subject), -1))
+    digests = (hashlib.sha256((row + 0).tobytes()).digest() for row in answers['y'].reshape(n, -1))
     target = np.array([known.setdefault(digest, len(known)) for digest in digests])
-    if not _vary(target, subject):
-        return np.zeros_like(subject), subject
-    if not _vary(target, recording):
-        return subject, recording
-    return subject, np.arange(len(subject))
+    several = _vary(target, subject)
+    alone = (np.bincount(subject, _vary(target, recording)) > 0)[subject]  # windows, where a recording has several
+    unit = np.where(several, np.where(alone, np.arange(n), n + recording), 2 * n + subject)
+    return np.where(several, subject, -1), np.unique(unit, return_inverse=True)[1]
 
 
-def _vary(target: np.ndarray, owner: np.ndarray) -> bool:
-    """Whether an owner has several targets."""
-    return len(np.unique(np.stack([target, owner]), axis=1).T) > len(np.unique(owner))
+def _vary(target: np.ndarray, owner: np.ndarray) -> np.ndarray:
+    """Whether the owner of each window has several targets."""
+    pairs = np.unique(np.stack([owner, target]), axis=1)
+    return np.asarray((np.bincount(pairs[0]) > 1)[owner])
 
 
 class _Parts(NamedTuple):
@@ -171,7 +185,8 @@ def bands(case: Case, network: Network, predict: Predict) -> Ablation | None:
 
 
 def band_edges(x: np.ndarray, sfreq: float) -> list[tuple[float, float]]:
-    """Bands of equal width, a round number, that hold a share of the power of windows x [N, C, T]."""
+    """Bands of equal width, a round number (or, of too many, 2, 4, ... times one), that hold a share of the power of
+    windows x [N, C, T]."""
     n = x.shape[2]
     hz, power = np.fft.rfftfreq(n, 1 / sfreq), (np.abs(np.fft.rfft(x)) ** 2).sum((0, 1))
     if n < SHORT or not power.any():
@@ -180,8 +195,12 @@ def band_edges(x: np.ndarray, sfreq: float) -> list[tuple[float, float]]:
     width = max(BAND if top > 4 * BAND else 0.0, sfreq / n, top / BANDS)
     digits = 10.0 ** np.floor(np.log10(width))
     width = float(np.ceil(width / digits - 1e-9) * digits)
-    found = [(float(k * width), float((k + 1) * width)) for k in range(int(np.ceil(top / width + 1e-9)))]
-    return [e for e in found if power[(hz >= e[0]) & (hz < e[1])].sum() > LEAST_POWER * power.sum()]
+    while True:
+        found = [(float(k * width), float((k + 1) * width)) for k in range(int(np.ceil(hz[-1] / width + 1e-9)))]
+        found = [e for e in found if power[(hz >= e[0]) & (hz < e[1])].sum() > LEAST_POWER * power.sum()]
+        if len(found) <= 2 * BANDS:
+            return found
+        width *= 2
 
 
 def _family(case: Case, network: Network, predict: Predict, parts: _Parts) -> Ablation:
@@ -197,12 +216,15 @@ def _family(case: Case, network: Network, predict: Predict, parts: _Parts) -> Ab
 
 
 def _fall(case: Case, answers: dict[str, np.ndarray], whole: np.ndarray, lacking: np.ndarray) -> float:
-    """By how much answers are worse than the whole ones; 0 where there is no score. Of kinds with errors, these stand
-    for the answers."""
+    """By how much answers are worse than the whole ones. One without a score (a constant has no correlation) has that
+    of chance; 0 where that is not known. Of kinds with errors, these stand for the answers."""
     if targets.of(case.kind).errors:
         better, worse = float(whole.mean()), float(lacking.mean())
     else:
         better, worse = (headline(case, answers | {'outputs': o}) for o in (whole, lacking))
+        chance = METRICS[case.metric].chance
+        if chance is not None:
+            better, worse = (v if np.isfinite(v) else chance for v in (better, worse))
     return float(np.nan_to_num(gain(case, better, worse)))
 
 

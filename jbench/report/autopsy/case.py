@@ -114,8 +114,9 @@ def towards(case: Case, outputs: np.ndarray, answers: Arrays) -> np.ndarray:
     """What of the outputs is explained, as weights of them: the answer is sum(outputs * weights) of a window.
 
     Classes: the output of the true class less the mean of all; labels: outputs of true labels less those of others;
-    embeddings: the product with the true vector; keystrokes: over frames, the best output less the mean; angles: the
-    product with how the true ones differ from their mean over windows; values: the output.
+    embeddings: the product with the true vector; keystrokes: over frames, the best output, right or wrong, less the
+    mean; angles: the product with how the true ones differ from their mean over windows; values: the output, or, where
+    the true one is below the mean over windows, the output times -1.
 
     Args:
         case: the run.
@@ -135,7 +136,12 @@ def towards(case: Case, outputs: np.ndarray, answers: Arrays) -> np.ndarray:
         return (np.eye(width)[y] - 1 / width).astype(np.float32)
     if case.classes:
         return ((2 * (y > 0) - 1) / width).astype(np.float32)
-    return np.full(outputs.shape, 1 / width, np.float32)
+    return (np.where(y < y.mean(0), -1, 1) / width).astype(np.float32)
+
+
+def explained(case: Case) -> str:
+    """What speaks for it is positive, in words."""
+    return 'the answer given' if targets.of(case.kind).frames else 'the right answer'
 
 
 def _directions(vectors: np.ndarray) -> np.ndarray:

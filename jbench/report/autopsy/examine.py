@@ -26,6 +26,7 @@ class Parts(NamedTuple):
     explained: np.ndarray | None = None  # rows of the answers with attributions
     cams: dict[str, np.ndarray] = {}  # noqa: RUF012  layer -> [N, times] of these windows (nobody writes into it)
     aside: tuple[str, ...] = ()  # layers that the answer does not rest on
+    timeless: tuple[str, ...] = ()  # those of which it reads the token of no time alone
 
 
 def examine(case: Case, say: Callable[[str], object] = lambda text: None) -> Parts:
@@ -64,15 +65,18 @@ def _explained(case: Case, network: Network, parts: Parts) -> Parts:
     )
     axes = activations.time_axes(network.model, network.variables, network.x[: activations.PROBES], case.signal)
     layers = gradcam.gradients(network.model, network.variables, x, weights=weights, signal=case.signal)
-    cams, aside = {}, []
+    cams, aside, timeless = {}, [], []
     for name, (a, g) in layers.items():
         time = axes[name]
         if not g.any():
             aside.append(name)
         elif time is not None:
             a, g = (activations.laid_out(network.model, v) for v in (a, g))
-            cams[name] = gradcam.cam(a, g, time)
-    return parts._replace(attribution=found, explained=rows, cams=cams, aside=tuple(aside))
+            if g.any():
+                cams[name] = gradcam.cam(a, g, time)
+            else:
+                timeless.append(name)
+    return parts._replace(attribution=found, explained=rows, cams=cams, aside=tuple(aside), timeless=tuple(timeless))
 
 
 def _raw(network: Network, x: np.ndarray, case: Case) -> np.ndarray:

@@ -10,11 +10,13 @@ import numpy as np
 from jbench import targets
 from jbench.report.autopsy import attribution
 from jbench.report.autopsy.ablation import Ablation, Base
-from jbench.report.autopsy.case import Case, joined
+from jbench.report.autopsy.case import Case, explained, joined
 from jbench.report.autopsy.examine import Parts
 
 ALPHA = 0.05  # from which chance explains the answers
+FEWEST = 20  # orders of the targets: of fewer, the own one alone is more than ALPHA of them
 NAMED = 5  # parts, in a sentence
+TIE = 1e-9  # between headlines: what rounding leaves
 UNTRAINED = 'chance'  # the model of that name, which is no chance level
 OF_PART = {'channel': 'channel', 'time': 'stretch of time', 'frequency': 'band of frequencies'}
 
@@ -29,8 +31,13 @@ class Statement(NamedTuple):
 
 
 def answers_something(base: Base) -> bool:
-    """Whether a run answers better than with shuffled targets. What it rests on is told of such a run alone."""
-    return bool(np.isfinite(base.value)) and base.p <= ALPHA
+    """Whether a run answers better than with shuffled targets, or these are too few to tell. What it rests on is told
+    of such a run alone."""
+    return bool(np.isfinite(base.value)) and (base.p <= ALPHA or _too_few(base))
+
+
+def _too_few(base: Base) -> bool:
+    return base.orders < FEWEST
 
 
 def findings(case: Case, parts: Parts) -> list[Statement]:
@@ -62,14 +69,19 @@ def _answers(case: Case, parts: Parts) -> Iterator[Statement]:
     if not np.isfinite(base.value):
         yield Statement('answers', f'{case.metric} is not defined on these windows.', None)
         return
-    verb = 'better than' if answers_something(base) else 'not better than'
-    low, high = np.quantile(base.shuffled, [0.025, 0.975]) if len(base.shuffled) else (np.nan, np.nan)
-    yield Statement(
-        'answers',
-        f'{case.metric} is {base.value:.3f}, {verb} with shuffled targets ({low:.3f} to {high:.3f} in 95 % of '
-        f'{len(base.shuffled)} shufflings, p = {base.p:.3g}).',
-        base.value,
-    )
+    if _too_few(base):
+        text = (
+            f'{case.metric} is {base.value:.3f}; targets have too few orders ({base.orders}) to tell whether it is '
+            'better than with shuffled ones.'
+        )
+    else:
+        verb = 'better than' if answers_something(base) else 'not better than'
+        low, high = np.quantile(base.shuffled, [0.025, 0.975]) if len(base.shuffled) else (np.nan, np.nan)
+        text = (
+            f'{case.metric} is {base.value:.3f}, {verb} with shuffled targets ({low:.3f} to {high:.3f} in 95 % of '
+            f'{len(base.shuffled)} shufflings, p = {base.p:.3g}).'
+        )
+    yield Statement('answers', text, base.value)
     if found.confusion is not None and found.confusion.sum() > np.trace(found.confusion):
         wrong = found.confusion - np.diag(np.diag(found.confusion))
         true, said = np.unravel_index(wrong.argmax(), wrong.shape)
@@ -103,9 +115,11 @@ def _compared(parts: Parts) -> Iterator[Statement]:
                 f'; they answer {one.alike:.0%} of windows alike, {one.only_mine} are right here alone, '
                 f'{one.only_other} there alone'
             )
-        side = 'better' if one.better > 0 else 'worse'
+        side = f'{abs(one.better):.3f} {"better" if one.better > 0 else "worse"} than'
+        if abs(one.better) < TIE:
+            side = 'as good as'
         name = f'the untrained network {one.name}' if one.name.partition(' ')[0] == UNTRAINED else one.name
-        text = f'This run is {abs(one.better):.3f} {side} than {name} ({one.value:.3f}){more}.'
+        text = f'This run is {side} {name} ({one.value:.3f}){more}.'
         yield Statement('answers', text, one.better, (one.name,))
 
 
@@ -135,10 +149,12 @@ def _attributed(case: Case, parts: Parts) -> Iterator[Statement]:
     if order:
         share = mean[order[:3]].sum() / np.maximum(mean, 0).sum()
         text = (
-            f'Of what speaks for the right answer, {share:.0%} comes from {joined(names[:3])} (by integrated '
+            f'Of what speaks for {explained(case)}, {share:.0%} comes from {joined(names[:3])} (by integrated '
             f'gradients; as much from each channel would be {min(3, len(order)) / len(mean):.0%}).'
         )
         yield Statement('attribution', text, float(share), tuple(names))
+    if len(found.hz) < 2:  # windows of one sample
+        return
     for name, rows in groups(case, parts).items():
         of_class = found.frequencies[rows].sum(1)
         peaks = _peaks(of_class)
@@ -197,9 +213,12 @@ def _network(case: Case, parts: Parts) -> Iterator[Statement]:
         yield Statement(
             'network', f'No gradient reaches the layer {name}: the answer does not rest on it.', 0.0, (name,)
         )
-    if parts.flow is not None:
+    for name in parts.timeless:
+        text = f'The gradient reaches the layer {name} only through a token of no time, so it has no GradCAM.'
+        yield Statement('network', text, None, (name,))
+    if parts.flow is not None and parts.flow.weight.any():
         relative, gone = parts.flow.relative, parts.flow.vanished
-        low, high = int(relative.argmin()), int(relative.argmax())
+        low, high = int(np.nanargmin(relative)), int(np.nanargmax(relative))
         names = parts.flow.names
         text = (
             f'Beside its weights, the gradient is largest in {names[high]} ({relative[high]:.2g}) and smallest in '

@@ -23,14 +23,14 @@ class Flow(NamedTuple):
 
     @property
     def relative(self) -> np.ndarray:
-        """Gradients beside their weights."""
-        return np.asarray(self.gradient / np.maximum(self.weight, 1e-12))
+        """Gradients beside their weights; nan where these are 0, as biases are that nothing trained."""
+        return np.divide(self.gradient, self.weight, out=np.full(len(self.names), np.nan), where=self.weight > 0)
 
     @property
     def vanished(self) -> tuple[str, ...]:
-        """Tensors whose gradient is none beside that of the others: nothing reaches them."""
-        most = self.relative.max(initial=0)
-        return tuple(n for n, r in zip(self.names, self.relative, strict=True) if r <= VANISHED * most)
+        """Tensors whose gradient is 0, or none beside that of the others: nothing reaches them."""
+        least = VANISHED * self.relative.max(initial=0, where=self.weight > 0)
+        return tuple(n for n, g, r in zip(self.names, self.gradient, self.relative, strict=True) if not g or r <= least)
 
 
 def flow(network: Network) -> Flow | None:

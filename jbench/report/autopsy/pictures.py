@@ -11,7 +11,7 @@ import numpy as np
 from jbench import targets
 from jbench.report.autopsy import attribution
 from jbench.report.autopsy.ablation import Ablation
-from jbench.report.autopsy.case import Case
+from jbench.report.autopsy.case import Case, explained
 from jbench.report.autopsy.examine import Parts
 from jbench.report.autopsy.findings import answers_something, groups
 
@@ -59,8 +59,8 @@ def pictures(case: Case, parts: Parts) -> Pictures:
         found['units'] = 'network', caption, partial(_units, parts=parts)
     if parts.flow is not None:
         caption = (
-            f'Norm of the gradient beside the norm of the weights of each tensor, from input (top) to output, over '
-            f'{parts.flow.n_batches} batches of training windows.'
+            f'Norm of the gradient beside the norm of the weights of each tensor that is not 0, from input (top) to '
+            f'output, over {parts.flow.n_batches} batches of training windows.'
         )
         found['gradients'] = 'network', caption, partial(_flow, parts=parts)
     return found
@@ -68,7 +68,7 @@ def pictures(case: Case, parts: Parts) -> Pictures:
 
 def _of_attribution(case: Case, parts: Parts) -> Pictures:
     n = len(parts.explained) if parts.explained is not None else 0
-    of = f'integrated gradients, mean over {n} test windows; positive: speaks for the right answer'
+    of = f'integrated gradients, mean over {n} test windows; positive: speaks for {explained(case)}'
     of += '' if answers_something(parts.base) else f'; {NOISE}'
     found: Pictures = {
         'frequencies': (
@@ -78,6 +78,9 @@ def _of_attribution(case: Case, parts: Parts) -> Pictures:
         ),
         'times': ('time', f'Attribution over time, sum over channels ({of}).', partial(_times, case=case, parts=parts)),
     }
+    assert parts.attribution is not None
+    if len(parts.attribution.hz) < 2:  # windows of one sample
+        del found['frequencies']
     if case.head is not None:
         caption = (
             f'Left: attribution of each channel over the whole window, the largest named; the others: over time ({of}).'
@@ -262,7 +265,8 @@ def _units(figure: Figure, parts: Parts) -> None:
 def _flow(figure: Figure, parts: Parts) -> None:
     flow = parts.flow
     assert flow is not None
-    pick = np.unique(np.linspace(0, len(flow.names) - 1, min(SHOWN, len(flow.names))).round().astype(int))
+    known = np.flatnonzero(flow.weight > 0)
+    pick = known[np.unique(np.linspace(0, len(known) - 1, min(SHOWN, len(known))).round().astype(int))]
     figure.set_size_inches(9, 1.2 + 0.2 * len(pick))
     ax = figure.subplots()
     ax.barh(range(len(pick)), np.maximum(flow.relative[pick], 1e-12), color=OUT)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import hashlib
 
 import pytest
 
@@ -98,6 +99,18 @@ def test_a_layer_stands_for_every_region():
     assert [c.layer for c in every] == ['s1', 'c1', 's2', 'c2']
     keys = {AlignmentCell(benchmark=ALL['Cowley2023.V4-pls'], candidate=c).key for c in every}
     assert len(keys) == 4
+
+
+def test_one_file_of_weights_is_for_all_layers_of_a_model(tmp_path):
+    (path := tmp_path / 'w.safetensors').write_bytes(b'weights')
+    layers = select.select_candidates('resnet18:layer=all')
+    made, files_of = select.with_weights(layers, str(path))
+    assert len(made) > 1 and {c.weights for c in made} == {hashlib.sha256(b'weights').hexdigest()}
+    assert files_of == {'resnet18': path}
+    with pytest.raises(RequestError, match='one file for 2 models'):
+        select.with_weights([*layers, *select.select_candidates('resnet50')], str(path))
+    with pytest.raises(RequestError, match='no such file or folder'):
+        select.with_weights(layers, 'x' * 300)
 
 
 def test_decoding_and_alignment_are_asked_apart():

@@ -332,6 +332,9 @@ def test_places_of_electrodes_come_with_the_weights_that_go_by_them(served, tmp_
         assert said[0] == 'places of electrodes for tiny: positions.json of https://huggingface.co/o/n, licence: MIT'
         (listed,) = (f for f in kept(tmp_path / 'weights' / 'tiny_places') if f.name == 'positions.json')
         assert host_apis.HEADS['main'] in listed.url and listed.kind == 'git'
+        (tmp_path / 'weights' / 'tiny_places' / 'positions.json').unlink()
+        outcome = download_fetch.fetch_all([], tmp_path, lambda *facts: None, said.append, [], ['tiny_places'])
+        assert outcome.there == ['tiny_places'] and 'positions.json' in there(tmp_path / 'weights' / 'tiny_places')
         monkeypatch.setenv('HF_TOKEN', host_apis.TOKEN)
         assert download_fetch.fetch_weights('tiny', tmp_path, lambda *facts: None, said.append)
     assert (tmp_path / 'weights' / 'tiny' / 'model.safetensors').read_bytes() == b'weights'

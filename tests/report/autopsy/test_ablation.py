@@ -80,6 +80,17 @@ def test_bands_are_round_and_few(sfreq, n, top, width):
     assert ablation.band_edges(x[..., :4], sfreq) == []
 
 
+def test_bands_above_nearly_all_power_are_taken_away_too():
+    t, rng = np.arange(256) / 256, np.random.default_rng(0)
+    x = (10 * np.sin(2 * np.pi * 9 * t) + 0.5 * np.sin(2 * np.pi * 41 * t))[None, None]
+    assert ablation.band_edges(x, 256.0) == [(8.0, 10.0), (40.0, 42.0)]
+    size = np.where(np.arange(501) <= 10, 1.0, 0.0)
+    size[12:190] = 0.0245  # 0.01 % of the power and a little in each of 89 bands of 2 Hz: they are made wider
+    many = np.fft.irfft(size * np.exp(1j * rng.uniform(0, 6, 501)), 1000)[None, None]
+    edges = ablation.band_edges(many, 1000.0)
+    assert 32 < len(edges) <= 64 and edges[0] == (0.0, 4.0) and edges[-1][1] > 180
+
+
 @pytest.mark.slow
 def test_chance_stands_out_in_few_runs(monkeypatch):
     """Answers that have nothing to do with the targets: at most a few of 20 seem better than shuffled ones."""
@@ -134,6 +145,58 @@ def test_targets_change_places_where_they_vary():
     units = ablation._units(answers)
     traits = ablation._shuffled(case._replace(answers=answers), units, rng)['y'].reshape(8, 6)
     assert (traits == traits[:, :1]).all() and traits[:, 0].sum() == 4
+
+
+def subjects_with(*targets: list[int]) -> tuple:
+    """A run that answers every window right; the targets of each subject, one window a recording."""
+    y = np.concatenate(targets)
+    subject = np.repeat([f'{k:03}' for k in range(len(targets))], [len(one) for one in targets])
+    answers = {'id': np.arange(len(y)) << ablation.SHIFT, 'y': y, 'subject': subject}
+    case = planted()._replace(answers=answers | {'outputs': 5 * np.eye(2, dtype=np.float32)[y]}, network=None)
+    return case, ablation.base(case)
+
+
+def test_one_subject_with_two_targets_does_not_keep_those_of_others_in_their_place():
+    case, base = subjects_with(*([k % 2] * 3 for k in range(40)), [0, 1, 1])
+    block, unit = ablation._units(case.answers)
+    assert {*block[:-3]} == {-1} and {*block[-3:]} == {40} and len(np.unique(unit)) == 43
+    assert base.value == 1 and base.p == pytest.approx(1 / 201) and np.ptp(base.shuffled) > 0.2
+    (first, *_) = findings(case, examine(case))
+    assert ', better than with shuffled targets' in first.text
+
+
+def test_windows_of_a_recording_with_one_target_stay_together_whatever_others_hold():
+    """Subject 0 has recordings of one target each, subject 1 one recording of two."""
+    recording = np.repeat([0, 1, 2, 3, 4], 4)
+    y = np.r_[np.repeat([0, 1, 1, 0], 4), [0, 1, 0, 1]]
+    answers = {'id': recording << ablation.SHIFT, 'y': y, 'subject': np.repeat(['0', '1'], [16, 4])}
+    block, unit = ablation._units(answers)
+    assert len(np.unique(unit[:16])) == 4 and len(np.unique(unit[16:])) == 4
+    assert len(np.unique(block)) == 2 and (block[:16] == block[0]).all()
+
+
+def test_too_few_orders_of_the_targets_tell_nothing():
+    """Two subjects of each class: a perfect run is one of six orders."""
+    case, base = subjects_with([0, 0], [0, 0], [1, 1], [1, 1])
+    (first, *_) = findings(case, examine(case))
+    assert first.text == (
+        'bal_acc is 1.000; targets have too few orders (6) to tell whether it is better than with shuffled ones.'
+    )
+    assert base.orders == 6 and base.p == pytest.approx(1 / 6) and answers_something(base)
+    case, base = subjects_with(*[[0]] * 3, *[[1]] * 3)
+    assert base.orders == 20 and base.p == pytest.approx(1 / 20) and answers_something(base)
+
+
+def test_a_constant_that_has_no_score_is_as_bad_as_chance():
+    """The one channel is taken away, and with it what correlates; where both have no score nothing falls."""
+    case = planted()
+    x = case.network.x[:, :1]
+    y = x.mean((1, 2))[:, None]
+    case = case._replace(kind='value', metric='pearsonr', classes=(), answers=case.answers | {'y': y, 'outputs': y})
+    network = case.network._replace(x=x)
+    found = ablation.channels(case, network, lambda x: x.mean((1, 2))[:, None])
+    assert found.falls == pytest.approx([1.0]) and found.out == (0,)
+    assert ablation.channels(case, network, lambda x: np.ones((len(x), 1))).falls == pytest.approx([0.0])
 
 
 @pytest.mark.slow

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 from autopsies import case_of, of_table, planted, written
 
-from jbench.report.autopsy import activations, gradients
+from jbench.report.autopsy import activations, findings, gradients
 from jbench.report.autopsy.case import Network
+from jbench.report.autopsy.examine import Parts
 
 
 @pytest.mark.slow
@@ -54,3 +55,19 @@ def test_gradients_are_those_of_the_loss_by_tensor():
     np.testing.assert_allclose(flow.weight, [5, 1, 2])
     np.testing.assert_allclose(flow.relative, [4, 1, 0])
     assert gradients.flow(network._replace(batches=())) is None
+
+
+def test_a_tensor_of_zeros_does_not_make_others_vanish():
+    """As of biases that stay where they started: none has a norm that its gradient could stand beside."""
+    case = planted()
+    params = {'frozen': np.zeros(2, 'f4'), 'unread': np.zeros(2, 'f4'), 'w': np.float32([3, 4]), 'v': np.float32([1])}
+    network = case.network._replace(
+        variables={'params': params, 'batch_stats': {}},
+        loss=lambda p, batch: p['frozen'].sum() + (p['w'] ** 2).sum() + 3 * p['v'][0],
+        batches=({},),
+    )
+    flow = gradients.flow(network)
+    assert flow.vanished == ('unread',)
+    (said,) = (f for f in findings._network(case, Parts(None, None, flow=flow)) if 'Beside its' in f.text)
+    assert said.text.startswith('Beside its weights, the gradient is largest in v (3) and smallest in w (2); ')
+    assert said.text.endswith('none reaches 1 of 4 tensors: unread.')

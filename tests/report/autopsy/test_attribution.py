@@ -6,11 +6,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from autopsies import C, T, of_table, outputs, planted, written
+from autopsies import C, T, case_of, of_table, outputs, planted, written
 from families import often
 
 from jbench.models import MODELS
-from jbench.report.autopsy import activations, attribution, gradcam, gradients
+from jbench.models.model import TokenGrid
+from jbench.report.autopsy import activations, attribution, examine, findings, gradcam, gradients
 from jbench.report.autopsy.case import Network
 from jbench.spec.model import Signal
 
@@ -116,6 +117,23 @@ def test_what_passes_a_layer_by_is_not_of_its_gradient():
     (value, gradient) = gradcam.gradients(model, model.init(None), x, weights=both, signal=SIGNAL)['layer']
     np.testing.assert_allclose(value, 2)
     np.testing.assert_allclose(gradient, 3)
+
+
+def test_a_layer_read_by_its_token_of_no_time_alone_has_no_gradcam():
+    """Of a head that reads the class token: nothing flat is drawn, and findings say why."""
+
+    def apply(p, x):
+        moments = jnp.tanh(x.mean(1).reshape(len(x), 6, 10).mean(2))[..., None] * jnp.ones(2)
+        tokens = jnp.concatenate([moments.sum(1, keepdims=True), moments], 1)
+        return tokens[:, 0] * jnp.float32([1, 2]), {'early': moments, 'tokens': tokens}
+
+    x = np.random.default_rng(0).normal(0, 1, (8, C, T)).astype(np.float32)
+    case = case_of(written(apply, {})._replace(tokens=TokenGrid((1, 6), 1)), x, np.arange(8) % 2)
+    parts = examine._explained(case, case.network, examine.Parts(None, None))
+    assert [*parts.cams] == ['early'] and parts.cams['early'].any()
+    assert parts.timeless == ('tokens',) and parts.aside == ()
+    (said,) = (one for one in findings._network(case, parts) if one.names == ('tokens',))
+    assert said.text == 'The gradient reaches the layer tokens only through a token of no time, so it has no GradCAM.'
 
 
 def test_chance_alone_rarely_reaches_the_floor():

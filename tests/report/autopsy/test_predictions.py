@@ -102,6 +102,12 @@ def test_every_kind_of_target(case, cost, target, weights):
         np.testing.assert_allclose((of_path * raw).sum((1, 2)), (raw.max(-1) - raw.mean(-1)).mean(1), rtol=1e-5)
 
 
+def test_what_is_explained_of_values_is_their_side_of_the_mean():
+    """What raises the answer to a window above the mean, and lowers that to one below, speaks for the right answer."""
+    case = case_of('value', 'rmse', outputs=np.float32([[1], [5], [2]]), y=np.float32([[2], [9], [1]]))
+    assert explained(case, case.answers['outputs'], case.answers).tolist() == [[-1], [1], [-1]]
+
+
 def test_what_is_explained_of_classes_does_not_change_with_a_constant():
     case = planted()
     weights = explained(case, case.answers['outputs'], case.answers)
