@@ -185,7 +185,8 @@ def _chosen(
         for seed, r in found.items()
         if processes.first() and r['status'] != 'failed' and (best := learnt.best_epoch(r, monitor)) is not None
     }
-    rows = [(chosen[s]['epochs'] if s in chosen else 0, found[s]['n_records']['train'] if found else 0) for s in seeds]
+    n_train = {seed: r['n_records']['train'] for seed, r in found.items()}
+    rows = [(chosen[s]['epochs'] if s in chosen else 0, n_train.get(s, 0)) for s in seeds]
     epochs, windows = processes.agreed(np.array(rows, np.int64)).T.tolist()
     most = fit.length(recipe, n_batches(windows[0], recipe.batch_size)).most
     return Final(most, dict(zip(seeds, epochs, strict=True))), chosen

@@ -10,16 +10,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from jbench import run
+from jbench import run, training
+from jbench.context import Context
 from jbench.data.load import loader, prepared_set
+from jbench.models import MODELS
 from jbench.plan import select
-from jbench.progress import StopSignal
+from jbench.progress import Progress, StopSignal
 from jbench.results import result_file
 from jbench.results.predictions import load_predictions
 from jbench.spec.cell import Cell, choosing
 from jbench.spec.identity import from_json
 from jbench.train import fit, optim, parallel
-from jbench.train.programs import build
+from jbench.train.programs import Compiler, build
 
 EPOCHS = ('--set=recipe.max_epochs=4', '--set=recipe.lr=1e-2')
 BASE = ('--task=p3', '--model=eegnet', '--simulated=yes', *EPOCHS)
@@ -196,3 +198,15 @@ def test_what_has_no_number_of_epochs_is_refused_in_one_line(
     assert run.main(['--task=p3', '--simulated=yes', FINAL, *argv, f'--workdir={tmp_path}']) == 2
     said = capsys.readouterr().err
     assert words in said and said.count('\n') <= 2 and not list(tmp_path.glob('prepared/*'))
+
+
+def test_processes_that_have_not_read_what_was_chosen_before_meet_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the seeds that choose, a process but the first knows those that are trained now."""
+    cell = Cell(task=select.tasks()['p3'][-1], dataset=select.datasets()['SimulatedP3'], model=MODELS['eegnet'])
+    own = {'seed': 34, 'status': 'done', 'n_records': {'train': 100}}
+    monkeypatch.setattr(training, 'train', lambda *args: [own])
+    monkeypatch.setattr(training.processes, 'first', lambda: False)
+    monkeypatch.setattr(training.processes, 'agreed', lambda rows: np.array([[3, 100], [5, 100]]))  # of the first
+    context = Context(Path('absent'), None, Progress(), StopSignal(), 'resume')
+    final, _ = training._chosen(cell, (Path('absent'), 0.0), [33, 34], Compiler(), context)
+    assert final.epochs == {33: 3, 34: 5}

@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from jbench.cli import arguments, report_arguments
 from jbench.cli.environment import without_triton
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from jbench.trained import TrainedModel
 
 SHARES = '0,0.1,0.2,0.3,0.5'
+ABOUT = ('task', 'task_version', 'dataset', 'simulated', 'model', 'key', 'seed', 'split_hash')  # of a result
+CHANGES = ('simulated: ', 'debug: ', 'custom: ', 'partial: ')  # how warnings begin that tell of the protocol
 
 
 def main(argv: list[str]) -> int:
@@ -28,7 +30,7 @@ def main(argv: list[str]) -> int:
     args = arguments.known(_parser(), argv)
     shares = _shares(args.share)
     without_triton()
-    from jbench.report import robustness, text
+    from jbench.report import marks, robustness, text
     from jbench.report.figures import robustness as figure
     from jbench.report.figures import style
     from jbench.trained import load_model
@@ -40,11 +42,12 @@ def main(argv: list[str]) -> int:
             rows += _curve(load_model(path, model=args.model), shares)
         except FileNotFoundError as error:
             raise RequestError(f'{path}: no such result; expected the path of a seed33.json') from error
+    asked = list(dict.fromkeys((_task(r), f'scored by {r["metric"]}', f'split {r["split_hash"]}') for r in rows))
+    if len(asked) > 1:
+        one, other = (', '.join(words) for words in asked[:2])
+        raise RequestError(f'robustness: results of {one} and of {other}; a figure is of one task, dataset and split')
     table = robustness.means(rows)
-    tasks = list(dict.fromkeys(f'{r["task"]}@{r["task_version"]}/{r["dataset"]}' for r in table))
-    if len(tasks) > 1:
-        raise RequestError(f'robustness: results of {tasks[0]} and {tasks[1]}; a figure is of one task and dataset')
-    title = tasks[0] + ' (simulated)' * table[0]['simulated']
+    title = marks.titled(asked[0][0], dict.fromkeys(w for r in table for w in filter(None, r['changes'].split(', '))))
     paths = figure.write(table, Path(args.out) if args.out else _home(args.results[0]), title)
     if args.format == 'json':
         print(text.as_json({'rows': table, 'files': [str(p) for p in paths]}))
@@ -55,7 +58,8 @@ def main(argv: list[str]) -> int:
         for r in table
     ]
     named = [
-        (text.printable(r['model']), r['seeds'], r['n_subjects'], *line) for r, line in zip(table, lines, strict=True)
+        (text.printable(name), r['seeds'], r['n_subjects'], *line)
+        for name, r, line in zip(robustness.names(table), table, lines, strict=True)
     ]
     print(title)
     heads = ('model', 'seeds', 'test subjects', '% of channels that fail', style.score_axis(table[0]['metric']))
@@ -64,12 +68,17 @@ def main(argv: list[str]) -> int:
     return 0
 
 
+def _task(row: dict[str, Any]) -> str:
+    return f'{row["task"]}@{row["task_version"]}/{row["dataset"]}'
+
+
 def _curve(model: TrainedModel, shares: Sequence[float]) -> Table:
     """A row for each share of channels that fail: `share, score` and the ends `low, high` of the interval over test
     subjects, as result files have them, and what they are of.
 
     Raises: RequestError as `TrainedModel.masked`.
     """
+    from jbench.report import marks
     from jbench.results.predictions import arrange, opened
     from jbench.targets import score
 
@@ -79,7 +88,8 @@ def _curve(model: TrainedModel, shares: Sequence[float]) -> Table:
         found = opened(arrange(model.masked(share)))
         first = score.score(task.target.kind, task.metric, found, result['dummy'], task.level)['headline']
         low, high = first['interval'] or (None, None)
-        about = {k: result[k] for k in ('task', 'task_version', 'dataset', 'simulated', 'model', 'key', 'seed')}
+        about = {k: result[k] for k in ABOUT}
+        about['changes'] = ', '.join(marks.of(w for w in result['warnings'] if w.startswith(CHANGES)))
         scores = {'share': share, 'metric': task.metric, 'score': first['value'], 'low': low, 'high': high}
         rows.append({**about, **scores, 'n_subjects': first['n_subjects'], 'chance': result['chance']})
     return rows

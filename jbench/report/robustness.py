@@ -22,6 +22,13 @@ def means(rows: Sequence[dict[str, Any]]) -> Table:
     return out
 
 
+def names(table: Table) -> list[str]:
+    """What each row is called: its model, with the beginning of its key where the model has several."""
+    keys = dict.fromkeys((row['model'], row['key']) for row in table)
+    several = {name for name, _ in keys if sum(other == name for other, _ in keys) > 1}
+    return [row['model'] + f' {row["key"][:6]}' * (row['model'] in several) for row in table]
+
+
 def _mean(values: Sequence[float | None]) -> float | None:
     there = [v for v in values if v is not None]
     return float(np.mean(there)) if len(there) == len(values) else None

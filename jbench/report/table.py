@@ -75,12 +75,17 @@ def show(table: Sequence[Row], console: Console) -> None:
         'norm.: 0 chance, 1 perfect; windows: tested/prepared; seconds: fit and test of all seeds'
     )
     console.print(Text(legend))
-    if ranked := overall.line({**row, 'changes': [n for n in row['notes'] if n.startswith(SAID)]} for row in table):
+    if ranked := overall.line({**row, 'changes': _changes(row['notes'])} for row in table):
         console.print(Text(ranked))
     for i, note in enumerate(notes, 1):
         console.print(Text(f'[{i}] {printable(note)}'))
     if len(table) >= MANY:
         console.print('\n' + matrix.text(table, console.width, order.of_rows(table)), **PLAIN)
+
+
+def _changes(notes: Sequence[str]) -> list[str]:
+    """Those of the notes of a row that say how its protocol departs from that of its task."""
+    return [note for note in notes if note.startswith(SAID) and not note.startswith(ENDED_EARLY)]
 
 
 def _least(head: str, texts: Iterable[str], layout: str) -> int:

@@ -12,6 +12,7 @@ from jbench.results.learnt import ENDED_EARLY
 
 FAR = 0.25  # of the way from chance to a perfect score
 PLAIN = ('dummy', 'constant')  # estimators that look at no signal
+UNDIVIDED = ('few_shot', 'few_shot_draw', 'mask_channels')  # fields of a recipe on windows that no split tells
 Result = Mapping[str, Any]
 
 
@@ -33,7 +34,9 @@ def far_below(rows: Sequence[Mapping[str, Any]], results: Sequence[Result]) -> l
         results: one result of each row; only those on the same windows of the same parts are compared.
     """
     names = ('task', 'task_version', 'dataset', 'split_hash')
-    asked = [(*(r.get(k) for k in names), r['headline']['name']) for r in results]
+    asked = [
+        (*(r.get(k) for k in names), r['headline']['name'], *(_recipe(r).get(k) for k in UNDIVIDED)) for r in results
+    ]
     models = [r['config'].get('model', {}) for r in results]  # which results of schema 1 do not say
     best: dict[tuple[Any, ...], tuple[float, str]] = {}
     for row, key, model in zip(rows, asked, models, strict=True):
@@ -47,3 +50,8 @@ def far_below(rows: Sequence[Mapping[str, Any]], results: Sequence[Result]) -> l
         far = network and row['normalised'] is not None and above - row['normalised'] >= FAR
         notes.append([f'far behind a fitted baseline, {name}: it may not have learnt'] if name and far else [])
     return notes
+
+
+def _recipe(result: Result) -> Mapping[str, Any]:
+    recipe: Mapping[str, Any] = result['config'].get('task', {}).get('recipe', {})
+    return recipe

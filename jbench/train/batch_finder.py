@@ -55,7 +55,13 @@ def find(cell: Cell, data: PreparedSet, seed: int, context: Context) -> Found:
     network = build(cell.model, asked_signal(cell.model, data.signal), data.n_out, recipe, recipe.frames)
     drawn = parallel.copy(parallel.draw_program(network)(np.uint32(seed)))
     free, size = free_bytes(), max(jax.device_count(), recipe.microbatch, 1)
-    while size <= min(LARGEST, max(len(rows), jax.device_count())):
+    largest = min(LARGEST, max(len(rows), jax.device_count()))
+    if size > largest:
+        raise RequestError(
+            f'{cell.title}: --stage=find_batch: recipe.microbatch={recipe.microbatch}, and the largest batch that it '
+            f'tries is {largest}, of {len(rows)} training windows; set a smaller one'
+        )
+    while size <= largest:
         context.guard()
         context.progress.update(f'{cell.title} find_batch', len(curve), len(curve) + 1, f'{size} windows')
         curve.append(_try(cell, network, data, dataclasses.replace(recipe, batch_size=size), drawn, free))

@@ -200,6 +200,8 @@ def build(model: ModelSpec, signal: Signal, n_out: int, recipe: Recipe = DEFAULT
     computed = precision.computed(made, recipe)
     precision.check(computed, recipe, signal)
     adapted = adaptation.adapted(computed, signal, n_out, recipe, parallel.AXIS)
+    if recipe.rotation:  # what is known beforehand is of windows as they were
+        adapted = adapted._replace(precompute=lambda x: {})
     return hiding.hiding(adapted, signal, recipe) if hides else adapted
 
 

@@ -295,5 +295,5 @@ def watch_of(cell: Cell, data: prepared_set.PreparedSet, seed: int, n_epochs: in
         )
 
     versions = {'jax': jax.__version__, 'jbench': __version__}
-    machine = processes.devices() | {'prepared': data.folder.name} | versions
+    machine = processes.devices() | {'prepared': prepared_set.digest(data.folder)} | versions
     return fit.Watch(progress, context.progress.say, context.asked, checkpoint_folder(cell, seed, context), machine)

@@ -70,7 +70,7 @@ def train_together(
         watches = [watch_of(c, data, seed, most, context) for c, data in zip(cells, sets, strict=True)]
         parts = [t.part._replace(progress=w.progress) for t, w in zip(tasks, watches, strict=True)]
         states = [t.start(seed, most, n_steps) for t in tasks]
-        machine = watches[0].machine | {'prepared': [data.folder.name for data in sets]}
+        machine = watches[0].machine | {'prepared': [w.machine['prepared'] for w in watches]}
         watch = dataclasses.replace(watches[0], machine=machine)
         try:
             found = fit_together(parts, states, watch, cells[0].task.recipe.task_temperature)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from pathlib import Path
 
 import jax.numpy as jnp
@@ -31,10 +32,11 @@ def prepared(folder: Path) -> prepared_set.PreparedSet:
         codec.write_shard(
             folder / f's{k}.array_record', [codec.encode_window(w, i, about) for i, w in enumerate(x)], x.nbytes
         )
-    n = PER_RECORDING * len(MONTAGES)
+    n, manifest = PER_RECORDING * len(MONTAGES), {'recordings': recordings, 'ch_names': list(NAMES)}
+    (folder / 'manifest.json').write_text(json.dumps(manifest))
     return prepared_set.PreparedSet(
         folder=folder,
-        manifest={'recordings': recordings, 'ch_names': list(NAMES)},
+        manifest=manifest,
         signal=Signal(n_chans=len(NAMES), n_times=N_TIMES, sfreq=120.0, ch_names=NAMES),
         clamp=None,
         kind='classes',

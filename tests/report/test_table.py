@@ -11,6 +11,7 @@ from rich.console import Console
 
 from jbench.report import overall, table
 from jbench.report.scores import format_score
+from jbench.results.learnt import ENDED_EARLY
 from jbench.results.schema import SCHEMA
 
 
@@ -93,6 +94,10 @@ def test_the_score_that_ranked_in_2025_stands_below() -> None:
     error = {'name': 'normalized_rmse', 'better': 'lower', 'level': 'window', 'n_subjects': 12}
     results = [make(33, 0.9, task=task) for task in tasks]
     shown = [{**r, 'headline': {**r['headline'], **error}} for r in results]
+    console = Console(width=200, file=io.StringIO())
+    table.show(table.rows(shown), console)
+    assert f'{said}: eegnet 0.9 (Schirrmeister2017Deep)' in console.file.getvalue()  # type: ignore[attr-defined]
+    shown[0] = {**shown[0], 'warnings': [f'{ENDED_EARLY}: the tested epoch came after 6 steps']}
     console = Console(width=200, file=io.StringIO())
     table.show(table.rows(shown), console)
     assert f'{said}: eegnet 0.9 (Schirrmeister2017Deep)' in console.file.getvalue()  # type: ignore[attr-defined]

@@ -64,6 +64,14 @@ def test_what_looks_at_no_signal_is_no_fitted_baseline(name: str) -> None:
     assert notes(of(name, 'estimator', 0.9), of('eegnet', 'network', 0.3))['eegnet'] == []
 
 
+@pytest.mark.parametrize('field', ['few_shot', 'mask_channels'])
+def test_what_learns_or_is_tested_on_less_is_not_judged(field: str) -> None:
+    """The parts of both are the same, as the split tells them."""
+    less = of('eegnet', 'network', 0.3)
+    less['config'] = {**less['config'], 'task': {'recipe': {field: 0.5}}}
+    assert notes(BASELINE, less)['eegnet'] == []
+
+
 def test_a_network_without_a_baseline_is_not_judged() -> None:
     assert notes(of('eegnet', 'network', 0.3), of('deep4net', 'network', 0.9)) == {'eegnet': [], 'deep4net': []}
     old = make(33, 0.3, model='eegnet', split_hash='s')  # schema 1: no word on its model

@@ -154,6 +154,15 @@ def test_running_out_of_memory_before_a_step_is_a_size_that_does_not_fit(
     assert found.told[0] == '1 windows need more memory than there is'
 
 
+def test_parts_larger_than_the_training_part_are_refused(
+    data: Any, context: Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cell, n = small.cell(batch_size=8192), len(data.rows('train'))
+    cell = dataclasses.replace(cell, task=override(cell.task, 'recipe.microbatch', 4096))
+    with pytest.raises(RequestError, match=rf'recipe\.microbatch=4096, .* is {n}, of {n} training windows'):
+        probe(cell, data, context, monkeypatch, 1e12)
+
+
 @pytest.mark.slow
 def test_memory_grows_with_the_batch_and_the_largest_that_fits_is_found(
     data: Any, context: Context, monkeypatch: pytest.MonkeyPatch

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import shutil
 
 import montages
 import numpy as np
@@ -47,3 +48,14 @@ def test_a_network_that_asks_learns_and_answers_with_its_mask(data, tmp_path):
     scale = outcome['predictions']['outputs'] / expected[:, None]
     np.testing.assert_allclose(scale, scale[:1].repeat(len(scale), 0), rtol=1e-4)
     assert abs(scale[0] - 1).max() > 1e-3  # it moved
+
+
+def test_a_checkpoint_tells_sets_of_one_name_apart(data, tmp_path):
+    """Whose vectors, say, were made anew."""
+    context, cell = Context(tmp_path, None, Progress(), StopSignal(), 'resume'), small.cell()
+    other = shutil.copytree(data.folder, tmp_path / data.folder.name)
+    with (other / 'manifest.json').open('a') as file:
+        file.write(' ')
+    sets = (data, data, dataclasses.replace(data, folder=other))
+    one, same, changed = (seeds.watch_of(cell, d, 33, 1, context).machine for d in sets)
+    assert one == same != changed

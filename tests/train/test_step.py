@@ -226,6 +226,17 @@ def test_channels_turn_by_a_place_for_a_whole_batch() -> None:
     assert seen == {-1, 0, 1}
 
 
+@pytest.mark.parametrize('rotation', [0, 1])
+def test_nothing_is_known_beforehand_of_windows_whose_channels_turn(rotation: int) -> None:
+    from jbench.models import MODELS
+    from jbench.spec.model import Signal
+    from jbench.spec.task import Recipe
+    from jbench.train.programs import build
+
+    network = build(MODELS['eegnet'], Signal(n_chans=4, n_times=120, sfreq=120.0), 2, Recipe(rotation=rotation))
+    assert bool(network.precompute(jnp.ones((2, 4, 120)))) == (not rotation)
+
+
 @pytest.mark.parametrize(('rotation', 'seen'), [(0, {0.0}), (1, {0.0, 1.0, 9.0})])
 def test_a_step_turns_channels_where_its_recipe_says_so(rotation: int, seen: set[float]) -> None:
     """Channel k holds k, and the network answers channel 0 with a target of 0: the loss tells the turn of the step."""

@@ -325,6 +325,11 @@ def test_shared_subjects() -> None:
         split_windows.check(events, windows, part, ByGroup())
     assert split_windows.check(events, windows, part, Predefined()) == ["1 subjects are in several splits: 'a'"]
     assert split_windows.check(events, windows, part, ByGroup(by='run')) == []
+    halves = ByGroup(fold='1/2', validate_by='session')
+    with pytest.raises(RuntimeError, match="'a' are in several splits"):
+        split_windows.check(events, windows, part, halves)
+    validates = np.array(['valid', 'test', 'train'])
+    assert split_windows.check(events, windows, validates, halves) == ["1 subjects are in several splits: 'a'"]
 
 
 def test_split_hash_sees_membership_and_nothing_else() -> None:
