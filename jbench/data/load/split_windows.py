@@ -129,13 +129,11 @@ def check(events: Table, windows: Table, part: np.ndarray, split: SplitSpec | No
         for subject, name in {(str(s), str(p)) for s, p in zip(events['subject'][rows], part, strict=True) if p}:
             owners.setdefault(subject, set()).add(name)
         shared = sorted(s for s, names in owners.items() if len(names) > 1)
-        two_folds = isinstance(split, ByGroup) and (split.fold or split.folds)  # where rows of a subject may validate
-        halved = isinstance(split, ByGroup) and split.validate_by  # where rows of those that test validate
-        apart = {s for s in shared if halved and owners[s] == {'valid', 'test'}}
-        if isinstance(split, ByGroup) and any(
-            s not in apart and ('test' in owners[s] or not two_folds) for s in shared
-        ):
-            raise RuntimeError(f'split by subject, but {listed(shared)} are in several splits')
+        if isinstance(split, ByGroup):  # of folds, rows of a subject may validate: of those that train, or that test
+            beside = [{'train', 'valid'}] * bool(split.fold or split.folds)
+            beside += [{'test', 'valid'}] * bool(split.validate_by)
+            if any(owners[s] not in beside for s in shared):
+                raise RuntimeError(f'split by subject, but {listed(shared)} are in several splits')
         if shared:
             found.append(f'{len(shared)} subjects are in several splits: {listed(shared)}')
     clash = _overlaps(np.asarray(events['recording'])[rows], windows, part)
