@@ -174,11 +174,13 @@ def prepare(
     waiting = f'wait for another process that prepares {dataset.name}'
     stem = _stem(task, dataset, folder)
     wait_on = partial(progress, waiting, 0, len(refs))
-    with raw_files.held(root, wait_on, alone=False), files.locked(lock_of(task, dataset, folder), wait_on):
+    places = [(one, root.with_name(one.name)) for one in mixture.parts(dataset)] if root else []
+    with raw_files.read([place for _, place in places], wait_on), files.locked(lock_of(task, dataset, folder), wait_on):
         lacking = _lacking(folder)
         if not lacking:
             return
-        _refuse_rest(task, dataset, root, refs)
+        for one, place in places:
+            _refuse_rest(task, dataset, one, place, refs)
         if not refs:
             raise RequestError(
                 f'{folder}: {", ".join(lacking)} missing or damaged, and no recordings of '
@@ -214,12 +216,13 @@ def prepare(
         shutil.rmtree(parts)
 
 
-def _refuse_rest(task: Task, dataset: Dataset, root: Path | None, refs: list[RecordingRef]) -> None:
-    """Raises: RequestError where a recording that a task reads was deleted on request, or is being: its set would lack
-    it."""
-    gone = raw_files.note(root).get('deleted', {}) if root else {}
+def _refuse_rest(task: Task, dataset: Dataset, one: Dataset, root: Path, refs: list[RecordingRef]) -> None:
+    """Raises: RequestError where a recording of `one` (of a mixture a member) that a task reads was deleted on request,
+    or is being: its set would lack it."""
+    called, window = f'{one.name}.' * (one != dataset), mixture.asked_of(task, dataset, one).window
+    gone = raw_files.note(root).get('deleted', {})
     there = {r.name for r in refs if all(map(os.path.lexists, r.files))}
-    reads = [n for n, fields in gone.items() if possible(tuple((k, v) for k, v in fields), task.window)]
+    reads = [f'{called}{n}' for n, fields in gone.items() if possible(tuple((k, v) for k, v in fields), window)]
     if lost := [n for n in reads if n not in there]:
         more = f' and {len(lost) - 1} more' if lost[1:] else ''
         raise RequestError(

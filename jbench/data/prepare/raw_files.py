@@ -7,7 +7,7 @@ import fcntl
 import json
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +73,15 @@ def held(root: Path | None, waiting: Callable[[], object], *, alone: bool) -> It
         yield
     finally:
         os.close(descriptor)
+
+
+@contextlib.contextmanager
+def read(roots: Iterable[Path], waiting: Callable[[], object]) -> Iterator[None]:
+    """Hold the recordings of several datasets, to read them."""
+    with contextlib.ExitStack() as stack:
+        for root in roots:
+            stack.enter_context(held(root, waiting, alone=False))
+        yield
 
 
 def _try_hold(descriptor: int, how: int) -> bool:

@@ -92,9 +92,12 @@ def member(dataset: Dataset, ref: RecordingRef) -> Dataset:
 def asked(task: Task, dataset: Dataset, ref: RecordingRef) -> Task:
     """What a task asks of a recording: of that of a mixture what its overrides say of windows and targets of the
     member, which may call films and their events otherwise than the others do. What a user asks goes before them."""
-    if dataset.source != __name__:
-        return task
-    for path, value in _differs(task, dict(ref.fields)['dataset']):
+    return asked_of(task, dataset, member(dataset, ref))
+
+
+def asked_of(task: Task, dataset: Dataset, one: Dataset) -> Task:
+    """What a task asks of the recordings of a member of a mixture, or of the dataset itself."""
+    for path, value in _differs(task, one.name) if dataset.source == __name__ else ():
         task = override(task, path, value)
     return task
 

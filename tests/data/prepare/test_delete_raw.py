@@ -18,9 +18,11 @@ from jbench.cli import download
 from jbench.data.load import prepared_set
 from jbench.data.prepare import build_set, delete_raw, raw_files
 from jbench.data.recording import RecordingRef
+from jbench.data.sources import mixture
 from jbench.plan import select
 from jbench.spec.dataset import Dataset
 from jbench.spec.errors import RequestError
+from jbench.spec.objectives import Next
 from jbench.spec.task import Task, Where, Window
 from jbench.stores import mirror
 
@@ -215,6 +217,29 @@ def test_another_task_is_not_prepared_of_what_is_left(tmp_path: Path, told: Told
         ready(ALL, data, tmp_path / 'work')
     (data / 'Filed' / raw_files.NOTE).unlink()
     ready(ALL, data, tmp_path / 'work')  # whoever removes the note wants what is there
+
+
+def test_a_mixture_is_not_prepared_of_what_is_left(tmp_path: Path, told: Told, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor do recordings of its members go while it is."""
+    known = {**select.datasets(), 'Filed': filed.DATASET}
+    monkeypatch.setattr(mixture, 'catalogue', lambda: known)
+    both = mixture.mixed([filed.DATASET, known['SimulatedP3']])
+    task, data = dataclasses.replace(ALL, target=Next()), filed.write(tmp_path / 'data')
+    ready(OPEN, data, tmp_path / 'work')
+    held: list[bool] = []
+
+    def stop(*facts: object) -> None:
+        delete(data, tmp_path / 'work', told, OPEN)
+        held.append(bool(told))
+        raise InterruptedError
+
+    with pytest.raises(InterruptedError):
+        prepared_set.ready(task, both, data, tmp_path / 'other', stop, print)
+    assert held == [True] and told == ['Filed: no recording is deleted: another process prepares some of them']
+    delete(data, tmp_path / 'work', told, OPEN)
+    said = r'of its recordings Filed\.00_0_open and 1 more went .* remove .*data/Filed/\.jbench_deleted\.json'
+    with pytest.raises(RequestError, match=said):
+        prepared_set.ready(task, both, data, tmp_path / 'other', lambda *facts: None, print)
 
 
 def test_recordings_are_not_deleted_while_any_work_folder_is_prepared(tmp_path: Path, told: Told) -> None:
