@@ -84,7 +84,8 @@ def of_groups(measured: Measured, ceiling: Measured | None, how: str, groups: np
     its own ceiling (Papale et al., Gifford et al. in Brain-Score).
 
     Args:
-        measured, ceiling: values [split, neuroid].
+        measured: values [split, neuroid].
+        ceiling: the same; a constant, which has no such values, is that of every group.
         groups: whose each neuroid is, [neuroid].
 
     Raises: RequestError, as `beside`.
@@ -112,6 +113,8 @@ def of_groups(measured: Measured, ceiling: Measured | None, how: str, groups: np
 
 
 def _part(measured: Measured, mine: np.ndarray) -> Measured:
+    if measured.values.ndim != 2:
+        return measured
     values = measured.values[:, mine]
     medians = _by_split(values)
     there = medians[~np.isnan(medians)]

@@ -55,4 +55,14 @@ def check(benchmark: Benchmark) -> Benchmark:
                            "say 'ratio', or 'none'")  # fmt: skip
     if benchmark.ceiled == 'above_chance' and benchmark.chance is None:
         raise RequestError(f"{what}: ceiled='above_chance' needs chance")
+    if benchmark.ceiling == 'cross_subject' and benchmark.per and benchmark.constant_ceiling is None:
+        raise RequestError(f"{what}: ceiling='cross_subject' is of all neuroids together, not of each {benchmark.per}; "
+                           "leave per out, or say ceiling='internal_consistency'")  # fmt: skip
+    limited = benchmark.ceiling or benchmark.constant_ceiling is not None
+    halves = benchmark.ceiling == 'internal_consistency' and benchmark.constant_ceiling is None
+    each = halves and benchmark.metric in regression.REGRESSIONS
+    if benchmark.ceiled == 'explained_variance_per_neuroid' and limited and not each:
+        raise RequestError(f'{what}: ceiled={benchmark.ceiled!r} needs a score and a ceiling of each neuroid: a '
+                           "regression as metric, ceiling='internal_consistency', no constant_ceiling; or "
+                           "say ceiled='explained_variance'")  # fmt: skip
     return benchmark

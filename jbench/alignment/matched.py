@@ -54,6 +54,19 @@ def averaged(assembly: DataArray) -> DataArray:
     return rows.average_repetitions(by_stimulus(assembly))
 
 
+def same_neuroids(benchmark: Benchmark, train: DataArray, test: DataArray) -> DataArray:
+    """Responses of training, their neuroids in the order of those of test. Raises: RequestError for other neuroids."""
+    ids = test['neuroid_id'].values.tolist()
+    where = {name: k for k, name in enumerate(train['neuroid_id'].values.tolist())}
+    if other := sorted({*ids} ^ {*where}, key=str):
+        reliable = '' if benchmark.reliability is None else f' above reliability {benchmark.reliability}'
+        raise RequestError(
+            f'benchmark {benchmark.identifier}: neuroid {other[0]!r} and {len(other) - 1} more are in one of '
+            f'{benchmark.train_data} and {benchmark.data} alone; give both the same neuroid_id{reliable}'
+        )
+    return train.isel(neuroid=[where[name] for name in ids])
+
+
 def recorded(model: BrainModel, benchmark: Benchmark, stimuli: StimulusSet | None, target: DataArray) -> DataArray:
     """The model's responses to the stimuli of a recording, row by row as these; the mean over its trials."""
     ids = target['stimulus_id'].values.tolist()

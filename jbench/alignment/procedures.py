@@ -11,7 +11,17 @@ from jbench.alignment import ceilings, gratings, rows
 from jbench.alignment import over_time as course
 from jbench.alignment import stimuli as sets
 from jbench.alignment.data.geirhos import scored
-from jbench.alignment.matched import averaged, by_stimulus, column, digest, kept, on_screen, recorded, shown
+from jbench.alignment.matched import (
+    averaged,
+    by_stimulus,
+    column,
+    digest,
+    kept,
+    on_screen,
+    recorded,
+    same_neuroids,
+    shown,
+)
 from jbench.alignment.metrics import choices, consistency, distribution, ost, regression, similarity, spantime
 from jbench.alignment.metrics.measured import Measured
 from jbench.spec.benchmark import Benchmark
@@ -67,7 +77,8 @@ def train_test(model: BrainModel, benchmark: Benchmark, data: Recorded, train: R
     if train is None:
         raise RequestError(f'benchmark {benchmark.identifier}: names no train_data')
     single = by_stimulus(kept(benchmark, data.assembly))
-    test, fitted = averaged(single), averaged(kept(benchmark, train.assembly))
+    test = averaged(single)
+    fitted = same_neuroids(benchmark, averaged(kept(benchmark, train.assembly)), test)
     x_train = recorded(model, benchmark, train.stimuli, fitted).values
     x_test = recorded(model, benchmark, data.stimuli, test).values
     groups = column(test, benchmark.per, benchmark).astype(str) if benchmark.per else None
@@ -108,13 +119,11 @@ def labels(model: BrainModel, benchmark: Benchmark, data: Recorded, train: Recor
     _, first = np.unique(trials['stimulus_id'].values, return_index=True)
     truth, condition = (column(trials, name, benchmark)[first].astype(str) for name in ('truth', 'condition'))
     model.start_task('label', benchmark.labels)
-    found = rows.in_order(model.look_at(shown(model, benchmark, data.stimuli, ids)), ids)
+    found = rows.in_order(model.look_at(shown(model, benchmark, data.stimuli, ids), benchmark.number_of_trials), ids)
     choice = found.values.astype(str)
     arrays = {'choice': choice, 'truth': truth, 'stimulus_id': np.array(ids)}
     if benchmark.metric == 'top1':
-        measured = consistency.accuracy(choice, truth)
-        measured = measured._replace(error=measured.error / len(choice) ** 0.5)  # of the share, not of one answer
-        return Compared(measured, None, digest(choice), arrays)
+        return Compared(_share(choice, truth), None, digest(choice), arrays)
     measured = consistency.error_consistency((choice == truth).astype(float), people.right, condition)
     ceiling = consistency.error_consistency_ceiling(people.right, condition)
     return Compared(measured, ceiling, digest(choice), arrays)
@@ -153,7 +162,7 @@ def choice_patterns(model: BrainModel, benchmark: Benchmark, data: Recorded, tra
     model.start_task('probabilities', on_screen(model, benchmark, train.stimuli))
     trials = kept(benchmark, data.assembly)
     ids = list(dict.fromkeys(trials['stimulus_id'].values.tolist()))
-    found = rows.in_order(model.look_at(shown(model, benchmark, data.stimuli, ids)), ids)
+    found = rows.in_order(model.look_at(shown(model, benchmark, data.stimuli, ids), benchmark.number_of_trials), ids)
     objects = found['choice'].values.astype(str).tolist()
     named = {
         'image': trials['stimulus_id'].values,
@@ -176,8 +185,9 @@ def odd_one_out(model: BrainModel, benchmark: Benchmark, data: Recorded, train: 
     if len(ids) % 3:
         raise RequestError(f'benchmark {benchmark.identifier}: {len(ids)} rows; three for each triplet')
     model.start_task('odd_one_out', [ids[k : k + 3] for k in range(0, len(ids), 3)])
-    answers = model.look_at(shown(model, benchmark, data.stimuli, ids)).values.astype(str)
-    return Compared(consistency.accuracy(answers, trials.values.astype(str)[::3]), None, digest(answers))
+    found = model.look_at(shown(model, benchmark, data.stimuli, ids), benchmark.number_of_trials)
+    answers = found.values.astype(str)
+    return Compared(_share(answers, trials.values.astype(str)[::3]), None, digest(answers))
 
 
 def over_time(model: BrainModel, benchmark: Benchmark, data: Recorded, train: Recorded | None) -> Compared:
@@ -218,6 +228,12 @@ def _gratings(name: str) -> Iterator[StimulusSet]:
         yield sets.choose(every, every.ids[k : k + AT_ONCE], f'{name}.{k}')
 
 
+def _share(answers: np.ndarray, truth: np.ndarray) -> Measured:
+    """Share of right answers and its standard error."""
+    measured = consistency.accuracy(answers, truth)
+    return measured._replace(error=measured.error / len(answers) ** 0.5)  # of the share, not of one answer
+
+
 def _upper(rdms: np.ndarray) -> Measured:
     """Each subject with the mean of all; the lower bound, with the mean of the others, is noted."""
     found = ceilings.rsa_ceiling(rdms)
@@ -245,7 +261,7 @@ def _ceiling(benchmark: Benchmark, single: DataArray) -> Measured | None:
 
 def _dissimilarities(benchmark: Benchmark, target: DataArray) -> tuple[DataArray, np.ndarray]:
     """Stimuli, a row each, and [subject or repetition, stimulus, stimulus]: as recorded, or of the responses of each
-    value of `Benchmark.per`."""
+    value of `Benchmark.per`; of `rsm` similarities."""
     if 'paired' in target.dims:
         return target.isel(paired=0, drop=True), target.values
     if not benchmark.per:
@@ -258,7 +274,8 @@ def _dissimilarities(benchmark: Benchmark, target: DataArray) -> tuple[DataArray
     ids = each[0]['stimulus_id'].values.tolist()
     if strange := [v for v, one in zip(values, each, strict=True) if {*one['stimulus_id'].values.tolist()} != {*ids}]:
         raise RequestError(f'benchmark {benchmark.identifier}: {benchmark.per} {strange[0]!r} saw other stimuli')
-    return each[0], np.stack([similarity.rdm(rows.in_order(one, ids).values, dtype=EXACT) for one in each])
+    found = np.stack([similarity.rdm(rows.in_order(one, ids).values, dtype=EXACT) for one in each])
+    return each[0], 1 - found if benchmark.metric == 'rsm' else found
 
 
 def _mean_over_time(each: Sequence[Measured]) -> Measured:

@@ -87,6 +87,34 @@ def test_training_and_test_stimuli_and_subjects_of_their_own():
     assert any('alpha of a' in note for note in found.notes) and np.isnan(found.raw_error)
 
 
+def test_a_neuroid_is_fitted_on_its_own_training_responses():
+    neuroid = {'neuroid_id': [f'n{k}' for k in range(UNITS)], 'reliability': np.linspace(0.1, 0.9, UNITS)}
+    line = dataclasses.replace(LINE, procedure='train_test', metric='ridge', train_data='Train', reliability=0.3)
+    test, train = trials((X @ weights())[45:], IDS[45:], **neuroid), trials((X @ weights())[:45], IDS[:45], **neuroid)
+    made = {'Made': (shown(IDS[45:]), test), 'Train': (shown(IDS[:45]), train)}
+    turned = made | {'Train': (shown(IDS[:45]), train.isel(neuroid=slice(None, None, -1)))}
+    expected, found = scored(line, made).score, scored(line, turned).score
+    assert found.raw == pytest.approx(expected.raw) and expected.raw > 0.6
+    less = train.assign_coords(reliability=('neuroid', neuroid['reliability'][::-1]))  # as many, but others
+    with pytest.raises(RequestError, match=r"neuroid 'n0' and \d more are in one of Train and Made .*reliability 0\.3"):
+        scored(line, made | {'Train': (shown(IDS[:45]), less)})
+
+
+@pytest.mark.parametrize('how', ['explained_variance', 'ratio'])
+def test_a_constant_ceiling_is_that_of_each_subject(how):
+    line = dataclasses.replace(LINE, procedure='train_test', metric='ridge', train_data='Train', ceiled=how)
+    line = dataclasses.replace(line, per='subject', ceiling='', constant_ceiling=0.8)
+    y, subject = X @ weights(), ['a'] * 8 + ['b'] * 4
+    made = {
+        'Made': (shown(IDS[45:]), trials(y[45:], IDS[45:], subject=subject)),
+        'Train': (shown(IDS[:45]), trials(y[:45], IDS[:45], subject=subject)),
+    }
+    found = scored(line, made).score
+    parts = [np.median(found.values[0, :8]), np.median(found.values[0, 8:])]
+    expected = np.square(parts) / 0.8 if how == 'explained_variance' else np.divide(parts, 0.8)
+    assert found.ceiling == 0.8 and found.value == pytest.approx(expected.mean())
+
+
 def test_weights_shared_over_time():
     y = np.stack([0 * X @ weights(), X @ weights(), 2 * (X @ weights())], 2)
     line = dataclasses.replace(
@@ -154,6 +182,37 @@ def test_the_odd_one_of_three():
     found = scored(line, {'Made': (shown(), people)}, model).score
     assert found.raw == 1.0 and found.value == pytest.approx((1 - 1 / 3) / (0.6767 - 1 / 3))
     assert any('above its ceiling' in note for note in found.notes)
+    other = people.copy(data=np.where(np.arange(9) < 3, ids[0], people.values))  # the first triplet: another answer
+    found = scored(line, {'Made': (shown(), other)}, model).score
+    assert found.raw == pytest.approx(2 / 3) and found.raw_error == pytest.approx((2 / 9 / 3) ** 0.5)
+
+
+@pytest.mark.parametrize(('procedure', 'metric'), [('labels', 'top1'), ('choices', 'o1'), ('odd_one_out', 'accuracy')])
+def test_a_model_answers_after_as_many_trials_as_the_benchmark_says(procedure, metric):
+    asked = []
+
+    def respond(stimuli_, what, n_trials):
+        asked.append(n_trials)
+        values = np.random.default_rng(0).normal(size=(len(stimuli_), n_trials, 1000))
+        return Units(values, {'neuroid_id': np.arange(1000).astype(str)})
+
+    people = assembly.behaviour(
+        np.array(['cat', 'dog'] * 6),
+        presentation={
+            'stimulus_id': IDS[:12] if procedure != 'choices' else [*IDS[:2]] * 6,
+            'subject': ['a'] * 12,
+            'condition': ['c'] * 12,
+            'truth': ['cat', 'dog'] * 6,
+            'sample_obj': ['cat', 'dog'] * 6,
+            'dist_obj': ['dog', 'cat'] * 6,
+        },
+    )
+    line = dataclasses.replace(LINE, procedure=procedure, metric=metric, labels=('cat', 'dog'), number_of_trials=5)
+    fitting = (shown(image_label=['cat', 'dog'] * (N // 2)), trials(X, IDS, 1))
+    made = {'Made': (shown(), people), 'Fitting': fitting}
+    line = dataclasses.replace(line, ceiling='', ceiled='none', train_data='Fitting')
+    scored(line, made, brain_model.CommittedModel('noisy', 8.0, 'noisy', {}, respond, places=False))
+    assert asked and {*asked} == {5}
 
 
 def test_what_varies_from_trial_to_trial_does_not_let_a_stimulus_stand_in_training_and_test():
@@ -179,6 +238,26 @@ def test_subjects_who_saw_the_stimuli_in_other_orders_are_aligned():
     )
     found = scored(line, {'Made': (shown(), both.assign_attrs(stimulus_set='made'))}).score
     assert found.raw == pytest.approx(1) and found.ceiling == pytest.approx(1)
+
+
+def test_similarities_are_compared_with_similarities_of_responses():
+    draws = np.random.default_rng(5)
+    strong = draws.normal(size=(N, 8))
+    strong = (strong - strong.mean(0)) / strong.std(0)
+    few = np.concatenate([10 + strong, draws.normal(size=(N, 192)) / 10], 1)  # the units that respond are few
+    model = recorded_features('few', dict(zip(IDS, few, strict=True)))
+    parts = [
+        assembly.neuroids(
+            strong,
+            presentation={'stimulus_id': IDS, 'subject': [f's{k}'] * N, 'repetition': [k] * N},
+            neuroid={'neuroid_id': [f'n{j}' for j in range(8)]},
+        )
+        for k in range(2)
+    ]
+    both = need('xarray', 'a test').concat(parts, 'presentation')
+    line = dataclasses.replace(LINE, procedure='rsa', metric='rsm', per='subject', ceiled='ratio', time_bins=())
+    found = scored(dataclasses.replace(line, ceiling='leave_one_out_pearson'), {'Made': (shown(), both)}, model).score
+    assert found.raw == pytest.approx(1) and found.value == pytest.approx(1)
 
 
 def test_a_stochastic_model_answers_with_its_mean():

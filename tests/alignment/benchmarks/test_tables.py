@@ -36,11 +36,21 @@ def test_what_a_line_names_is_there(benchmark):
         ({'parent': 'V44'}, "unknown parent .* did you mean 'V4'"),
         ({'version': '2'}, "found '2', expected int"),
         ({'procedure': 'rsa', 'metric': 'rdm', 'ceiling': ''}, "say 'ratio'"),
+        ({'procedure': 'train_test', 'per': 'subject', 'ceiling': 'cross_subject'}, 'not of each subject; leave per'),
+        ({'ceiled': 'explained_variance_per_neuroid', 'ceiling': 'cross_subject'}, 'a ceiling of each neuroid'),
+        ({'ceiled': 'explained_variance_per_neuroid', 'constant_ceiling': 0.8}, 'no constant_ceiling'),
+        ({'ceiled': 'explained_variance_per_neuroid', 'metric': 'cka'}, 'a regression as metric'),
     ],
 )
 def test_what_means_nothing_is_refused_before_anything_runs(changes, reason):
     with pytest.raises(RequestError, match=reason):
         checks.check(dataclasses.replace(ALL['Cowley2023.V4-pls'], **changes))
+
+
+def test_neuroids_each_beside_their_own_ceiling_or_without_any_are_allowed():
+    line = dataclasses.replace(ALL['Cowley2023.V4-pls'], ceiled='explained_variance_per_neuroid')
+    for ceiling in ('internal_consistency', ''):
+        checks.check(dataclasses.replace(line, ceiling=ceiling))
 
 
 def test_the_identifiers_of_the_tutorials_are_declared():
