@@ -92,7 +92,7 @@ def test_one_fit_is_tested_while_channels_fail(stored, tmp_path, capsys, monkeyp
     assert sorted(Path(p).name for p in found['files']) == ['robustness.csv', 'robustness.png', 'robustness.svg']
     assert len((tmp_path / 'robustness.csv').read_text().splitlines()) == 3
     assert run.main(['report', 'robustness', str(path), '--share=0', f'--out={tmp_path}']) == 0
-    assert 'p3@2/SimulatedP3 (simulated)' in capsys.readouterr().out
+    assert 'p3@2/SimulatedP3 (simulated, custom)' in capsys.readouterr().out
 
 
 @pytest.mark.parametrize('share', ['1', '-0.1', 'x', ''])
