@@ -44,9 +44,10 @@ def used(folder: Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def room(need: int, what: str, waiting: Callable[[], object] = lambda: None) -> Iterator[None]:
-    """Inside, `need` bytes may be brought for `what`: one process of this machine at a time does so. Sets that nobody
-    uses go for them, the least recently used first.
+def room(needed: Callable[[], int], what: str, waiting: Callable[[], object] = lambda: None) -> Iterator[None]:
+    """Inside, the bytes that are `needed` may be brought for `what`: one process of this machine at a time does so, and
+    what another one brought meanwhile is no longer needed. Sets that nobody uses go for them, the least recently used
+    first.
 
     Raises: RequestError where those in use leave too little; what `waiting` raises, called while another brings.
     """
@@ -54,7 +55,7 @@ def room(need: int, what: str, waiting: Callable[[], object] = lambda: None) -> 
     with files.locked(address.copies() / '.lock', waiting):
         sets = sorted((m.stat().st_mtime, m) for m in address.copies().glob('*/prepared/*/.*.use'))
         sizes = {m: sum(p.stat().st_size for p in _shards(_folder(m))) for _, m in sets}
-        total = sum(sizes.values())
+        total, need = sum(sizes.values()), needed()
         for _, mark in sets:
             if total + need > most and sizes[mark] and _evict(mark):
                 total -= sizes[mark]

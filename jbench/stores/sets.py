@@ -111,16 +111,19 @@ def here(workdir: Path, folder: Path, report: Report = lambda what, done, total:
         yield
         return
     with cache.used(folder):
-        if lacking := _lacking(folder):
+        if _lacking(folder):
             found = _find(store, workdir, folder)
             if found is None:
                 where = f'{store.url}/{folder.relative_to(workdir)}'
                 raise RequestError(f'{where}: it is not whole, there or here; run the same command again')
             what = f'copy {found.manifest["dataset"]} from {store.url}'
-            need = sum(found.manifest['files'][n]['bytes'] for n in lacking)
-            with cache.room(need, what, lambda: report(f'wait for another process to {what}', 0, 1)):
-                lacking = _lacking(folder)  # others brought it while we waited
-                calls = [functools.partial(_fetch, store, found, n, folder) for n in lacking]
+            sizes = {name: facts['bytes'] for name, facts in found.manifest['files'].items()}
+
+            def needed() -> int:
+                return sum(sizes[name] for name in _lacking(folder))
+
+            with cache.room(needed, what, lambda: report(f'wait for another process to {what}', 0, 1)):
+                calls = [functools.partial(_fetch, store, found, n, folder) for n in _lacking(folder)]
                 at_once(calls, lambda done: report(what, done, len(calls)))
         yield
 

@@ -3,12 +3,16 @@ recordings."""
 
 from __future__ import annotations
 
+import contextlib
 import os
+import shutil
+import types
 from pathlib import Path
 
 import pytest
 import stores
 
+from jbench import files
 from jbench.data.prepare import build_set, raw_files
 from jbench.progress import Interrupted
 from jbench.spec.errors import RequestError
@@ -183,6 +187,25 @@ def test_a_set_in_use_never_goes(three):
         assert [shards(f) for f in (one, two, last)] == [3, 0, 3]
         with sets.here(b, last), pytest.raises(RequestError, match=r'3000 bytes.*may hold 7000.*JBENCH_CACHE_SIZE='):
             use(b, two, 4)
+
+
+def test_what_another_process_brought_meanwhile_takes_no_room_again(three, machines, monkeypatch):
+    """Of two jobs that begin together with a set that fits once."""
+    b, (one, two, _) = three
+    made = machines.on('a') / one.relative_to(b)
+    machines.on('b')
+    use(b, two, 1)
+
+    @contextlib.contextmanager
+    def after_another(path, waiting):
+        with files.locked(path, waiting):
+            for shard in made.glob('*array_record*'):
+                shutil.copy(shard, one)
+            yield
+
+    monkeypatch.setattr(cache, 'files', types.SimpleNamespace(explained=files.explained, locked=after_another))
+    with sets.here(b, one):
+        assert [shards(one), shards(two)] == [3, 3]
 
 
 def test_a_set_that_is_not_in_the_store_never_goes(three):
