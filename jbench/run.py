@@ -199,7 +199,7 @@ def _run(args: argparse.Namespace) -> int:
         if args.cell:
             models = download.of_cells(args.cell)
         else:
-            models = download.of_request(select.select_models(args.model, args.device), args.weights)
+            models = download.of_request(select.select_models(args.model, args.device), args.weights, args.data_dir)
         fetched, lost = download.fetch(*where, models=models, alone=alone, dry_run=args.dry_run)
     if alone or (lost and fetched == 2) or ('download' in args.stages and args.dry_run):  # what would run, files tell
         return fetched

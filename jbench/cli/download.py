@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from jbench.data.prepare import raw_files
 from jbench.data.sources import mixture
+from jbench.files import sha256_file
+from jbench.models import seen
 from jbench.plan import cell_file, places, select, weights
 from jbench.plan.request import Plan
 from jbench.plan.select import Pick
 from jbench.progress import say
 from jbench.spec.checkpoints import CHECKPOINTS, PACKAGED
 from jbench.spec.dataset import Dataset
-from jbench.spec.model import SCRATCH
+from jbench.spec.model import SCRATCH, ModelSpec
 
 Lost = tuple[str, str]  # a task and the dataset of it that could not be fetched, by their names
 
@@ -72,12 +75,21 @@ def fetch(
     return outcome.status, {(t.full_name, d.name) for need in failed.values() for t, d in need}
 
 
-def of_request(models: Sequence[Pick], asked: str | None) -> list[str]:
+def of_request(models: Sequence[Pick], asked: str | None, data_dir: Path | None) -> list[str]:
     """What is fetched of the models of a request: names of those whose published weights are wanted, and of the places
-    of electrodes that others go by, which start from a file of weights; `asked`: as --weights."""
+    of electrodes that others go by, which start from a file of weights; `asked`, `data_dir`: as in the command."""
     names = [m.name for m, _ in models if m.name in CHECKPOINTS and not (m.weights or asked)]
-    others = [m for m, _ in models if (m.weights or asked) not in (None, '', SCRATCH)]
+    others = [m for m, _ in models if not _learnt_without(m, m.weights or asked or '', data_dir)]
     return _of_hosts(names, [places.bank_of(m) for m in others if places.OPTION not in dict(m.options)])
+
+
+def _learnt_without(model: ModelSpec, given: str, data_dir: Path | None) -> bool:
+    """Whether a model starts from no file, or from one of one's own that says of no places that it was learnt with."""
+    if given in ('', SCRATCH):
+        return True
+    if not os.path.isfile(given) or not os.access(given, os.R_OK):  # which the plan will say
+        return False
+    return not seen.places(Path(given)) and not weights.is_published(model.name, sha256_file(given), data_dir)
 
 
 def of_cells(paths: Iterable[str]) -> list[str]:

@@ -110,7 +110,7 @@ def with_weights(model: ModelSpec, digest: str, data_dir: Path | None = None, pa
     declared = model.pretraining if model.family == 'user' else ()  # by its author, of what `init` gives
     if digest == SCRATCH:
         return dataclasses.replace(model, weights=digest, own_weights=False, pretraining=declared)
-    if _published(model.name, digest, data_dir):
+    if is_published(model.name, digest, data_dir):
         known = history(model.name)
         return dataclasses.replace(
             model, weights=digest, own_weights=False, pretraining=known.datasets if known is not None else ()
@@ -267,7 +267,7 @@ def _require_complete(path: Path) -> None:
         raise RequestError(f'{path}: not a complete safetensors file; fetch it again ({error})') from error
 
 
-def _published(name: str, digest: str, data_dir: Path | None) -> bool:
+def is_published(name: str, digest: str, data_dir: Path | None) -> bool:
     """Whether weights are the published ones of a model: by the digest that jbench knows, else by the list of the hub,
     which --download keeps beside them."""
     checkpoint = CHECKPOINTS.get(name)

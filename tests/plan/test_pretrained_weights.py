@@ -210,17 +210,20 @@ def test_a_cell_of_a_network_that_none_were_published_for_asks_for_its_weights(t
     assert cell_file.plan([path], None, Path('absent'), trained=False).cells[0].key == cell.key
 
 
-def test_what_is_fetched():
-    """Places of electrodes, too, where published weights lie elsewhere."""
+def test_what_is_fetched(tmp_path):
+    """Places of electrodes, too, where published weights lie elsewhere; not for weights that were learnt without."""
 
     def wanted(models: str, asked: str | None = None) -> list[str]:
-        return download.of_request(select.select_models(models), asked)
+        return download.of_request(select.select_models(models), asked, tmp_path)
 
     assert wanted('biot,eegnet,labram:weights=none') == ['biot'] and wanted('biot,reve_base', 'none') == []
     assert wanted('jbench_tiny,biot', 'a file') == []
     assert wanted('reve_base,biot', 'a file') == wanted('reve_base:weights=a file') == ['reve_positions']
     assert wanted('reve_base,reve_small:weights=a file') == ['reve_base'], 'with which they come'
     assert wanted('reve_base:positions=mne', 'a file') == []
+    assert wanted('reve_small', str(written(tmp_path / 'own.safetensors'))) == []
+    published('reve_small', tmp_path)
+    assert wanted('reve_small', str(place_of('reve_small', tmp_path))) == ['reve_positions']
 
 
 def test_nothing_is_fetched_for_a_cell_whose_weights_come_with_jbench(tmp_path, capsys):

@@ -96,13 +96,8 @@ class _Names:
         found += [str(signal.with_name(n)) for n in mates]
         for suffix in (*TABLES, f'{kind}.json'):
             for folder in signal.parents[: len(signal.relative_to(self.root).parts)]:
-                found += [str(folder / n) for n, theirs in self.ending(folder, suffix) if _of_all(theirs) <= own]
+                found += [str(folder / n) for n, theirs in self.ending(folder, suffix) if theirs <= own]
         return list(dict.fromkeys(found))
-
-
-def _of_all(found: set[tuple[str, str]]) -> set[tuple[str, str]]:
-    """Entities less the space in which a table of electrodes gives places, which no signal is of."""
-    return {pair for pair in found if pair[0] != 'space'}
 
 
 def table(path: Path) -> dict[str, list[str]]:

@@ -159,16 +159,6 @@ def test_electrodes_give_positions(tree):
     assert places['Cz'][2] == pytest.approx(0.091)
 
 
-def test_electrodes_in_a_space_of_their_own_are_files_of_the_recording(tree):
-    """As mne-bids writes them, and reads them."""
-    folder = tree / DICE.name / 'sub-001/ses-2/eeg'
-    tsv(folder / 'sub-001_ses-2_space-CapTrak_electrodes.tsv', 'name x y z\nFp1 -29 83 -7\nCz 0 0 91')
-    (folder / 'sub-001_ses-2_space-CapTrak_coordsystem.json').write_text('{}')
-    (ref, *_) = refs(tree)
-    names = {Path(f).name for f in ref.files}
-    assert {f'sub-001_ses-2_space-CapTrak_{n}' for n in ('electrodes.tsv', 'coordsystem.json')} <= names
-
-
 def test_reading_leaves_the_folder_as_it_is(tree):
     """mne-bids locks what it reads, by files beside it, where filelock is installed."""
     import filelock
