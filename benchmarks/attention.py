@@ -50,4 +50,4 @@ def calls(windows: int, heads: int, tokens: int, size: int) -> ways.Calls:
 
 
 if __name__ == '__main__':
-    ways.main(__doc__, None, 'windows x heads x tokens x features', SHAPES, CALLS, calls)
+    ways.main(__doc__, 'windows x heads x tokens x features', SHAPES, CALLS, calls)

@@ -54,4 +54,4 @@ def calls(rows: int, n: int, hidden: int) -> ways.Calls:
 
 
 if __name__ == '__main__':
-    ways.main(__doc__, None, 'rows x features x hidden values', SHAPES, CALLS, calls)
+    ways.main(__doc__, 'rows x features x hidden values', SHAPES, CALLS, calls)

@@ -14,14 +14,11 @@ from jbench.train import kept_memory
 Calls = dict[tuple[str, bool], Callable[[], object]]  # of a way, with its gradient or without
 
 
-def main(
-    doc: str | None, argv: list[str] | None, axes: str, shapes: str, n_calls: int, calls: Callable[..., Calls]
-) -> None:
+def main(doc: str | None, axes: str, shapes: str, n_calls: int, calls: Callable[..., Calls]) -> None:
     """Take turns, and print for each way the least time.
 
     Args:
         doc: of the script.
-        argv: its arguments.
         axes: of a shape, as 'rows x features'.
         shapes: by default, as '16x20,64x20'.
         n_calls: of each way, by default.
@@ -30,7 +27,7 @@ def main(
     parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('--shapes', default=shapes, help=f'[{shapes}]')
     parser.add_argument('--calls', type=int, default=n_calls, help=f'[{n_calls}]')
-    args = parser.parse_args(argv)
+    args = parser.parse_args()
     if args.calls < 1:
         parser.error(f'--calls={args.calls}: expected a positive number')
     for shape in args.shapes.split(','):

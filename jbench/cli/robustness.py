@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 SHARES = '0,0.1,0.2,0.3,0.5'
 ABOUT = ('task', 'task_version', 'dataset', 'simulated', 'model', 'key', 'seed', 'split_hash')  # of a result
-CHANGES = ('simulated: ', 'debug: ', 'custom: ', 'partial: ')  # how warnings begin that tell of the protocol
 
 
 def main(argv: list[str]) -> int:
@@ -52,14 +51,14 @@ def main(argv: list[str]) -> int:
     if args.format == 'json':
         print(text.as_json({'rows': table, 'files': [str(p) for p in paths]}))
         return 0
-    unit = style.factor(table[0]['metric'])
+    unit, beside = style.factor(table[0]['metric']), robustness.keys(table)
     lines = [
         (f'{100 * r["share"]:g}', _number(r['score'], unit), _number(r['low'], unit), _number(r['high'], unit))
         for r in table
     ]
     named = [
-        (text.printable(name), r['seeds'], r['n_subjects'], *line)
-        for name, r, line in zip(robustness.names(table), table, lines, strict=True)
+        (text.printable(r['model'] + beside[r['model'], r['key']]), r['seeds'], r['n_subjects'], *line)
+        for r, line in zip(table, lines, strict=True)
     ]
     print(title)
     heads = ('model', 'seeds', 'test subjects', '% of channels that fail', style.score_axis(table[0]['metric']))
@@ -89,7 +88,7 @@ def _curve(model: TrainedModel, shares: Sequence[float]) -> Table:
         first = score.score(task.target.kind, task.metric, found, result['dummy'], task.level)['headline']
         low, high = first['interval'] or (None, None)
         about = {k: result[k] for k in ABOUT}
-        about['changes'] = ', '.join(marks.of(w for w in result['warnings'] if w.startswith(CHANGES)))
+        about['changes'] = ', '.join(marks.of(w for w in result['warnings'] if w.startswith(marks.CHANGES)))
         scores = {'share': share, 'metric': task.metric, 'score': first['value'], 'low': low, 'high': high}
         rows.append({**about, **scores, 'n_subjects': first['n_subjects'], 'chance': result['chance']})
     return rows

@@ -10,6 +10,9 @@ if TYPE_CHECKING:
     from jbench.report.aggregate import Score
 
 
+CHANGES = ('simulated: ', 'debug: ', 'custom: ', 'partial: ')  # how warnings of a result begin that say so
+
+
 def of(changes: Iterable[str]) -> list[str]:
     """The first word of each of the changes of a score, once: 'partial: subjects' is 'partial'."""
     return list(dict.fromkeys(change.partition(':')[0] for change in changes))

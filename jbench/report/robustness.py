@@ -22,11 +22,11 @@ def means(rows: Sequence[dict[str, Any]]) -> Table:
     return out
 
 
-def names(table: Table) -> list[str]:
-    """What each row is called: its model, with the beginning of its key where the model has several."""
-    keys = dict.fromkeys((row['model'], row['key']) for row in table)
-    several = {name for name, _ in keys if sum(other == name for other, _ in keys) > 1}
-    return [row['model'] + f' {row["key"][:6]}' * (row['model'] in several) for row in table]
+def keys(table: Table) -> dict[tuple[str, str], str]:
+    """What stands behind the name of a model, by it and its key: the beginning of the key, if the model has several."""
+    there = list(dict.fromkeys((row['model'], row['key']) for row in table))
+    models = [model for model, _ in there]
+    return {(model, key): f' {key[:6]}' * (models.count(model) > 1) for model, key in there}
 
 
 def _mean(values: Sequence[float | None]) -> float | None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from jbench.metrics import uncertainty
 from jbench.report import matrix, order, overall, unlearnt
+from jbench.report.marks import CHANGES
 from jbench.report.scores import format_score
 from jbench.report.text import printable
 from jbench.results.learnt import ENDED_EARLY
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-SAID = ('simulated: ', 'debug: ', 'custom: ', 'partial: ', ENDED_EARLY)  # warnings that other notes tell
+SAID = (*CHANGES, ENDED_EARLY)  # warnings that other notes tell
 WORDS = ('task', 'task, dataset', 'dataset', 'model', 'metric')  # heads of columns that may fold
 MANY = 20  # rows: of so many their means are shown as a matrix too
 PLAIN: dict[str, Any] = {'highlight': False, 'markup': False, 'soft_wrap': True}
@@ -75,17 +76,12 @@ def show(table: Sequence[Row], console: Console) -> None:
         'norm.: 0 chance, 1 perfect; windows: tested/prepared; seconds: fit and test of all seeds'
     )
     console.print(Text(legend))
-    if ranked := overall.line({**row, 'changes': _changes(row['notes'])} for row in table):
+    if ranked := overall.line({**row, 'changes': [n for n in row['notes'] if n.startswith(CHANGES)]} for row in table):
         console.print(Text(ranked))
     for i, note in enumerate(notes, 1):
         console.print(Text(f'[{i}] {printable(note)}'))
     if len(table) >= MANY:
         console.print('\n' + matrix.text(table, console.width, order.of_rows(table)), **PLAIN)
-
-
-def _changes(notes: Sequence[str]) -> list[str]:
-    """Those of the notes of a row that say how its protocol departs from that of its task."""
-    return [note for note in notes if note.startswith(SAID) and not note.startswith(ENDED_EARLY)]
 
 
 def _least(head: str, texts: Iterable[str], layout: str) -> int:

@@ -23,7 +23,6 @@ from jbench.data.load.splits import SPLITS
 from jbench.data.prepare.workers import free_memory
 from jbench.data.stimuli import embed
 from jbench.models import model as models
-from jbench.models.foundation import probes
 from jbench.models.model import Model
 from jbench.models.torch_weights import Variables
 from jbench.spec.cell import Cell
@@ -89,7 +88,9 @@ def of_cell(cell: Cell, seed: int, context: Context, layer: str = LAYER, pooled:
     embed.provide(cell.task, cell.dataset, folder, *where, progress.update)
     data = prepared_set.open_set(folder, protocols.of_seed(cell.task, seed))
     signal, recipe = asked_signal(cell.model, data.signal), cell.task.recipe
-    network = _built(cell, signal, data.n_out)
+    # of a probe the encoder alone starts from weights
+    probed, model, n_out = recipe.adaptation in PROBES, cell.model, data.n_out
+    network = probe.encoder_of(cell, signal, n_out) if probed else build(model, signal, n_out, recipe, recipe.frames)
     drawn = parallel.draw_program(network)(np.uint32(seed))
     state = seeds.begin_from(cell, network, context)(drawn)
     variables = {name: state[name] for name in ('params', 'batch_stats')}
@@ -97,15 +98,6 @@ def of_cell(cell: Cell, seed: int, context: Context, layer: str = LAYER, pooled:
         cell.title, cell.model.family, network, variables, signal, recipe.batch_size, layer=layer, pooled=pooled
     )
     return of_set(encoder, data, cell)
-
-
-def _built(cell: Cell, signal: Signal, n_out: int) -> Model:
-    """The network of a cell; of a probe its encoder, which alone starts from weights, as train/probe.py has it."""
-    recipe = cell.task.recipe
-    if recipe.adaptation not in PROBES:
-        return build(cell.model, signal, n_out, recipe, recipe.frames)
-    own = dataclasses.replace(probe.learnt_by(recipe), precision=recipe.precision)
-    return probes.tapped(build(cell.model, signal, n_out, own, recipe.frames), recipe)
 
 
 def of_set(encoder: Encoder, data: PreparedSet, cell: Cell, names: tuple[str, ...] = ()) -> Features:

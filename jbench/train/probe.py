@@ -24,6 +24,7 @@ from jbench.models.torch_weights import Variables
 from jbench.spec.cell import Cell
 from jbench.spec.errors import RequestError
 from jbench.spec.metrics import METRICS
+from jbench.spec.model import Signal
 from jbench.spec.recipe import DEFAULT, Recipe
 from jbench.train import adaptation, fit, frozen, parallel, ridge
 from jbench.train.programs import Compiler, asked_signal, build
@@ -52,14 +53,12 @@ def train_probe(
     Raises: RequestError for a network that is no encoder; as `frozen.ready`.
     """
     recipe, signal = cell.task.recipe, asked_signal(cell.model, data.signal)
-    own = dataclasses.replace(learnt_by(recipe), precision=recipe.precision)
-    encoder = probes.tapped(build(cell.model, signal, data.n_out, own, recipe.frames), recipe)
+    encoder = encoder_of(cell, signal, data.n_out)
     attached = adaptation.adapted(encoder, signal, data.n_out, recipe, parallel.AXIS)
     unread = {name.removeprefix('encoder.') for name in attached.unread}
     draw, begin = parallel.draw_program(encoder), begin_from(cell, encoder, context)
-    program = functools.cache(
-        lambda: parallel.compile_predict(encoder, own, signal, data.n_out, data.length, feature=probes.FEATURE)
-    )
+    shape, own = (signal, data.n_out, data.length), _of_encoder(recipe)
+    program = functools.cache(lambda: parallel.compile_predict(encoder, own, *shape, feature=probes.FEATURE))
     for seed in seeds:
         began = time.monotonic()
         drawn = begin(draw(np.uint32(seed)))
@@ -70,6 +69,16 @@ def train_probe(
         train = _closed_form if recipe.adaptation == 'ridge_probe' else partial(_by_steps, final=final)
         outcome = train(cell, features, seed, compiler, context)
         yield seed, _joined(outcome, attached, (encoder, whole), seconds)
+
+
+def encoder_of(cell: Cell, signal: Signal, n_out: int) -> Model:
+    """The encoder of a probe alone, whose feature `penultimate` is what the head reads."""
+    recipe = cell.task.recipe
+    return probes.tapped(build(cell.model, signal, n_out, _of_encoder(recipe), recipe.frames), recipe)
+
+
+def _of_encoder(recipe: Recipe) -> Recipe:
+    return dataclasses.replace(learnt_by(recipe), precision=recipe.precision)
 
 
 def learnt_by(recipe: Recipe) -> Recipe:

@@ -51,4 +51,5 @@ def test_what_departs_from_the_task_stands_in_the_title_and_keys_tell_models_apa
 
 
 def test_a_model_of_one_key_is_called_by_its_name():
-    assert robustness.names([ROW, ROW | {'share': 0.5}, ROW | {'model': 'biot'}]) == ['eegnet', 'eegnet', 'biot']
+    found = robustness.keys([ROW, ROW | {'share': 0.5}, ROW | {'model': 'biot'}])
+    assert found == {('eegnet', ROW['key']): '', ('biot', ROW['key']): ''}

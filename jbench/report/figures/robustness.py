@@ -6,6 +6,7 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from jbench.report import robustness
 from jbench.report.figures import style
 from jbench.report.figures.style import Table
 
@@ -22,13 +23,13 @@ def draw(table: Table, title: str) -> Figure:
         title: above.
     """
     figure, factor = style.blank(style.WIDTH, 3.8), style.factor(table[0]['metric'])
-    ax, width = figure.subplots(), 0.004
+    ax, width, beside = figure.subplots(), 0.004, robustness.keys(table)
     for k, key in enumerate(names := list(dict.fromkeys((row['model'], row['key']) for row in table))):
         rows = sorted((r for r in table if (r['model'], r['key']) == key), key=lambda r: r['share'])
         x = [100 * (row['share'] + width * (k - (len(names) - 1) / 2)) for row in rows]
         y, low, high = ([math.nan if r[c] is None else factor * r[c] for r in rows] for c in ('score', 'low', 'high'))
         look = style.look(key[0])
-        label = style.name(key[0]) + f' {key[1][:6]}' * ([model for model, _ in names].count(key[0]) > 1)
+        label = style.name(key[0]) + beside[key]
         line: dict[str, Any] = {'color': look.colour, 'linestyle': look.line, 'marker': look.marker}
         ax.plot(x, y, **line, linewidth=1.4, markersize=4, label=label)
         ax.vlines(x, low, high, color=look.colour, linewidth=1.2)
