@@ -262,6 +262,7 @@ def _stages(args: argparse.Namespace, plan: Plan) -> stages.Outcome | None:
     ):
         from jbench import processes, stages
         from jbench.context import Context
+        from jbench.grid import afresh
         from jbench.train.programs import Compiler
 
         compiler = Compiler(seal)
@@ -272,8 +273,7 @@ def _stages(args: argparse.Namespace, plan: Plan) -> stages.Outcome | None:
             outcome = stages.run(*asked, context=context, compiler=compiler, distributed=args.distributed)
         except Interrupted:
             processes.leave()
-            again = 'the same command' if args.if_exists == 'resume' else 'the same command with --if_exists=resume'
-            progress.say(f'interrupted: what was done is saved; {again} goes on from there')
+            progress.say(afresh.goes_on(args.if_exists))
             return None  # without waiting for the program that compiles now
         except BaseException:
             compiler.close()

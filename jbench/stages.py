@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
+from jbench import processes
 from jbench.attempts import Attempts
 from jbench.context import Context
 from jbench.data import discover
@@ -15,6 +16,7 @@ from jbench.data.load import prepared_set, protocols
 from jbench.data.prepare import delete_raw
 from jbench.data.source import vectors_of
 from jbench.data.stimuli import embed
+from jbench.grid import afresh
 from jbench.plan import together
 from jbench.results import result_file
 from jbench.spec.cell import Cell
@@ -64,7 +66,8 @@ def run(
     """
     asked, found = cells, list[dict[str, Any]]()
     homes = [result_file.result_dir(context.workdir, c) for c in cells]
-    results.bring(context.workdir, homes, lambda done: context.guard())
+    anew = context.if_exists == 'overwrite' and 'train' in wanted  # not stopped before old results are set aside
+    results.bring(context.workdir, homes, (lambda done: None) if anew else (lambda done: context.guard()))
     if 'train' in wanted:
         kept_memory.keep()
         left = [c for c in cells if needs_training(c, seeds, context)]
@@ -77,6 +80,8 @@ def run(
     finders = [name for name in FINDERS if name in wanted]
     if {'prepare', 'train', *finders} & {*wanted}:
         cells = [c for c in cells if attempt(c, partial(_placed, c, context, finders))]
+    if anew:
+        context = _anew(cells, seeds, context)
     prepared = _prepare_all(cells, asked, wanted, context, attempt) if {*wanted} != {'report'} else {}
     ready = [(c, at) for c in cells if (at := prepared.get(c.source)) is not None]
     facts = [attempt(c, partial(_facts, c, at[0], context)) for c, at in ready] if 'check' in wanted else []
@@ -154,6 +159,14 @@ def _train_all(
         elif ready:
             found += attempt(group[0], partial(train, *ready[0], seeds, compiler, context)) or []
     return found
+
+
+def _anew(cells: Sequence[Cell], seeds: Sequence[int], context: Context) -> Context:
+    """How to go on, once the results that are to be replaced are set aside. Raises: as `afresh.begin`."""
+    processes.anywhere(False)  # none still brings what goes now
+    if processes.first():
+        afresh.begin(cells, seeds, context.workdir, context.data_dir, context.progress.say)
+    return context._replace(if_exists='resume')
 
 
 def _placed(cell: Cell, context: Context, finders: Sequence[str]) -> bool:

@@ -28,14 +28,13 @@ from jbench.spec.model import SCRATCH
 from jbench.spec.pretraining import UNNAMED
 from jbench.spec.recipe import PROBES, seeds_draw
 from jbench.spec.task import ByGroup
-from jbench.stores import checkpoints, mirror, notes, results, sets
+from jbench.stores import checkpoints, mirror, notes, replaced, results, sets
 from jbench.train import checkpoint, fit
 from jbench.train.estimators import fit_estimator
 from jbench.train.probe import train_probe
 from jbench.train.programs import Compiler
 from jbench.train.seeds import Final, checkpoint_folder, few_windows, train_network
 
-AFRESH = ('skip', 'overwrite')  # of --if_exists: no seed goes on from a checkpoint
 Results = dict[int, dict[str, Any]]  # by seed
 Refused = list[RequestError]  # what a store said
 Others = Sequence[tuple[Cell, PreparedSet]]
@@ -77,7 +76,7 @@ def to_do(cell: Cell, home: Path, folder: Path, seeds: list[int], context: Conte
             done = _finished(home, seeds, prepared_set.digest(folder), context)
         except RequestError as error:
             refused = str(error)
-        for seed in seeds if context.if_exists in AFRESH else ():
+        for seed in seeds if context.if_exists == 'skip' else ():
             checkpoint.remove(checkpoint_folder(cell, seed, context))
     if processes.anywhere(bool(refused)):
         raise RequestError(refused or 'the first process refuses, and says why')
@@ -123,11 +122,9 @@ def _seeds(
     else:
         outcomes = fit_estimator(cell, data, seeds, context) if processes.first() else iter(())
     done = {}
-    with checkpoints.shared(context.workdir, cell.key, fresh=context.if_exists in AFRESH):
+    with checkpoints.shared(context.workdir, cell.key, fresh=context.if_exists == 'skip'):
         for seed, outcome in stopped_together(outcomes, context):
-            more: dict[str, Any] = {}
-            if seed in chosen:
-                more = {'final': chosen[seed], 'warnings': [_without_validation(chosen[seed])]}
+            more = {'final': chosen[seed], 'warnings': [_without_validation(chosen[seed])]} if seed in chosen else {}
             done[seed] = written(cell, home, data, prepared, seed, outcome, more, context, refused)
             forget(cell, seed, context)
     return done
@@ -207,11 +204,11 @@ def _without_validation(chosen: dict[str, Any]) -> str:
 
 
 def to_store(home: Path, seeds: list[int], context: Context, refused: Refused) -> None:
-    """Put results where the work folder is the copy of a store; its errors, as where another one is there, are added to
-    `refused`."""
+    """Put results into the store of the work folder, and forget what they replaced; its errors go to `refused`."""
     if processes.first():
+        replaced.forget(home)
         try:
-            results.take(context.workdir, home, seeds, again=context.if_exists == 'overwrite')
+            results.take(context.workdir, home, seeds)
         except RequestError as error:
             refused.append(error)
 
@@ -226,13 +223,9 @@ def _over_folds(
     refused: Refused,
 ) -> Results:
     """Train every fold, and make one result of them for each seed: every group is tested once."""
-    folder, split = prepared[0], cell.task.split
-    assert isinstance(split, ByGroup)
-    parts: list[PreparedSet] = []
-    homes: list[Path] = []
+    folder, parts, homes = prepared[0], list[PreparedSet](), list[Path]()
     for name in prepared_set.fold_names(folder, cell.task):
-        one = dataclasses.replace(split, folds='', fold=name)
-        fold = dataclasses.replace(cell, task=dataclasses.replace(cell.task, split=one))
+        fold = fold_of(cell, name)
         homes.append(place.fold_folder(home, name))
         _, todo = to_do(fold, homes[-1], folder, seeds, context)
         if todo:
@@ -245,6 +238,13 @@ def _over_folds(
         seed: pool.write(cell, home, parts, [at / f'seed{seed}.json' for at in homes])
         for seed in (seeds if processes.first() else ())
     }
+
+
+def fold_of(cell: Cell, name: str) -> Cell:
+    """A fold of a cross-validation as a cell of its own, by its name as `split.fold` has it."""
+    assert isinstance(cell.task.split, ByGroup)
+    split = dataclasses.replace(cell.task.split, folds='', fold=name)
+    return dataclasses.replace(cell, task=dataclasses.replace(cell.task, split=split))
 
 
 def _weights(
@@ -288,7 +288,7 @@ def stopped_together(outcomes: Iterator[Any], context: Context) -> Iterator[Any]
 def _finished(home: Path, seeds: list[int], digest: str, context: Context) -> dict[int, dict[str, Any]]:
     """Results that need not be computed again. Raises RequestError with --if_exists=fail."""
     done = {}
-    for seed in seeds if context.if_exists != 'overwrite' else ():
+    for seed in seeds:
         found, reason = result_file.finished(home, seed, digest)
         if reason:
             context.progress.say(reason)

@@ -19,7 +19,6 @@ from jbench.stores import checkpoints, results, sets
 from jbench.train.seeds import few_windows
 from jbench.train.seeds_together import train_together
 from jbench.training import (
-    AFRESH,
     Others,
     Refused,
     forget,
@@ -84,8 +83,7 @@ def _train(
     tasks = [protocols.of_seed(c.task, seeds[0]) for c in cells]
     read = [prepared_set.open_set(folder, t) for t, (folder, _) in zip(tasks, prepared, strict=True)]
     data = [few_windows(d) if c.debug else d for c, d in zip(cells, read, strict=True)]
-    fresh = context.if_exists in AFRESH
-    with checkpoints.shared(context.workdir, cells[0].key, fresh=fresh):
+    with checkpoints.shared(context.workdir, cells[0].key, fresh=context.if_exists == 'skip'):
         for seed, outcomes in stopped_together(train_together(cells, data, seeds, context), context):
             for k, outcome in enumerate(outcomes):
                 done, todo = found[k]

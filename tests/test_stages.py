@@ -158,6 +158,36 @@ def test_a_worker_runs_cells_without_a_command_line(few, tmp_path):
 
 
 @pytest.mark.slow
+def test_an_interrupted_overwrite_goes_on_with_the_cells_that_it_had_not_reached(few, tmp_path, monkeypatch, capsys):
+    argv = [*BASE, '--model=dummy,cov_ts_lr', f'--workdir={tmp_path}']
+    assert run.main(argv) == 0
+    old = {path: path.read_bytes() for path in tmp_path.rglob('seed33.json')}
+    train, begun = stages.train, []
+
+    def stopped(cell, *more):
+        begun.append(cell.model.name)
+        if len(begun) == 2:
+            raise Interrupted
+        return train(cell, *more)
+
+    first, second = sorted(old, key=lambda path: 'dummy' not in str(path))
+    with monkeypatch.context() as change:
+        change.setattr(stages, 'train', stopped)
+        assert run.main([*argv, '--if_exists=overwrite']) == 75
+    said = capsys.readouterr().err
+    assert 'overwrite: 2 results set aside (seed*.replaced)' in said
+    assert 'the same command with --if_exists=resume goes on from there; with overwrite it begins anew' in said
+    new, aside = first.read_bytes(), second.with_name('seed33.json.replaced')
+    assert new != old[first] and not second.exists() and aside.read_bytes() == old[second], 'nothing is lost'
+    assert second.with_name('seed33.npz.replaced').exists()
+    assert run.main([*argv, '--if_exists=resume']) == 0
+    said = capsys.readouterr().err
+    assert 'dummy: finished before' in said and 'cov_ts_lr: finished before' not in said
+    assert first.read_bytes() == new and second.read_bytes() != old[second]
+    assert not [*tmp_path.rglob('*.replaced')]
+
+
+@pytest.mark.slow
 def test_an_estimator_stops_when_asked(few, tmp_path, monkeypatch):
     class Stopped(StopSignal):
         def __call__(self):

@@ -15,6 +15,7 @@ import small
 from jbench import run, training
 from jbench.models import MODELS, factory, seen
 from jbench.plan import select
+from jbench.progress import Interrupted
 from jbench.results import result_file
 from jbench.results.predictions import load_predictions
 from jbench.spec.checkpoints import place_of
@@ -93,6 +94,43 @@ def test_an_interrupted_cross_validation_goes_on_behind_its_last_fold(few: None,
     again = json.loads(path.read_text())
     assert {k: again[k] for k in result_file.SCORES} == {k: first[k] for k in result_file.SCORES}
     assert again['predictions_sha256'] == first['predictions_sha256'] and again['split_hash'] == first['split_hash']
+
+
+@pytest.mark.slow
+def test_an_interrupted_overwrite_of_folds_goes_on_from_no_old_fold_and_no_old_checkpoint(
+    few: None, tmp_path: Path, monkeypatch, capsys
+) -> None:
+    command = [*BASE, '--model=erp_lr', '--set=split.folds=3', f'--workdir={tmp_path}']
+    assert run.main(command) == 0
+    (path,) = results(tmp_path)
+    folds = sorted((path.parent / 'folds').glob('*/seed33.json'))
+    old = {p: p.read_bytes() for p in (path, *folds)}
+    saves = [
+        tmp_path / 'checkpoints' / json.loads(text)['key'] / 'seed33' / '1' / 'sha256.json' for text in old.values()
+    ]
+    for save in saves:
+        save.parent.mkdir(parents=True)
+        save.write_text('{}')
+    fitted, calls = training.fit_estimator, list[int]()
+
+    def stopped(*args):
+        calls.append(1)
+        if len(calls) == 2:
+            raise Interrupted
+        return fitted(*args)
+
+    with monkeypatch.context() as change:
+        change.setattr(training, 'fit_estimator', stopped)
+        assert run.main([*command, '--if_exists=overwrite']) == 75
+    assert not any(save.exists() for save in saves)
+    assert [p for p in old if p.exists()] == folds[:1] and folds[0].read_bytes() != old[folds[0]]
+    assert [p for p in old if p.with_name('seed33.json.replaced').exists()] == [path, *folds[1:]]
+    capsys.readouterr()
+    assert run.main([*command, '--if_exists=resume']) == 0
+    said = ''.join(capsys.readouterr())
+    assert 'fold 1/3: finished before' in said and 'fold 2/3: finished before' not in said
+    assert all(p.read_bytes() != content for p, content in old.items())
+    assert not [*tmp_path.rglob('*.replaced')]
 
 
 @pytest.mark.slow

@@ -62,8 +62,7 @@ def _load(benchmark: Benchmark, name: str, data_dir: str | Path | None, readers:
             raise RequestError(f'{name} in {place}: a set of stimuli alone; package responses to them under this name')
         facts = data.Collection('', str(place), benchmark.licence, benchmark.citation, {})
         return data.Recorded(packaged.stimuli, packaged.assembly.load(), facts)
-    why = benchmark.missing or 'no reader has it, and it is not packaged'
-    raise RequestError(f'data missing: {name} is not in {place}: {why}')
+    raise RequestError(_absent(benchmark, name, data_dir, readers))
 
 
 def state(benchmark: Benchmark, data_dir: str | Path | None, readers: Mapping[str, Reader]) -> str:
@@ -78,8 +77,19 @@ def state(benchmark: Benchmark, data_dir: str | Path | None, readers: Mapping[st
         elif _packaged(name, place):
             said.append(f'in {place}')
         else:
-            said.append(f'data missing: {name} is not in {place}: {benchmark.missing or "no reader has it"}')
+            said.append(_absent(benchmark, name, data_dir, readers))
     return '; '.join(dict.fromkeys(said))
+
+
+def _absent(benchmark: Benchmark, name: str, data_dir: str | Path | None, readers: Mapping[str, Reader]) -> str:
+    """What is said of a recording that is nowhere: where it was looked for, and what to do."""
+    _, place = _places(data_dir)
+    unnamed = '' if data_dir or os.environ.get('JBENCH_STORE') else ' (name the folder with --data_dir)'
+    why = benchmark.missing or (
+        f'READERS has {", ".join(sorted(readers)) or "nothing"}: add a reader of this name to your file, or package it '
+        'there (docs/alignment.md, "A recording of your own")'
+    )
+    return f'data missing: {name} is not in {place}{unnamed}: {why}'
 
 
 def _places(data_dir: str | Path | None) -> tuple[Path, str]:
@@ -140,7 +150,7 @@ def scored(
 
         ceiling = Measured(benchmark.constant_ceiling, float('nan'), np.empty(0), ('a published constant',))
     if compared.groups is not None:
-        made = ceiled.of_groups(compared.measured, ceiling, benchmark.ceiled, compared.groups)
+        made = ceiled.of_groups(compared.measured, ceiling, benchmark.ceiled, compared.groups, chance=benchmark.chance)
     else:
         by_time = benchmark.metric.startswith(procedures.OVER_TIME)
         splits = benchmark.procedure in ('neural', 'train_test') and not by_time

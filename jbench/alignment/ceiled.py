@@ -79,21 +79,26 @@ CEILED: dict[str, Callable[[float, float, float, float], Ratio]] = {
 NAMES = ('none', 'explained_variance_per_neuroid', 'above_chance', *CEILED)
 
 
-def of_groups(measured: Measured, ceiling: Measured | None, how: str, groups: np.ndarray) -> CeiledScore:
+def of_groups(
+    measured: Measured, ceiling: Measured | None, how: str, groups: np.ndarray, *, chance: float | None = None
+) -> CeiledScore:
     """The mean over groups of neuroids (subjects) of the score that each has by itself: its median over neuroids beside
     its own ceiling (Papale et al., Gifford et al. in Brain-Score).
 
     Args:
         measured: values [split, neuroid].
         ceiling: the same; a constant, which has no such values, is that of every group.
+        how: as of `beside`.
         groups: whose each neuroid is, [neuroid].
+        chance: of 'above_chance', the same for every group.
 
     Raises: RequestError, as `beside`.
     """
     each = []
     for name in np.unique(groups):
         mine = groups == name
-        each.append(beside(_part(measured, mine), None if ceiling is None else _part(ceiling, mine), how))
+        limit = None if ceiling is None else _part(ceiling, mine)
+        each.append(beside(_part(measured, mine), limit, how, chance=chance))
     notes = [*measured.notes, *(f'ceiling: {n}' for n in (ceiling.notes if ceiling else ()))]
     notes += [n for one in each for n in one.notes]
     error = float(np.std([one.value for one in each]) / math.sqrt(len(each))) if len(each) > 1 else math.nan

@@ -32,6 +32,7 @@ MEANT: dict[str, tuple[Iterable[str], Iterable[str]]] = {
     'properties': (('ks_similarity',), ('ks_similarity',)),
 }
 NEURAL = ('neural', 'train_test')  # of which explained variance can be said
+APART = ('train_test', 'rsa')  # that take the values of `per` apart
 
 
 def check(benchmark: Benchmark) -> Benchmark:
@@ -54,7 +55,13 @@ def check(benchmark: Benchmark) -> Benchmark:
         raise RequestError(f'{what}: ceiled={benchmark.ceiled!r} is of predicted responses; for {benchmark.procedure} '
                            "say 'ratio', or 'none'")  # fmt: skip
     if benchmark.ceiled == 'above_chance' and benchmark.chance is None:
-        raise RequestError(f"{what}: ceiled='above_chance' needs chance")
+        raise RequestError(
+            f"{what}: ceiled='above_chance' needs chance: say chance=, as 1/3 where one of three is right"
+        )
+    if benchmark.per and benchmark.procedure not in APART:
+        raise RequestError(f"{what}: per={benchmark.per!r} is of procedure='train_test' (neuroids) and 'rsa' (subjects "
+                           f'or repetitions), not of {benchmark.procedure!r}; leave per out, or write a benchmark '
+                           f'for each value: where=(({benchmark.per!r}, VALUE),)')  # fmt: skip
     if benchmark.ceiling == 'cross_subject' and benchmark.per and benchmark.constant_ceiling is None:
         raise RequestError(f"{what}: ceiling='cross_subject' is of all neuroids together, not of each {benchmark.per}; "
                            "leave per out, or say ceiling='internal_consistency'")  # fmt: skip

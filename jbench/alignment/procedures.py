@@ -75,7 +75,7 @@ def neural(model: BrainModel, benchmark: Benchmark, data: Recorded, train: Recor
 def train_test(model: BrainModel, benchmark: Benchmark, data: Recorded, train: Recorded | None) -> Compared:
     """As `neural`, on stimuli that the recording itself divides."""
     if train is None:
-        raise RequestError(f'benchmark {benchmark.identifier}: names no train_data')
+        raise RequestError(f'benchmark {benchmark.identifier}: train_data is empty; name the recording to be fitted on')
     single = by_stimulus(kept(benchmark, data.assembly))
     test = averaged(single)
     fitted = same_neuroids(benchmark, averaged(kept(benchmark, train.assembly)), test)
@@ -158,7 +158,7 @@ def properties(model: BrainModel, benchmark: Benchmark, data: Recorded, train: R
 def choice_patterns(model: BrainModel, benchmark: Benchmark, data: Recorded, train: Recorded | None) -> Compared:
     """Which objects a model takes for which, beside people's choices of two."""
     if train is None or train.stimuli is None:
-        raise RequestError(f'benchmark {benchmark.identifier}: names no train_data with stimuli')
+        raise RequestError(f'benchmark {benchmark.identifier}: names no train_data whose stimuli have an image_label')
     model.start_task('probabilities', on_screen(model, benchmark, train.stimuli))
     trials = kept(benchmark, data.assembly)
     ids = list(dict.fromkeys(trials['stimulus_id'].values.tolist()))

@@ -8,7 +8,7 @@ from typing import Any
 
 from jbench import files
 from jbench.cli import tables
-from jbench.grid import engine, plan, status
+from jbench.grid import afresh, engine, plan, status
 from jbench.grid.job import Job, n_cells
 from jbench.plan.request import Plan
 from jbench.progress import say
@@ -31,6 +31,8 @@ def run(args: argparse.Namespace, found: Plan) -> int:
     told = _told(args)
     homes = [result_file.result_dir(args.workdir, cell) for cell in found.cells]
     results.bring(args.workdir, homes, suffixes=('.json',) if args.plan else ('.json', '.npz'))  # a job needs both
+    anew = told.if_exists == 'overwrite' and 'train' in told.stages and not args.plan  # there each job begins by itself
+    told = told._replace(if_exists='resume') if anew else told
     jobs = plan.jobs(found, told)
     write = partial(plan.write, found, jobs, told, args.request)
     if args.plan:
@@ -47,11 +49,15 @@ def run(args: argparse.Namespace, found: Plan) -> int:
                 progress.say(f'{job.title}: finished before, nothing to compute')
             return there
 
-        outcome = _start(args, jobs, engine.Grid(args.workdir, progress, stop, finished, write))
+        def begin() -> None:
+            if anew:
+                afresh.begin(found.cells, told.seeds, told.workdir, told.data_dir, progress.say)
+            write()
+
+        outcome = _start(args, jobs, engine.Grid(args.workdir, progress, stop, finished, begin))
     ended = engine.exit_status(jobs, outcome)
     if outcome.interrupted:
-        again = 'the same command' if args.if_exists == 'resume' else 'the same command with --if_exists=resume'
-        say(f'interrupted: what was done is saved; {again} goes on from there')
+        say(afresh.goes_on(args.if_exists))
     elif 'report' in args.stages:
         results.bring(args.workdir, homes)  # of workers elsewhere
         made = [r for key, cell in cells.items() if outcome.statuses.get(key, 2) != 2 for r in _results(cell, told)]

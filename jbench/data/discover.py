@@ -21,7 +21,8 @@ def fill(dataset: Dataset, data_dir: Path | None, report: recordings.Report) -> 
 
 
 def find_recordings(dataset: Dataset, data_dir: Path | None) -> list[RecordingRef]:
-    """The recordings of a dataset under `<data_dir>/<dataset>`; [] if nothing lies there.
+    """The recordings of a dataset under `<data_dir>/<dataset>`, of a mixture those of each that is there; [] if nothing
+    lies there.
 
     A simulated dataset needs no folder: all its recordings are there.
 
@@ -54,6 +55,12 @@ def find_recordings(dataset: Dataset, data_dir: Path | None) -> list[RecordingRe
     if not there:
         absent_content.refuse(root, (p for r in refs for p in r.files) if refs else absent_content.below(root))
     return there
+
+
+def refuse_absent(dataset: Dataset, one: Dataset, place: Path) -> None:
+    """Raises: RequestError that tells what to do about `one` of a mixture, of which nothing is in `place`."""
+    absent_content.refuse(place, absent_content.below(place))
+    raise RequestError(f'{dataset.name}: {place} holds no recording; put there: {one.layout} (from {one.host})')
 
 
 def _without_hidden(ref: RecordingRef) -> RecordingRef:

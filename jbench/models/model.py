@@ -22,7 +22,7 @@ import numpy as np
 from flax.core.scope import DenyList
 from flax.traverse_util import flatten_dict
 
-from jbench.models import torch_weights
+from jbench.models import tensor_file, torch_weights
 from jbench.models.torch_weights import EXACT, Exceptions, Tensor, Variables
 from jbench.spec.errors import RequestError, unknown
 from jbench.spec.model import Signal
@@ -129,15 +129,9 @@ def load(
 
     Raises: RequestError where the file is absent, damaged, or differs from the network elsewhere.
     """
-    from safetensors import SafetensorError
-    from safetensors.numpy import load_file
-
     if not Path(path).is_file():
         raise RequestError(f'no weights at {path}: expected a safetensors file')
-    try:
-        found = load_file(path)
-    except SafetensorError as error:
-        raise RequestError(f'{path} is not a complete safetensors file: {error}') from error
+    found = tensor_file.parsed(Path(path).read_bytes(), path, '; fetch it again')
     try:
         return model.from_torch(found, exceptions, start)
     except RequestError as error:

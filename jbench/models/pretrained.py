@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import re
 from collections.abc import Callable, Mapping
 from importlib.util import find_spec
 from pathlib import Path
@@ -16,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from jbench import files
+from jbench.models import tensor_file
 from jbench.models.model import Model
 from jbench.models.torch_weights import Exceptions, Variables, described, plain_tensors
 from jbench.spec.checkpoints import PICKLED
@@ -23,13 +25,7 @@ from jbench.spec.errors import MissingExtraError, RequestError
 
 WRAPPED = ('state_dict', 'model_state_dict', 'model')  # entries of a checkpoint that hold its tensors
 DEEPEST = 8  # dicts in one another
-# types of numbers by their names in files of safetensors, as the bytes there; numpy has no bfloat16
-BFLOAT = 'BF16'
-TYPES = {
-    **{f'F{bits}': f'<f{bits // 8}' for bits in (16, 32, 64)},
-    **{f'{kind}{bits}': f'<{kind.lower()}{bits // 8}' for kind in 'IU' for bits in (8, 16, 32, 64)},
-    **{BFLOAT: '<u2', 'BOOL': '?', 'C64': '<c8'},
-}
+OTHER = re.compile(r'GLOBAL (\S+) (?:was not an allowed|whose module)')  # what a pickle holds, in torch's refusal
 
 
 def arrays(path: Path, sha256: str, kept: Path) -> dict[str, np.ndarray]:
@@ -48,31 +44,7 @@ def arrays(path: Path, sha256: str, kept: Path) -> dict[str, np.ndarray]:
         raise RequestError(f'{path}: these weights changed while the run went on; run it again')
     if blob[8:9] != b'{' and blob.startswith(PICKLED):
         return _unpickled(path, blob, kept / f'{sha256}.safetensors')
-    return _parsed(blob, path, 'not a complete safetensors file; fetch it again')
-
-
-def _parsed(blob: bytes, path: Path, fault: str) -> dict[str, np.ndarray]:
-    """The content of a safetensors file, bfloat16 as float32, which holds it exactly.
-
-    Raises: RequestError with `fault` where it is damaged; for numbers of a type that is not read.
-    """
-    from safetensors import SafetensorError, deserialize
-
-    try:
-        parts = deserialize(blob)
-    except SafetensorError as error:
-        raise RequestError(f'{path}: {fault} ({error})') from error
-    if strange := next(
-        (f'{name}, numbers of type {part["dtype"]}' for name, part in parts if part['dtype'] not in TYPES), ''
-    ):
-        raise RequestError(f'{path}: holds {strange}, which jbench does not read; store them as F32')
-    return {name: _numbers(part).reshape(part['shape']) for name, part in parts}
-
-
-def _numbers(part: Mapping[str, Any]) -> np.ndarray:
-    """The numbers of a tensor, flat; those of bfloat16 are the upper halves of float32."""
-    flat = np.frombuffer(part['data'], TYPES[part['dtype']])
-    return (flat.astype('<u4') << 16).view('<f4') if part['dtype'] == BFLOAT else flat
+    return tensor_file.parsed(blob, path, '; fetch it again')
 
 
 def begin(
@@ -133,7 +105,7 @@ def _unpickled(path: Path, blob: bytes, kept: Path) -> dict[str, np.ndarray]:
     """
     proof = kept.with_suffix('.sha256')
     if kept.is_file() and proof.is_file() and files.sha256_file(kept) == proof.read_text().strip():
-        return _parsed(kept.read_bytes(), kept, 'damaged')
+        return tensor_file.parsed(kept.read_bytes(), kept, '; delete it')
     if find_spec('torch') is None:
         raise MissingExtraError('torch', 'checkpoints', f'{path}, a pickled file of weights')
     import torch
@@ -144,10 +116,10 @@ def _unpickled(path: Path, blob: bytes, kept: Path) -> dict[str, np.ndarray]:
     except RequestError:
         raise
     except Exception as error:  # of any kind: the file decides what it is
-        reason = str(error).strip().partition('\n')[0][:200]
+        others = ', '.join(dict.fromkeys(OTHER.findall(str(error))))  # never torch's own advice: to run what is in it
         raise RequestError(
-            f'{path}: not read, because it holds more than tensors, or is damaged ({reason}); expected a state_dict '
-            'that torch.save wrote, or a safetensors file'
+            f'{path}: not read, because it holds more than tensors{f" ({others})" if others else ", or is damaged"}; '
+            f'{tensor_file.EXPECTED}'
         ) from error
     if not found:
         raise RequestError(f'{path}: holds no tensor; expected a state_dict that torch.save wrote')

@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 from jbench import files
 from jbench.data.download.file_list import KEPT, File
-from jbench.models import seen
+from jbench.models import seen, tensor_file
 from jbench.plan import places
 from jbench.plan.select import Pick
-from jbench.spec.checkpoints import BANKS, CHECKPOINTS, PACKAGED, PICKLED, Checkpoint, checkpoint_of, place_of
+from jbench.spec.checkpoints import BANKS, CHECKPOINTS, PACKAGED, Checkpoint, checkpoint_of, place_of
 from jbench.spec.dataset import Download
 from jbench.spec.errors import RequestError
 from jbench.spec.model import SCRATCH, ModelSpec
@@ -227,6 +227,8 @@ def _file(model: ModelSpec, wanted: str | None, n_takers: int, data_dir: Path | 
         tries = list(dict.fromkeys([*tries, *([path / checkpoint.file] if n_takers == 1 else [])]))
         there = [p for p in tries if os.path.isfile(p)]
         if not there and must:
+            if split := sorted(p for t in tries for p in t.parent.glob(f'*{tensor_file.SPLIT}')):
+                raise RequestError(f'--weights={wanted}: holds weights that are split ({split[0]}); {tensor_file.JOIN}')
             raise RequestError(f'--weights={wanted}: holds no {" nor ".join(str(p.relative_to(path)) for p in tries)}')
         return there[0] if there else None
     if not os.path.isfile(path):
@@ -242,29 +244,12 @@ def _file(model: ModelSpec, wanted: str | None, n_takers: int, data_dir: Path | 
 
 
 def _digest(path: Path) -> str:
-    """SHA-256 of a file of weights. Raises: RequestError where it cannot be read, is no file of weights, or is cut."""
+    """SHA-256 of a file of weights. Raises: RequestError where it cannot be read, or no network can start from it."""
     try:
-        with path.open('rb') as file:
-            begin = file.read(9)
-        found = files.sha256_file(path)
+        tensor_file.require(path)
+        return files.sha256_file(path)
     except OSError as error:
         raise RequestError(f'{path}: cannot read these weights: {error.strerror or error}') from error
-    if begin[8:] == b'{':
-        _require_complete(path)
-    elif not begin.startswith(PICKLED):
-        raise RequestError(f'{path}: no weights: expected a safetensors file, or one that torch.save wrote')
-    return found
-
-
-def _require_complete(path: Path) -> None:
-    """Refuse a safetensors file that is shorter or longer than its header says, before data are prepared for it."""
-    from safetensors import SafetensorError, safe_open
-
-    try:
-        with safe_open(path, 'numpy'):
-            pass
-    except SafetensorError as error:
-        raise RequestError(f'{path}: not a complete safetensors file; fetch it again ({error})') from error
 
 
 def is_published(name: str, digest: str, data_dir: Path | None) -> bool:

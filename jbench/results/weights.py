@@ -12,7 +12,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from jbench.models import seen
+from jbench.models import seen, tensor_file
 from jbench.models.model import Model
 from jbench.models.torch_weights import Variables
 from jbench.spec.errors import RequestError
@@ -57,9 +57,6 @@ def load(path: str | Path, model: Model, sha256: str | None = None) -> Variables
 
     Raises: RequestError where the file is absent, damaged, or does not hold exactly the arrays of the network.
     """
-    from safetensors import SafetensorError
-    from safetensors.numpy import load as parse
-
     remedy = 'train it again with --if_exists=overwrite'
     try:
         blob = Path(path).read_bytes()
@@ -68,10 +65,7 @@ def load(path: str | Path, model: Model, sha256: str | None = None) -> Variables
     found = hashlib.sha256(blob).hexdigest()
     if sha256 is not None and found != sha256:
         raise RequestError(f'{path}: damaged: expected sha256 {sha256}, found {found}; {remedy}')
-    try:
-        arrays = parse(blob)
-    except (SafetensorError, KeyError) as error:
-        raise RequestError(f'{path}: damaged: not a complete safetensors file ({error}); {remedy}') from error
+    arrays = tensor_file.parsed(blob, path, f'; {remedy}', 'damaged: ')
     try:
         return model.from_torch(arrays) if model.tensors else _from_paths(arrays, _like(model))
     except RequestError as error:

@@ -43,7 +43,8 @@ class Benchmark:
     number_of_trials: int = 1
     metric: str
     stratify: str = ''  # coordinate of the stimuli whose shares every split keeps
-    per: str = ''  # coordinate whose values are taken apart: of neuroids ('subject'), or of repetitions
+    # coordinate whose values are taken apart: of neuroids ('subject') in train_test, of subjects or repetitions in rsa
+    per: str = ''
     reliability: float | None = None  # neuroids above it are kept
     ceiling: str = ''  # function of `jbench.alignment.ceilings`; '': none, or the constant below
     constant_ceiling: float | None = None

@@ -52,7 +52,8 @@ class SignalSpec:
     band: tuple[float, float] | None = (0.1, 75.0)  # Hz, zero-phase FIR
     notch: tuple[float, ...] = (50.0, 60.0)  # Hz, with all harmonics
     # by recording and channel: median and IQR | mean and sd; 'micro': times 1e6 alone, which keeps what levels tell
-    # 'train': as robust, by the windows of the training part alone (a recording without one: by all of its own)
+    # 'train': as robust, by the windows of the training part alone (a recording without one: by all of its own; one of
+    # whose training windows recipe.few_shot draws none: by those drawn of its subject)
     scaler: typing.Literal['robust', 'standard', 'micro', 'train', 'none'] = 'robust'
     baseline: tuple[float, float] | None = None  # s from the window's start, mean subtracted
     clamp: float | None = 20.0  # applied when windows are loaded; handcrafted baselines skip it

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Iterable, Iterator
+import shutil
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path, PurePosixPath
 from typing import TypeVar
 
@@ -47,6 +48,16 @@ def shared(workdir: Path, key: str, *, fresh: bool) -> Iterator[None]:
         store.remove(store.list(folder))
     except RequestError as error:  # the seeds are done all the same
         say(f'jbench: {error}; old checkpoints stay in {store.url}/{folder}')
+
+
+def forget(workdir: Path, keys: Sequence[str], seeds: Sequence[int]) -> None:
+    """Remove the saves of seeds of cells, here and in the store of the work folder. Raises: RequestError."""
+    store, folders = mirror.of(workdir), [f'checkpoints/{key}/seed{seed}' for key in keys for seed in seeds]
+    if store is not None:
+        known = {PurePosixPath(folder) for folder in folders}
+        store.remove([n for n in store.list('checkpoints') if known & {*PurePosixPath(n).parents}])
+    for folder in folders:
+        shutil.rmtree(workdir / folder, ignore_errors=True)
 
 
 def _bring(store: Remote, workdir: Path, folder: str) -> None:

@@ -11,8 +11,9 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from jbench import files
+from jbench.progress import say
 from jbench.spec.errors import RequestError
-from jbench.stores import mirror
+from jbench.stores import mirror, replaced
 from jbench.stores.remote import Facts, Remote, marked
 
 NAME = re.compile(r'.*/seed[0-9]+\.(json|npz|safetensors)')
@@ -41,20 +42,21 @@ def bring(
     """Bring results from the store of a work folder; weights stay there but for those of which older ones are here.
 
     What the store holds counts: it takes the place of a result of the same name. One of ours that was never there is
-    compared with it first, as `take` does. Copies of results that the store has no more go.
+    compared with it first, as `take` does, but that one of other prepared data counts, too: ours may be the older one.
+    Where they are not equal that is said, with both. Copies of results that the store has no more go.
 
     Args:
         workdir: where no store belongs to it, nothing is done.
         homes: folders of cells; None: all results.
         report: as of `mirror.bring`.
         suffixes: which of their files.
-    Raises: RequestError that shows both results where one of ours is not equal; all are brought before.
+    Raises: RequestError where one of ours could not be compared; all are brought before.
     """
     store = mirror.of(workdir)
     if store is None:
         return
     folders = [workdir / 'results'] if homes is None else homes
-    names, refused = [_name(workdir, h) for h in folders], []
+    names, refused, unequal = [_name(workdir, h) for h in folders], [], []
     here = [p for folder in folders for p in folder.rglob('seed*.json') if NAME.fullmatch(_name(workdir, p))]
     copies = [p for p in here if marked(p)]  # seen before the listing: they were in the store then
     there = mirror.listed(store, *names)
@@ -64,39 +66,45 @@ def bring(
     ours = {p for p in {*here} - {*copies} if _name(workdir, p) in there and _is_whole(p)}
     for path in sorted(ours):
         try:
-            _settle(store, workdir, path, again=False)
+            unequal += _settle(store, workdir, path, new=False)
         except RequestError as error:
             refused.append(error)
     others = {n: f for n, f in there.items() if NAME.fullmatch(n) and (workdir / n).with_suffix('.json') not in ours}
     _fetch(store, workdir, others, suffixes, report)
+    for folder in folders:
+        replaced.forget(folder)  # of what another machine computed
+    if unequal:
+        say('jbench: ' + '\n  '.join(unequal))
     told(refused)
 
 
-def take(workdir: Path, home: Path, seeds: Collection[int], *, again: bool = False) -> None:
+def take(workdir: Path, home: Path, seeds: Collection[int]) -> None:
     """Put the results of seeds of a cell, and of its folds, into the store of a work folder, those that it lacks.
 
     A result is written once: predictions and weights, then the JSON if there is none. One that is there and counts
     stays: an equal one (but for `OF_THE_RUN`) takes the place of ours, and so does another one, ours being kept in
-    `<workdir>/unequal` then.
+    `<workdir>/unequal` then. What was set aside for a new result goes once that one is there.
 
     Args:
         workdir: where no store belongs to it, nothing is done.
         home: folder of the cell.
         seeds: which.
-        again: the user wants finished seeds to be replaced.
     Raises: RequestError that shows both results where they are not equal; the other seeds are put there before.
     """
     store = mirror.of(workdir)
-    names, refused = [f'seed{seed}.json' for seed in seeds], []
+    names, refused = [f'seed{seed}.json' for seed in seeds], list[RequestError]()
     mine = sorted(p for p in home.rglob('seed*.json') if p.name in names) if store else []
     copies = [p for p in mine if marked(p)]
     there = store.list(_name(workdir, home)) if store and mine else {}
     for path in mine:
         name = _name(workdir, path)
         removed = name not in there and path in copies  # from the store: `bring` removes it here
-        if store and not removed and not (name in there and there[name].same(path)):
+        if store and not removed:
             try:
-                _settle(store, workdir, path, again=again)
+                if not (name in there and there[name].same(path)):
+                    refused += map(RequestError, _settle(store, workdir, path, new=True))
+                if (old := f'{name}{replaced.ASIDE}') in there:
+                    store.remove([old])
             except RequestError as error:
                 refused.append(error)
     told(refused)
@@ -109,8 +117,11 @@ def told(refused: Sequence[RequestError]) -> None:
         raise RequestError('\n  '.join(said)) from refused[0]
 
 
-def _settle(store: Remote, workdir: Path, path: Path, *, again: bool) -> None:
-    """Write a result, or find the one that is there. Raises: RequestError where it is another one."""
+def _settle(store: Remote, workdir: Path, path: Path, *, new: bool) -> list[str]:
+    """Write a result, or find the one that is there; where that is another one, what `_yield` says.
+
+    `new`: ours is of the prepared data that there are now, so that one of others does not count.
+    """
     name, mine, pauses = _name(workdir, path), path.read_bytes(), list(PAUSES)
     while (theirs := store.read(name)) != mine:
         if theirs is None:
@@ -119,25 +130,26 @@ def _settle(store: Remote, workdir: Path, path: Path, *, again: bool) -> None:
                 if _beside(store, workdir, path) != before or _npz(store, name) != _predictions(mine):
                     _write_beside(store, workdir, path)  # another one wrote there meanwhile, and came too late
                 break
-        elif again or not _counts(store, name, theirs, json.loads(mine)):
+        elif not _counts(store, name, theirs, json.loads(mine), new=new):
             named = _predictions(theirs)
-            if not again and pauses and named and named != _npz(store, name) == _predictions(mine):
+            if pauses and named and named != _npz(store, name) == _predictions(mine):
                 time.sleep(pauses.pop())  # whose JSON that is may be about to write what belongs to it
             else:
                 store.remove([name])
         else:
-            _yield(store, workdir, path, json.loads(theirs))
-            return
+            return _yield(store, workdir, path, json.loads(theirs))
     for there, facts in {**_beside(store, workdir, path), name: store.facts(name)}.items():
         if facts and (workdir / there).exists():
             facts.mark(workdir / there)
+    return []
 
 
 def _write_beside(store: Remote, workdir: Path, path: Path) -> dict[str, Facts]:
-    """Write the files beside a JSON; what the store says of them then."""
+    """Write the files beside a JSON, in the place of those of an earlier one; what the store says of them then."""
     for suffix in BESIDE:
         if (beside := path.with_suffix(suffix)).exists():
             store.write(_name(workdir, beside), beside)
+    store.remove([name for name in _beside(store, workdir, path) if not (workdir / name).exists()])
     return _beside(store, workdir, path)
 
 
@@ -146,11 +158,12 @@ def _beside(store: Remote, workdir: Path, path: Path) -> dict[str, Facts]:
     return {n: facts for n, facts in store.list(_name(workdir, path.parent)).items() if n in names}
 
 
-def _counts(store: Remote, name: str, content: bytes, mine: dict[str, Any]) -> bool:
-    """Whether a result of the store is whole, finished, and of the same prepared data as ours."""
+def _counts(store: Remote, name: str, content: bytes, mine: dict[str, Any], *, new: bool) -> bool:
+    """Whether a result of the store is whole, finished, and, where ours is `new`, of the same prepared data."""
     try:
         theirs = json.loads(content)
-        if theirs['status'] == 'failed' or theirs.get('prepared_hash') != mine.get('prepared_hash'):
+        other = new and theirs.get('prepared_hash') != mine.get('prepared_hash')
+        if theirs['status'] == 'failed' or other:
             return mine['status'] == 'failed' != theirs['status']
         return theirs['predictions_sha256'] in (None, _npz(store, name))
     except (KeyError, TypeError, ValueError):
@@ -178,8 +191,8 @@ def _is_whole(path: Path) -> bool:
     return digest is None or (npz.exists() and files.sha256_file(npz) == digest)
 
 
-def _yield(store: Remote, workdir: Path, path: Path, theirs: dict[str, Any]) -> None:
-    """Let the result of the store take the place of ours. Raises: RequestError where they are not equal."""
+def _yield(store: Remote, workdir: Path, path: Path, theirs: dict[str, Any]) -> list[str]:
+    """Let the result of the store take the place of ours; where they are not equal, the words that show both."""
     mine = files.read_json(path)
     differ = [k for k in {**theirs, **mine} if k not in OF_THE_RUN and theirs.get(k) != mine.get(k)]
     if mine['status'] == 'failed':
@@ -190,14 +203,15 @@ def _yield(store: Remote, workdir: Path, path: Path, theirs: dict[str, Any]) -> 
             files.link_or_copy(old, aside.with_suffix(old.suffix))
     there = mirror.listed(store, _name(workdir, path.parent))
     _fetch(store, workdir, {n: facts for n, facts in there.items() if (workdir / n).with_suffix('.json') == path})
-    if differ:
-        shown = '; '.join(f'{k}: {_short(theirs.get(k))} there, {_short(mine.get(k))} here' for k in differ[:SHOWN])
-        more = f' and {len(differ) - SHOWN} more fields' if len(differ) > SHOWN else ''
-        raise RequestError(
-            f'{store.url}/{_name(workdir, path)}: another run wrote it first ({_by(theirs)}), and it is not equal to '
-            f'that of this one ({_by(mine)}): {shown}{more}. The first stays and counts; ours is kept as {aside}. '
-            '--if_exists=overwrite replaces the first'
-        )
+    if not differ:
+        return []
+    shown = '; '.join(f'{k}: {_short(theirs.get(k))} there, {_short(mine.get(k))} here' for k in differ[:SHOWN])
+    more = f' and {len(differ) - SHOWN} more fields' if len(differ) > SHOWN else ''
+    return [
+        f'{store.url}/{_name(workdir, path)}: another run wrote it first ({_by(theirs)}), and it is not equal to '
+        f'that of this one ({_by(mine)}): {shown}{more}. The first stays and counts; ours is kept as {aside}. '
+        '--if_exists=overwrite replaces the first'
+    ]
 
 
 def _by(result: dict[str, Any]) -> str:

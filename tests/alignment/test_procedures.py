@@ -100,10 +100,10 @@ def test_a_neuroid_is_fitted_on_its_own_training_responses():
         scored(line, made | {'Train': (shown(IDS[:45]), less)})
 
 
-@pytest.mark.parametrize('how', ['explained_variance', 'ratio'])
+@pytest.mark.parametrize('how', ['explained_variance', 'ratio', 'above_chance'])
 def test_a_constant_ceiling_is_that_of_each_subject(how):
     line = dataclasses.replace(LINE, procedure='train_test', metric='ridge', train_data='Train', ceiled=how)
-    line = dataclasses.replace(line, per='subject', ceiling='', constant_ceiling=0.8)
+    line = dataclasses.replace(line, per='subject', ceiling='', constant_ceiling=0.8, chance=0.1)
     y, subject = X @ weights(), ['a'] * 8 + ['b'] * 4
     made = {
         'Made': (shown(IDS[45:]), trials(y[45:], IDS[45:], subject=subject)),
@@ -111,8 +111,12 @@ def test_a_constant_ceiling_is_that_of_each_subject(how):
     }
     found = scored(line, made).score
     parts = [np.median(found.values[0, :8]), np.median(found.values[0, 8:])]
-    expected = np.square(parts) / 0.8 if how == 'explained_variance' else np.divide(parts, 0.8)
-    assert found.ceiling == 0.8 and found.value == pytest.approx(expected.mean())
+    expected = {
+        'explained_variance': np.square(parts) / 0.8,
+        'ratio': np.divide(parts, 0.8),
+        'above_chance': np.subtract(parts, 0.1) / (0.8 - 0.1),
+    }
+    assert found.ceiling == 0.8 and found.value == pytest.approx(expected[how].mean())
 
 
 def test_weights_shared_over_time():
@@ -299,6 +303,22 @@ def test_subjects_each_beside_their_own_ceiling():
 def test_a_recording_without_repetitions_has_no_ceiling_by_halves():
     with pytest.raises(RequestError, match='two repetitions'):
         scored(LINE, {'Made': (shown(), trials(X @ weights(), IDS, 1))})
+
+
+def test_classes_too_small_for_the_splits_name_the_field_that_asks_for_them():
+    recording = trials(X @ weights(), IDS)
+    told = recording.assign_coords(kind=('presentation', [f'k{IDS.index(i)}' for i in recording['stimulus_id'].values]))
+    with pytest.raises(RequestError, match=r'has 1 stimuli.*leave labels= \(of a benchmark: stratify=\) out'):
+        scored(dataclasses.replace(LINE, stratify='kind'), {'Made': (shown(), told)})
+
+
+def test_a_recording_that_no_reader_has_is_missing_and_the_readers_are_named(monkeypatch):
+    monkeypatch.delenv('JBENCH_STORE', raising=False)
+    readers = {'Maid': lambda folder: None}
+    expected = r'data missing: Made is not in <data_dir>/packaged \(name the folder with --data_dir\): READERS has Maid'
+    with pytest.raises(RequestError, match=expected):
+        benchmark.recordings(LINE, None, readers)
+    assert 'READERS has Maid' in benchmark.state(LINE, 'here', readers)
 
 
 def test_a_stimulus_without_features_is_named():

@@ -319,6 +319,36 @@ def test_seeds_of_a_killed_cell_that_are_whole_are_shown(ask, tmp_path, monkeypa
     assert (status, len(json.loads(out))) == (1, 1), err
 
 
+def test_old_results_are_set_aside_once_before_the_first_job_and_every_turn_goes_on(ask, tmp_path, monkeypatch):
+    """A job that Dask starts again, or that another machine does, must not begin anew what the one before has done."""
+    assert ask('--plan')[0] == 0
+    (path,) = (tmp_path / 'work' / 'plans').glob('*.json')
+    homes, seen = [], list[tuple[bool, ...]]()
+    for job in plan.read(path).jobs:
+        if job.devices:
+            homes.append(result_file.result_dir(tmp_path / 'work', cell_file.read(job.argv[0].partition('=')[2])))
+            files.write_atomic(homes[-1] / 'seed1.json', b'{}')
+    saves = [files.write_atomic(tmp_path / 'work' / 'checkpoints' / h.name / 'seed2' / '1' / 'x', b'') for h in homes]
+
+    def interrupted(jobs: list[Job], *more: Any) -> engine.Outcome:
+        seen.append(tuple((home / 'seed1.json').exists() for home in homes))
+        more[-1].begin()
+        seen.append(tuple((home / 'seed1.json').exists() for home in homes))
+        assert {word for job in jobs if job.devices for word in job.argv if 'if_exists' in word} == {
+            '--if_exists=resume'
+        }
+        return engine.Outcome({}, True)
+
+    monkeypatch.setattr(local, 'run', interrupted)
+    status, _, err = ask('--jobs=2', '--if_exists=overwrite')
+    assert status == 75 and 'the same command with --if_exists=resume goes on from there' in err
+    assert seen == [(True,) * 4, (False,) * 4] and '4 results set aside' in err
+    assert all((home / 'seed1.json.replaced').read_bytes() == b'{}' for home in homes)
+    assert not any(save.exists() for save in saves)
+    assert ask('--plan', '--if_exists=overwrite')[0] == 0, 'of which each job begins by itself'
+    assert sum('--if_exists=overwrite' in p.read_text() for p in (tmp_path / 'work' / 'plans').glob('*.json')) == 1
+
+
 @pytest.mark.parametrize(
     ('text', 'words'),
     [('{', 'line 1'), ('{"schema": 2}', 'of schema 2, expected 1'), ('{"schema": 1}', 'lacks'), ('[]', 'expected a')],

@@ -154,7 +154,7 @@ def test_what_does_not_train_needs_no_weights():
     [
         ('biot', 'absent.safetensors', r'no such file'),
         ('biot', 'x' * 300, r'no such file'),
-        ('biot', '{}/text', r'no weights: expected a safetensors file'),
+        ('biot', '{}/text', r"no weights: text \('no weights at all'\); expected a safetensors file"),
         ('classic', 'none', r'unused'),
         ('dummy', 'none', r'unused'),
         ('dummy:weights=none', None, r'dummy takes no pretrained weights'),

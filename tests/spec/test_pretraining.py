@@ -86,6 +86,7 @@ def test_what_nobody_looked_up_is_said_so():
         ('Kappenman2021ErpP3', 'Kappenman2021ErpN170'),
         ('Shin2017OpenB', 'Shin2017OpenA'),
         ('CabreraCastillos2023BurstVep40', 'CabreraCastillos2023BurstCvep100'),
+        ('Oikonomou2016ComparativeA', 'Oikonomou2016ComparativeC'),
     ],
 )
 def test_sets_of_the_same_people_overlap(learnt, tested):
@@ -99,9 +100,9 @@ def test_names_of_sets_of_the_same_people_are_those_of_the_tables():
     known = select.datasets()
     unknown = {name for group in SAME for name in group} - {*known}
     assert unknown <= {'Schalk2004Bci', 'PhysionetMI'}, 'names of NeuralBench and of MOABB'
-    assert {n for n in known if n.startswith(('Kappenman2021Erp', 'Shin2017', 'CabreraCastillos2023'))} <= {
-        name for group in SAME for name in group
-    }
+    assert {
+        n for n in known if n.startswith(('Kappenman2021Erp', 'Shin2017', 'CabreraCastillos2023', 'Oikonomou2016'))
+    } <= {name for group in SAME for name in group}
 
 
 @each('model', ENCODERS, ids=lambda m: m.name)

@@ -8,7 +8,7 @@ import pytest
 import stores
 
 from jbench.spec.errors import RequestError
-from jbench.stores import results
+from jbench.stores import checkpoints, replaced, results
 
 HOME = 'results/p3@2/SimulatedP3/eegnet/key'
 
@@ -80,13 +80,62 @@ def test_another_result_is_an_error_that_shows_both(machines):
     results.take(b, b / HOME, [33])  # and the same command goes on with the first
 
 
-def test_overwriting_is_asked_for(machines):
+def test_what_is_to_be_replaced_counts_on_no_machine_and_goes_once_the_new_one_is_there(machines):
     a = machines.on('a')
+    old = stores.result(a / HOME).read_bytes()
+    stores.result(a / HOME, 34)
+    stores.result(a / HOME / 'folds' / '1_of_2')
+    results.take(a, a / HOME, [33, 34])
+    b = machines.on('b')
+    results.bring(b)
+    assert replaced.set_aside(b, [b / HOME], [33]) == 2
+    for machine in (b, a):
+        results.bring(machine)
+        assert [p.name for p in machine.rglob('seed*.json')] == ['seed34.json']
+    assert machines.store().read(f'{HOME}/seed33.json.replaced') == old
+    assert {p.name for p in (b / HOME).glob('*.replaced')} == {'seed33.json.replaced', 'seed33.npz.replaced'}
+    mine = stores.result(a / HOME, headline={'value': 0.75}).read_bytes()
+    stores.result(a / HOME / 'folds' / '1_of_2', headline={'value': 0.75})
+    results.take(a, a / HOME, [33])
+    results.bring(b)
+    assert machines.store().read(f'{HOME}/seed33.json') == (b / HOME / 'seed33.json').read_bytes() == mine
+    assert not [n for n in machines.names() if 'replaced' in n] and not [*b.rglob('*.replaced')]
+
+
+def test_an_old_result_that_is_set_aside_waits_for_the_new_one(machines):
+    a = machines.on('a')
+    path = stores.result(a / HOME)
+    old = path.read_bytes()
+    replaced.set_aside(a, [a / HOME], [33])
+    assert replaced.set_aside(a, [a / HOME], [33]) == 0, 'a second time there is none'
+    replaced.forget(a)
+    assert not path.exists() and replaced.aside(path).read_bytes() == old
+    stores.result(a / HOME, headline={'value': 0.75})
+    replaced.forget(a)
+    assert path.exists() and not [*a.rglob('*.replaced')]
+
+
+def test_saves_that_are_not_to_be_gone_on_from_go_from_the_store_too(machines):
+    a = machines.on('a')
+    names = [f'checkpoints/{key}/seed{seed}/1/x' for key in ('key', 'other') for seed in (3, 33)]
+    for name in names:
+        (a / name).parent.mkdir(parents=True)
+        (a / name).write_bytes(b'save')
+        machines.store().write(name, a / name)
+    checkpoints.forget(a, ['key'], [3])
+    assert machines.names('checkpoints') == names[1:] and [(a / n).exists() for n in names] == [False, True, True, True]
+
+
+def test_weights_of_an_earlier_result_do_not_stay_in_the_store(machines):
+    a = machines.on('a')
+    weights = stores.result(a / HOME, status='failed').with_suffix('.safetensors')
+    weights.write_bytes(b'old')
+    results.take(a, a / HOME, [33])
+    assert machines.store().read(f'{HOME}/seed33.safetensors') == b'old'
+    weights.unlink()  # as --keep_weights=no does
     stores.result(a / HOME)
     results.take(a, a / HOME, [33])
-    mine = stores.result(a / HOME, headline={'value': 0.75}).read_bytes()
-    results.take(a, a / HOME, [33], again=True)
-    assert machines.store().read(f'{HOME}/seed33.json') == mine
+    assert machines.names(HOME) == [f'{HOME}/seed33.json', f'{HOME}/seed33.npz']
 
 
 COUNTS = {  # what is there, ours -> which one stays
@@ -137,20 +186,25 @@ def test_predictions_that_another_wrote_meanwhile_are_written_again(machines, mo
     assert store.read(f'{HOME}/seed33.npz') == b'predictions'
 
 
-def test_a_result_that_was_never_there_is_compared_before_one_takes_its_place(machines):
+@pytest.mark.parametrize('fields', [{'headline': {'value': 0.625}}, {'prepared_hash': 'old'}], ids=('score', 'data'))
+def test_a_result_that_was_never_there_is_compared_before_one_takes_its_place(fields, machines, capsys):
     a = machines.on('a')
-    stores.result(a / HOME)
+    first = stores.result(a / HOME).read_bytes()
     results.take(a, a / HOME, [33])
     b = machines.on('b')
-    path = stores.result(b / HOME, headline={'value': 0.625})
+    path = stores.result(b / HOME, **fields)
     mine = path.read_bytes()
     other = stores.result(b / HOME, 34).read_bytes()
-    with pytest.raises(RequestError, match=r'headline: 0\.5 there, 0\.625 here'):
-        results.bring(b, [b / HOME])
-    assert (b / 'unequal' / HOME / 'seed33.json').read_bytes() == mine
-    assert path.read_bytes() == machines.store().read(f'{HOME}/seed33.json')
+    results.bring(b, [b / HOME])
+    said = capsys.readouterr().err
+    assert ('headline: 0.5 there, 0.625 here' in said) != ('prepared_hash: "p" there, "old" here' in said)
+    kept = b / 'unequal' / HOME / 'seed33.json'
+    assert f'{machines.url}/{HOME}/seed33.json' in said and f'ours is kept as {kept}' in said
+    assert kept.read_bytes() == mine
+    assert path.read_bytes() == machines.store().read(f'{HOME}/seed33.json') == first
     assert (b / HOME / 'seed34.json').read_bytes() == other
     results.bring(b, [b / HOME])
+    assert capsys.readouterr().err == ''
 
 
 def test_a_result_that_could_not_be_compared_stays(machines, monkeypatch):
@@ -286,3 +340,43 @@ def test_a_seed_that_is_not_equal_keeps_no_other_from_its_training(machines, mon
     assert run.main(command) == 2
     assert [n[-11:] for n in machines.names() if n.endswith('.json') and '/seed' in n] == ['seed33.json', 'seed34.json']
     assert list((a / 'unequal').rglob('seed33.json'))
+
+
+@pytest.mark.slow
+def test_an_interrupted_overwrite_goes_on_with_no_old_result_of_the_store(machines, monkeypatch, capsys):
+    """Through the command, without a server: an old result that differs stops nothing either."""
+    import dataclasses
+
+    from jbench import run, stages
+    from jbench.plan import select
+    from jbench.progress import Interrupted
+
+    six = {'SimulatedP3': dataclasses.replace(select.datasets()['SimulatedP3'], n_subjects=6, n_recordings=6)}
+    known = {**select.datasets(), **six}
+    monkeypatch.setattr(select, 'datasets', lambda: known)
+    store, a = machines.store(), machines.on('a')
+    command = ['--task=p3', '--model=dummy', '--seeds=33', f'--workdir={machines.url}']
+    assert run.main(command) == 0
+    (path,) = a.rglob('seed33.json')
+    name, old = path.relative_to(a).as_posix(), path.read_bytes()
+
+    def stopped(*args):
+        raise Interrupted
+
+    with monkeypatch.context() as change:
+        change.setattr(stages, 'train', stopped)
+        assert run.main([*command, '--if_exists=overwrite']) == 75
+    assert store.read(name) is None and store.read(f'{name}.replaced') == old
+    b = machines.on('b')
+    other = json.dumps({**json.loads(old), 'dummy': 0.25}).encode()  # never in the store
+    assert run.main([*command, '--if_exists=resume']) == 0
+    new = (b / name).read_bytes()
+    assert store.read(name) == new != old and store.read(f'{name}.replaced') is None
+    machines.on('a')
+    path.write_bytes(other)
+    path.with_suffix('.npz').write_bytes(store.read(name.replace('.json', '.npz')))
+    capsys.readouterr()
+    assert run.main(command) == 0
+    said = capsys.readouterr().err
+    assert 'another run wrote it first' in said and '0.25 here' in said and 'finished before' in said
+    assert path.read_bytes() == new and not [*a.rglob('*.replaced')]

@@ -74,13 +74,13 @@ def _check(n_rows: int, how: Splits, classes: np.ndarray | None) -> None:
     if counts.min() < least:
         raise RequestError(
             f'splits: class {str(names[counts.argmin()])!r} has {counts.min()} stimuli, and splits of equal classes '
-            f'need {least} of each; pass labels=None for splits that know no classes'
+            f'need {least} of each; leave labels= (of a benchmark: stratify=) out: splits then know no classes'
         )
     smaller = min(n_test, n_rows - n_test)
     if not how.kfold and smaller < len(names):
         raise RequestError(
             f'splits: {smaller} stimuli on one side for {len(names)} classes, and splits of equal classes need one of '
-            'each on both sides; pass labels=None, or other shares'
+            'each on both sides; leave labels= (of a benchmark: stratify=) out, or give more stimuli'
         )
 
 

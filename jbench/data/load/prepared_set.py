@@ -19,6 +19,7 @@ from jbench.data.load.split_windows import divide, drawn_from, undivided
 from jbench.data.load.streams import Places, places
 from jbench.data.prepare import band, build_set
 from jbench.data.prepare.siblings import Other, same_signal
+from jbench.data.sources import mixture
 from jbench.data.stimuli import embed
 from jbench.data.windows import n_samples
 from jbench.events import Table
@@ -138,7 +139,8 @@ def ready(
     if folder is None:
         raise RequestError(f'{dataset.name}: no recordings, and no prepared set of this signal and window')
     if not refs:
-        say(f'{dataset.name}: no recordings here, the set prepared earlier serves: {folder}')
+        few = 'not all' if dataset.source == mixture.__name__ else 'no'
+        say(f'{dataset.name}: {few} recordings here, the set prepared earlier serves: {folder}')
     if own_band and not build_set.is_ready(folder):
         band.refuse_by_head(task, dataset, refs)
     if not sets.stored(workdir, folder):
@@ -212,7 +214,7 @@ def open_set(
         subjects,
         split,
         tuple(warnings),
-        scale_by_training_part(folder, manifest, split, signal.n_times)
+        scale_by_training_part(folder, manifest, split, subjects, signal.n_times)
         if task.signal.scaler == 'train' and divided
         else None,
         **(_taught(folder, task, encoded, y[split == 'train'], counted, embedded) if divided else {}),

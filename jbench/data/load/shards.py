@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from jbench.data.load.protocols import LEFT_OUT
 from jbench.data.prepare import codec
 from jbench.data.prepare.signal import statistics
 from jbench.data.recording import BLOCK
@@ -36,7 +37,8 @@ class _Shard(NamedTuple):
 
 
 class Scale(NamedTuple):
-    """Centre and spread of each recording and channel, f32 [R, C, 1]; 0 and 1 for a channel that it lacks."""
+    """Centre and spread of each recording and channel, f32 [R, C, 1]; 0 and 1 for a channel that it lacks. A channel of
+    infinite spread is read as zeros."""
 
     centre: np.ndarray
     spread: np.ndarray
@@ -155,25 +157,30 @@ def of_unit(manifest: dict[str, Any], split: SplitSpec, recording: np.ndarray, p
     return {**manifest, 'ch_names': [name for name in union if name in used], 'recordings': narrowed}
 
 
-def scale_by_training_part(folder: Path, manifest: dict[str, Any], split: np.ndarray, n_times: int) -> Scale:
-    """Median and 25-75 % range of each recording and channel, over the recording's windows that train, or over all of
-    them where none does. No label and, where some train, no other window is looked at.
+def scale_by_training_part(
+    folder: Path, manifest: dict[str, Any], split: np.ndarray, subjects: np.ndarray, n_times: int
+) -> Scale:
+    """Median and 25-75 % range of each recording and channel, over the windows that `_fitted_on` says: those that
+    train, wherever there are some. No label is looked at. Channels of the recording that those windows lack become
+    zeros.
 
     Args:
         folder, manifest: of the prepared set.
-        split: [N] part of each window.
+        split: [N] part of each window, as the recipe asks for it.
+        subjects: text [N].
         n_times: samples of a window.
     """
     shards, n_chans = Shards(folder, manifest, None), len(manifest['ch_names'])
     scale = Scale(*np.zeros((2, len(manifest['recordings']), n_chans, 1), np.float32))
-    window, first = np.empty((1, n_chans, n_times), np.float32), 0
+    window, counts = np.empty((1, n_chans, n_times), np.float32), [r['n_windows'] for r in manifest['recordings']]
+    ends = np.cumsum(counts)
+    has = shards.channel_mask(ends - counts)  # of recordings
+    there = np.repeat(has, counts, 0)  # of windows
     for r, recording in enumerate(manifest['recordings']):
-        every = np.arange(first, first := first + recording['n_windows'])
         if recording['ch_names'] == []:  # of another unit: nobody reads it
             scale.spread[r] = 1
             continue
-        trained = every[split[every] == 'train']
-        rows = trained if len(trained) else every
+        rows = _fitted_on(np.arange(ends[r] - counts[r], ends[r]), split, subjects, there)
         step = max(1, BLOCK // (8 * len(rows) * n_times))
         for block in (slice(c, c + step) for c in range(0, n_chans, step)):
             x = np.empty((len(window[0, block]), len(rows), n_times))
@@ -181,7 +188,33 @@ def scale_by_training_part(folder: Path, manifest: dict[str, Any], split: np.nda
                 shards.read(rows[k : k + 1], window)
                 x[:, k] = window[0, block]
             scale.centre[r, block], scale.spread[r, block] = statistics(x.reshape(len(x), -1), 'robust')
+        scale.spread[r, has[r] & ~there[rows].all(0)] = np.inf
+        scale.centre[r, ~has[r]], scale.spread[r, ~has[r]] = 0, 1
     return scale
+
+
+def _fitted_on(every: np.ndarray, split: np.ndarray, subjects: np.ndarray, there: np.ndarray) -> np.ndarray:
+    """The windows whose signals scale a recording.
+
+    - Some of its own train: those.
+    - Some of its own were to train, and few_shot drew none of them: those that train of the same subject, in recordings
+      that have all of its channels, if there are such. Neither what was left out nor what tests is looked at.
+    - None was ever to train (its subject or session is new to the network): all of its own. So would whoever meets a
+      new recording, as signals are there before answers are.
+
+    Args:
+        every: numbers of the windows of the recording.
+        split, subjects: [N] of each window.
+        there: bool [N, C], which channels each window has.
+    """
+    if len(trained := every[split[every] == 'train']):
+        return trained
+    left_out = every[split[every] == LEFT_OUT]
+    if not len(left_out):
+        return every
+    drawn = np.flatnonzero((split == 'train') & np.isin(subjects, subjects[left_out]))
+    alike = (there[drawn] >= there[every[0]]).all(1)
+    return drawn[alike] if alike.any() else drawn
 
 
 def _allow_open_files(n: int, readers: int) -> None:

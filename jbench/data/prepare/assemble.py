@@ -29,6 +29,7 @@ def assemble(
     kept: list[tuple[RecordingRef, Converted]],
     notes: list[str],
     found: list[RecordingRef],
+    members: dict[str, str],
 ) -> None:
     """Give the shards their final names, write index, TFDS metadata, and the manifest last.
 
@@ -40,6 +41,7 @@ def assemble(
         kept: the recordings that make windows, and their parts.
         notes: what every result of the set must say.
         found: all recordings that lay there.
+        members: of a mixture what they are of (`raw_files.of_members`).
     Raises: RequestError for a disk that cannot be written.
     """
     name = dataset.name.lower().replace(mixture.JOINED, '_')  # TFDS takes letters, digits and '_'
@@ -81,6 +83,8 @@ def assemble(
         ],
         'files': {f: {'bytes': (folder / f).stat().st_size, 'sha256': files.sha256_file(folder / f)} for f in names},
     }
+    if members:
+        manifest['members'] = members
     manifest['digest'] = spec_hash(manifest)
     files.write_atomic(folder / 'manifest.json', json.dumps(manifest, indent=1).encode())
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from jbench import files
-from jbench.data.discover import find_recordings
+from jbench.data.discover import find_recordings, refuse_absent
 from jbench.data.prepare import band, check_recording, raw_files
 from jbench.data.prepare.assemble import assemble
 from jbench.data.prepare.check_recording import Converted
@@ -89,19 +89,30 @@ def locate(
     """The folder of a prepared set, and its recordings.
 
     Without raw files the newest set of the same spec serves (references are then empty); None: no such set. Where some
-    were deleted on request, the set that was made of all of them serves.
+    were deleted on request, the set that was made of all of them serves. Of a mixture serves, too, what was made of
+    those members that are there, and of others (references are then empty).
+
+    Raises: RequestError for a member that is not there, where no set serves.
     """
-    refs = readable(task, dataset, find_recordings(dataset, data_dir))
+    found = find_recordings(dataset, data_dir)
+    refs, lacking = readable(task, dataset, found), mixture.lacking(dataset, found)
     root, spec = workdir / 'prepared' / dataset.name, spec_hash(stored_spec(task, dataset))
-    if refs:
+    if refs and not lacking:
         folder = root / f'{spec}-{fingerprint(refs)}'
         if data_dir is None or is_ready(folder):
             return folder, refs
-        before = (root / f'{spec}-{mark}' for mark in raw_files.served(data_dir / dataset.name, refs))
+        before = [root / f'{spec}-{mark}' for mark in raw_files.served(data_dir / dataset.name, refs)]
+        if dataset.source == mixture.__name__:
+            before = raw_files.sets_of(dataset, root.glob(f'{spec}-*'), data_dir, refs)
         return next(filter(is_ready, before), folder), refs
     sets.look(workdir, dataset.name)
-    ready = [p for p in root.glob(f'{spec}-*') if (p / 'manifest.json').exists()]
-    return (max(ready, key=lambda p: (p / 'manifest.json').stat().st_mtime) if ready else None), []
+    if ready := raw_files.sets_of(dataset, root.glob(f'{spec}-*'), data_dir, refs):
+        return ready[0], []
+    for one in lacking:
+        place = (data_dir or Path('<data_dir>')) / one.name
+        raw_files.refuse_rest(task, dataset, one, place, refs)
+        refuse_absent(dataset, one, place)
+    return None, []
 
 
 def readable(task: Task, dataset: Dataset, refs: list[RecordingRef]) -> list[RecordingRef]:
@@ -111,7 +122,7 @@ def readable(task: Task, dataset: Dataset, refs: list[RecordingRef]) -> list[Rec
         return refs
     mine = [e for e in task.exclude if e.dataset == dataset.name]
     there = {r.subject for r in refs}
-    for e in mine if refs else ():
+    for e in mine if refs and not mixture.lacking(dataset, refs) else ():
         if e.subject not in there:
             raise unknown(f'subject of {dataset.name} to exclude', e.subject, there)
     out = {e.subject for e in mine if not e.after_split}
@@ -180,7 +191,7 @@ def prepare(
         if not lacking:
             return
         for one, place in places:
-            _refuse_rest(task, dataset, one, place, refs)
+            raw_files.refuse_rest(task, dataset, one, place, refs)
         if not refs:
             raise RequestError(
                 f'{folder}: {", ".join(lacking)} missing or damaged, and no recordings of '
@@ -192,6 +203,7 @@ def prepare(
             raise RequestError(f'{dataset.name}: one recording in several files: {", ".join(twice)}; keep one of them')
         again = f' again ({", ".join(lacking)} missing or damaged)' if (folder / 'manifest.json').exists() else ''
         parts, found = files.make_dir(folder.with_name(f'{stem}.parts')), refs
+        members = raw_files.of_members(dataset, refs)
         refs = [r for r in refs if possible(r.fields, mixture.asked(task, dataset, r).window)]
         what = f'prepare {dataset.name}{again}'
         try:
@@ -212,24 +224,8 @@ def prepare(
                 f'{dataset.name}: no recording holds an event that makes a window; the task asks for events of type '
                 f'{task.window.trigger}{fit}, and there are {", ".join(types) or "none"}'
             )
-        assemble(stored_spec(task, dataset), dataset, folder, parts, cut, notes, found)
+        assemble(stored_spec(task, dataset), dataset, folder, parts, cut, notes, found, members)
         shutil.rmtree(parts)
-
-
-def _refuse_rest(task: Task, dataset: Dataset, one: Dataset, root: Path, refs: list[RecordingRef]) -> None:
-    """Raises: RequestError where a recording of `one` (of a mixture a member) that a task reads was deleted on request,
-    or is being: its set would lack it."""
-    called, window = f'{one.name}.' * (one != dataset), mixture.asked_of(task, dataset, one).window
-    gone = raw_files.note(root).get('deleted', {})
-    there = {r.name for r in refs if all(map(os.path.lexists, r.files))}
-    reads = [f'{called}{n}' for n, fields in gone.items() if possible(tuple((k, v) for k, v in fields), window)]
-    if lost := [n for n in reads if n not in there]:
-        more = f' and {len(lost) - 1} more' if lost[1:] else ''
-        raise RequestError(
-            f'{dataset.name}: no set in this work folder serves {task.full_name}, and of its recordings '
-            f'{lost[0]}{more} went by --delete_raw_after: use the work folder of that time, or remove '
-            f'{root}/{raw_files.NOTE} and fetch them again with --download'
-        )
 
 
 def lock_of(task: Task, dataset: Dataset, folder: Path) -> Path:

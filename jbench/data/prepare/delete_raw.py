@@ -20,6 +20,7 @@ from jbench.data.discover import find_recordings
 from jbench.data.prepare import build_set, raw_files
 from jbench.data.recording import RecordingRef
 from jbench.data.source import is_own, is_whole
+from jbench.data.sources import mixture
 from jbench.data.windows import possible
 from jbench.spec.dataset import Dataset
 from jbench.spec.errors import RequestError
@@ -31,9 +32,14 @@ FLAG = '--delete_raw_after=prepared'
 
 def check(datasets: Iterable[Dataset], data_dir: Path | None = None) -> None:
     """Raises: RequestError for a dataset of one's own, which nobody can fetch again; one whose source does not say that
-    it names all files of a recording, so that parts of them would stay; the copy of a store."""
+    it names all files of a recording, so that parts of them would stay; several as one; the copy of a store."""
     mirror.refuse(data_dir, FLAG)
     for dataset in datasets:
+        if dataset.source == mixture.__name__:
+            raise RequestError(
+                f'{FLAG}: {dataset.name} is several datasets, whose recordings go with each of them alone: prepare it '
+                'without the flag, then give the flag with a task of each'
+            )
         if is_own(dataset):
             raise RequestError(
                 f'{FLAG}: {dataset.name} is a dataset of your own, whose recordings no host has: leave the flag out'

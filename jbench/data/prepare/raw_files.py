@@ -13,7 +13,11 @@ from typing import Any
 
 from jbench import files
 from jbench.data.recording import RecordingRef, forbidden
+from jbench.data.sources import mixture
+from jbench.spec.dataset import Dataset
+from jbench.spec.errors import RequestError
 from jbench.spec.identity import spec_hash
+from jbench.spec.task import Task
 
 TABLES = ('.tsv', '.csv', '.txt', '.json', '.vmrk')  # files whose corrections may leave their size alone
 SMALL = 1 << 20  # bytes of other files that may be tables too
@@ -108,3 +112,56 @@ def served(root: Path, refs: list[RecordingRef]) -> list[str]:
         return ref.name in was and (ref.name in gone or was[ref.name] == fingerprint([ref]))
 
     return [mark for mark, was in known.get('sets', {}).items() if all(same(r, was) for r in refs)]
+
+
+def of_members(dataset: Dataset, refs: list[RecordingRef]) -> dict[str, str]:
+    """The fingerprint of what is there of each member of a mixture, as of that dataset alone; {} of any other."""
+    if dataset.source != mixture.__name__:
+        return {}
+    return {
+        one.name: fingerprint([mixture.own(refs[i]) for i in mine]) for one, mine in mixture.by_member(dataset, refs)
+    }
+
+
+def sets_of(dataset: Dataset, folders: Iterable[Path], data_dir: Path | None, refs: list[RecordingRef]) -> list[Path]:
+    """Of some sets those that serve what is there of a mixture, the newest first: nothing is new, nothing has changed,
+    and what is not there went on request, or its member is not there at all. Of any other dataset, where nothing is
+    there, all. One that does not say of what it was made serves where no file is."""
+    manifests = [p / 'manifest.json' for p in folders if (p / 'manifest.json').exists()]
+    newest = [p.parent for p in sorted(manifests, key=lambda p: -p.stat().st_mtime)]
+    if not refs:
+        return newest
+    left = {one: [mixture.own(refs[i]) for i in mine] for one, mine in mixture.by_member(dataset, refs)}
+    marks = {
+        one.name: {fingerprint(own), *(served(data_dir / one.name, own) if data_dir else ())}
+        for one, own in left.items()
+    }
+    made = {p: _made_of(p) for p in newest}
+    filed = any(ref.files for ref in refs)
+    return [p for p, of in made.items() if (all(of.get(n) in m for n, m in marks.items()) if of else not filed)]
+
+
+def _made_of(folder: Path) -> dict[str, str]:
+    """What a set says that `of_members` told; {} where it does not, or its manifest is damaged."""
+    try:
+        return dict(files.read_json(folder / 'manifest.json').get('members', {}))
+    except RequestError:
+        return {}
+
+
+def refuse_rest(task: Task, dataset: Dataset, one: Dataset, root: Path, refs: list[RecordingRef]) -> None:
+    """Raises: RequestError where a recording of `one` (of a mixture a member) that a task reads was deleted on request,
+    or is being: its set would lack it."""
+    from jbench.data.windows import possible  # with numpy, which --list does without
+
+    called, window = f'{one.name}.' * (one != dataset), mixture.asked_of(task, dataset, one).window
+    gone = note(root).get('deleted', {})
+    there = {r.name for r in refs if all(map(os.path.lexists, r.files))}
+    reads = [f'{called}{n}' for n, fields in gone.items() if possible(tuple((k, v) for k, v in fields), window)]
+    if lost := [n for n in reads if n not in there]:
+        more = f' and {len(lost) - 1} more' if lost[1:] else ''
+        raise RequestError(
+            f'{dataset.name}: no set in this work folder serves {task.full_name}, and of its recordings '
+            f'{lost[0]}{more} went by --delete_raw_after: use the work folder of that time, or remove '
+            f'{root}/{NOTE} and fetch them again with --download'
+        )

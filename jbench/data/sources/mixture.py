@@ -71,17 +71,20 @@ def parts(dataset: Dataset) -> list[Dataset]:
 
 
 def recordings(dataset: Dataset, root: Path) -> list[RecordingRef]:
-    """Those of all members, which lie beside each other. Raises: RequestError where one is not there."""
+    """Those of all members that are there, which lie beside each other."""
     found = []
     for one in members(dataset):
         place = root.parent / one.name
-        refs = source_of(one).recordings(one, place) if one.simulated or place.is_dir() else []
-        if not refs:
-            raise RequestError(f'{dataset.name}: {place} holds no recording; put there: {one.layout} (from {one.host})')
-        for ref in refs:
+        for ref in source_of(one).recordings(one, place) if one.simulated or place.is_dir() else ():
             fields = (('dataset', one.name), ('own_subject', ref.subject), *ref.fields)
             found.append(ref._replace(dataset=dataset.name, subject=f'{one.name}.{ref.subject}', fields=fields))
     return found
+
+
+def lacking(dataset: Dataset, refs: Sequence[RecordingRef]) -> list[Dataset]:
+    """The members of a mixture of which none of its recordings is; [] of any other dataset."""
+    there = {member(dataset, ref).name for ref in refs}
+    return [one for one in parts(dataset) if one.name not in there and dataset.source == __name__]
 
 
 def member(dataset: Dataset, ref: RecordingRef) -> Dataset:
@@ -131,8 +134,13 @@ def by_member(dataset: Dataset, refs: Sequence[RecordingRef]) -> Iterator[tuple[
         yield one, [i for i, d in enumerate(owner) if d.name == one.name]
 
 
+def own(ref: RecordingRef) -> RecordingRef:
+    """A recording of a mixture as that of its member alone."""
+    known, fields = dict(ref.fields), tuple(f for f in ref.fields if f[0] not in ('dataset', 'own_subject'))
+    return ref._replace(dataset=known['dataset'], subject=known['own_subject'], fields=fields)
+
+
 def read(ref: RecordingRef) -> Recording | Finding:
     """A recording of a member, as its own module reads it."""
-    known = dict(ref.fields)
-    one, fields = catalogue()[known['dataset']], tuple(f for f in ref.fields if f[0] not in ('dataset', 'own_subject'))
-    return source_of(one).read(ref._replace(dataset=one.name, subject=known['own_subject'], fields=fields))
+    mine = own(ref)
+    return source_of(catalogue()[mine.dataset]).read(mine)

@@ -27,6 +27,7 @@ class Parts(NamedTuple):
     cams: dict[str, np.ndarray] = {}  # noqa: RUF012  layer -> [N, times] of these windows (nobody writes into it)
     aside: tuple[str, ...] = ()  # layers that the answer does not rest on
     timeless: tuple[str, ...] = ()  # those of which it reads the token of no time alone
+    unseen: tuple[str, ...] = ()  # those inside of a loop or branch, whose gradient cannot be seen
 
 
 def examine(case: Case, say: Callable[[str], object] = lambda text: None) -> Parts:
@@ -76,7 +77,14 @@ def _explained(case: Case, network: Network, parts: Parts) -> Parts:
                 cams[name] = gradcam.cam(a, g, time)
             else:
                 timeless.append(name)
-    return parts._replace(attribution=found, explained=rows, cams=cams, aside=tuple(aside), timeless=tuple(timeless))
+    return parts._replace(
+        attribution=found,
+        explained=rows,
+        cams=cams,
+        aside=tuple(aside),
+        timeless=tuple(timeless),
+        unseen=tuple(name for name in axes if name not in layers),
+    )
 
 
 def _raw(network: Network, x: np.ndarray, case: Case) -> np.ndarray:

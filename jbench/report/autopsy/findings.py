@@ -216,6 +216,12 @@ def _network(case: Case, parts: Parts) -> Iterator[Statement]:
     for name in parts.timeless:
         text = f'The gradient reaches the layer {name} only through a token of no time, so it has no GradCAM.'
         yield Statement('network', text, None, (name,))
+    for name in parts.unseen:
+        text = (
+            f'Whether the answer rests on the layer {name} is not seen: it is made and read inside of a loop, a branch '
+            'or a function with a derivative of its own (jax.lax.scan, cond, jax.custom_vjp), so it has no GradCAM.'
+        )
+        yield Statement('network', text, None, (name,))
     if parts.flow is not None and parts.flow.weight.any():
         relative, gone = parts.flow.relative, parts.flow.vanished
         low, high = int(np.nanargmin(relative)), int(np.nanargmax(relative))

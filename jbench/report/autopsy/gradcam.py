@@ -10,19 +10,20 @@ the rest of the network reads it. Tokens whose mean a network computes without t
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Set
 from functools import partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.extend import core
 
 from jbench.models.foundation.probes import FEATURE
 from jbench.models.model import Model
 from jbench.models.torch_weights import Variables
+from jbench.report.autopsy import program
 from jbench.report.autopsy.case import given
+from jbench.report.autopsy.program import Step
 from jbench.spec.model import Signal
 
 # what only lays values out in another way: a copy for the list of features, of which the network reads the original
@@ -42,7 +43,8 @@ def gradients(
 ) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     """Every feature [N, ...] of windows x [N, C, T], and the gradient of sum(outputs * weights) to it.
 
-    A feature that the outputs do not rest on has a gradient of zeros.
+    A feature that the outputs do not rest on has a gradient of zeros. One that is made inside of a loop, a branch or a
+    function with a derivative of its own, and read there alone, is left out: nothing can be added to it.
     """
 
     def apply(variables: Variables, x: jax.Array) -> tuple[jax.Array, dict[str, jax.Array]]:
@@ -50,25 +52,27 @@ def gradients(
         return answer.outputs, dict(answer.features)
 
     arguments = variables, jnp.asarray(x)
-    closed, shapes = jax.make_jaxpr(apply, return_shape=True)(*arguments)
+    whole, shapes = program.traced(apply, *arguments)
     names = sorted(shapes[1])  # in the order of the outputs of the program: those of a dict are sorted
-    places = dict(zip(names, (_source(closed.jaxpr, var) for var in closed.jaxpr.outvars[1:]), strict=True))
+    made, read = whole.made(), whole.read(0)
+    places = {name: _source(made, read, place) for name, place in zip(names, whole.outputs[1:], strict=True)}
 
     @jax.jit
-    def program(arguments: Any, weights: jax.Array) -> tuple[dict[str, jax.Array], dict[str, jax.Array]]:
+    def run(arguments: Any, weights: jax.Array) -> tuple[dict[str, jax.Array], dict[str, jax.Array]]:
         def answer(zeros: dict[str, jax.Array]) -> tuple[jax.Array, dict[str, jax.Array]]:
-            added = [(places[name][0], zero) for name, zero in zeros.items()]
-            outputs, *features = _run(closed, jax.tree.leaves(arguments), added)
+            added = dict[int, list[jax.Array]]()
+            for name, zero in zeros.items():
+                added.setdefault(places[name][0], []).append(zero)
+            outputs, *features = whole.run(jax.tree.leaves(arguments), added)
             return (outputs * weights).sum(), dict(zip(names, features, strict=True))
 
         # nothing is changed by them, so that each gradient is what it would be alone
-        zeros = {n: jnp.zeros(s.aval.shape, s.aval.dtype) for n, (s, _) in places.items() if s is not None}
-        return jax.grad(answer, has_aux=True)(zeros)
+        return jax.grad(answer, has_aux=True)({n: _zeros(made[s], s) for n, (s, _) in places.items() if s in made})
 
-    slopes, values = program(arguments, weights)
+    slopes, values = run(arguments, weights)
     found = {}
     for name, value in values.items():
-        slope = np.zeros(value.shape)
+        slope: Any = np.zeros(value.shape)
         if name in slopes:
             slope = slopes[name]
             for lay_out in places[name][1]:
@@ -76,7 +80,8 @@ def gradients(
         found[name] = np.asarray(value, np.float64), np.asarray(slope, np.float64)
     if FEATURE in found:
         found = {name: (a, g if g.any() else _of_mean(a, *found[FEATURE])) for name, (a, g) in found.items()}
-    return found
+    hidden = {name for name, (place, _) in places.items() if _hidden(made, read, place)}
+    return {name: (a, g) for name, (a, g) in found.items() if g.any() or name not in hidden}
 
 
 def _of_mean(tokens: np.ndarray, mean: np.ndarray, gradient: np.ndarray) -> np.ndarray:
@@ -92,36 +97,22 @@ def _of_mean(tokens: np.ndarray, mean: np.ndarray, gradient: np.ndarray) -> np.n
     return shares
 
 
-def _source(jaxpr: Any, var: Any) -> tuple[Any, list[Callable[[jax.Array], jax.Array]]]:
-    """The variable that the rest of a program reads where `var` is a copy in another layout, and what lays it out;
-    None for a constant or an argument."""
-    made = {out: eqn for eqn in jaxpr.eqns for out in eqn.outvars}
+def _source(made: Mapping[int, Step], read: Set[int], place: int) -> tuple[int, list[Callable[[jax.Array], jax.Array]]]:
+    """The place that the answer reads where that of a feature is a copy in another layout, and what lays it out."""
     chain: list[Callable[[jax.Array], jax.Array]] = []
-    came_from = 0
-    while var in made and len(_readers(jaxpr, var)) <= came_from and made[var].primitive.name in LAYOUT:
-        eqn = made[var]
+    while place in made and place not in read and made[place].eqn.primitive.name in LAYOUT:
+        eqn, reads, _ = made[place]
         chain.insert(0, partial(eqn.primitive.bind, **eqn.params))
-        var, came_from = eqn.invars[0], 1
-    return (var if var in made else None), chain
+        place = reads[0]
+    return place, chain
 
 
-def _readers(jaxpr: Any, var: Any) -> list[Any]:
-    return [eqn for eqn in jaxpr.eqns if any(v is var for v in eqn.invars)]
+def _hidden(made: Mapping[int, Step], read: Set[int], place: int) -> bool:
+    """Whether a place comes out of a step beside another that the answer reads, which may be made of it inside."""
+    return place in made and place not in read and made[place].whole and not read.isdisjoint(made[place].makes)
 
 
-def _run(closed: Any, arguments: list[jax.Array], added: list[tuple[Any, jax.Array]]) -> list[jax.Array]:
-    """The outputs of a program, something being added to some of its variables."""
-    jaxpr = closed.jaxpr
-    known = dict(zip([*jaxpr.constvars, *jaxpr.invars], [*closed.consts, *arguments], strict=True))
-
-    def read(var: Any) -> Any:
-        return var.val if isinstance(var, core.Literal) else known[var]
-
-    for eqn in jaxpr.eqns:
-        bound = eqn.primitive.get_bind_params(eqn.params)
-        functions, params = bound if isinstance(bound, tuple) else ((), bound)  # older and newer jax
-        values = eqn.primitive.bind(*functions, *map(read, eqn.invars), **params)
-        values = values if eqn.primitive.multiple_results else [values]
-        for var, value in zip(eqn.outvars, values, strict=True):
-            known[var] = sum((more for place, more in added if place is var), value)
-    return [read(var) for var in jaxpr.outvars]
+def _zeros(step: Step, place: int) -> jax.Array:
+    """Of what a step makes there."""
+    aval = step.eqn.outvars[step.makes.index(place)].aval
+    return jnp.zeros(aval.shape, aval.dtype)

@@ -37,6 +37,8 @@ def test_what_a_line_names_is_there(benchmark):
         ({'version': '2'}, "found '2', expected int"),
         ({'procedure': 'rsa', 'metric': 'rdm', 'ceiling': ''}, "say 'ratio'"),
         ({'procedure': 'train_test', 'per': 'subject', 'ceiling': 'cross_subject'}, 'not of each subject; leave per'),
+        ({'per': 'subject'}, r"per='subject' is of procedure='train_test' .* not of 'neural'; leave per out"),
+        ({'ceiled': 'above_chance'}, 'needs chance: say chance='),
         ({'ceiled': 'explained_variance_per_neuroid', 'ceiling': 'cross_subject'}, 'a ceiling of each neuroid'),
         ({'ceiled': 'explained_variance_per_neuroid', 'constant_ceiling': 0.8}, 'no constant_ceiling'),
         ({'ceiled': 'explained_variance_per_neuroid', 'metric': 'cka'}, 'a regression as metric'),

@@ -232,6 +232,48 @@ def test_windows_are_scaled_by_their_recordings_training_part(folder: Path) -> N
         assert 0 < fitted.sum() < own.sum() or subject == '03'
 
 
+@pytest.mark.parametrize('draw', [1, 3, 5])
+def test_a_recording_of_which_no_window_was_drawn_is_scaled_by_those_drawn_of_its_subject(
+    tmp_path: Path, draw: int
+) -> None:
+    """Not by what was left out, nor by what tests; two recordings of one subject, the second seven times as large."""
+    asked, few = few_windows(draw)
+    refs = [tiny.ref(0, seconds=60), tiny.ref(0, 'times7', seconds=60), tiny.ref(1, seconds=60)]
+    made = prepare(tmp_path, asked, refs)
+    plain, data = prepared_set.open_set(made, asked), prepared_set.open_set(made, few)
+    x, got = (prepared_set.read(d, np.arange(len(d.split)), None).transpose(0, 2, 1) for d in (plain, data))
+    recording = np.repeat([0, 1, 2], 21)
+    assert len({*recording[data.rows('train')]}) == 2  # one recording of the first subject trains nothing
+    for k in range(3):
+        (drawn,) = np.nonzero((data.subjects == data.subjects[21 * k]) & (data.split == 'train'))
+        scaler = RobustScaler().fit(x[drawn].reshape(-1, 3).astype(np.float64))
+        want = scaler.transform(x[recording == k].reshape(-1, 3)).reshape(21, 256, 3)
+        np.testing.assert_allclose(got[recording == k], want, atol=1e-5)
+
+
+def few_windows(draw: int, n: int = 1) -> tuple[Task, Task]:
+    """As recorded, and scaled by few drawn windows of each class and subject."""
+    asked = task(BY_CODE)
+    recipe = dataclasses.replace(asked.recipe, few_shot=n, few_shot_draw=draw)
+    return asked, dataclasses.replace(task(BY_CODE, 'train'), recipe=recipe)
+
+
+def test_channels_that_the_drawn_windows_of_a_subject_lack_are_zero(tmp_path: Path) -> None:
+    """Unless some of them are of recordings with all of its channels: then those alone scale it."""
+    refs = [tiny.ref(0, seconds=60), tiny.ref(0, 'times7', seconds=55), tiny.ref(0, 'twice', seconds=50)]
+    made = prepare(tmp_path, few_windows(1)[0], refs)
+    drawn = {}
+    for draw in range(1, 30):
+        data = prepared_set.open_set(made, few_windows(draw, 2)[1])
+        ends = np.cumsum([r['n_windows'] for r in data.manifest['recordings']])
+        drawn[tuple(sorted({*np.searchsorted(ends, data.rows('train'), 'right').tolist()}))] = data
+    assert data.signal.ch_names == ('Oz', 'O1', 'Fz', 'Oz-0', 'Oz-1')
+    for trained, other, zero in (((0,), 2, [0, 1, 3, 4]), ((0, 2), 1, [3, 4]), ((0, 1), 2, [0, 1, 3, 4])):
+        of_other = np.arange(ends[other - 1], ends[other])
+        spread = prepared_set.read(drawn[trained], of_other, None).std((0, 2))
+        assert (spread[zero] == 0).all() and (np.delete(spread, zero) > 0.1).all(), (trained, other, spread)
+
+
 @pytest.mark.slow
 def test_no_test_window_is_looked_at(tmp_path: Path) -> None:
     """The events of one code fifty times as large: training windows stay the same bits, unlike by whole recordings."""

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import os
+import re
 import shutil
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import filed
+import numpy as np
 import pytest
 import tiny
 from preparing import KALUNGA, content
 
 from jbench import files, run
 from jbench.cli import download
+from jbench.data.discover import find_recordings
 from jbench.data.load import prepared_set
 from jbench.data.prepare import build_set, delete_raw, raw_files
 from jbench.data.recording import RecordingRef
@@ -22,8 +26,9 @@ from jbench.data.sources import mixture
 from jbench.plan import select
 from jbench.spec.dataset import Dataset
 from jbench.spec.errors import RequestError
+from jbench.spec.identity import spec_hash
 from jbench.spec.objectives import Next
-from jbench.spec.task import Task, Where, Window
+from jbench.spec.task import Exclusion, Task, Where, Window
 from jbench.stores import mirror
 
 ALL = filed.task(Window(duration=1.0))
@@ -173,6 +178,12 @@ def test_ones_own_recordings_are_never_deleted(tmp_path: Path) -> None:
         delete_raw.after_prepared(tiny.DATASET, [ALL], tmp_path, tmp_path, print)
 
 
+def test_recordings_of_a_mixture_go_with_each_of_its_datasets() -> None:
+    both = select.find_dataset('Schalk2004Bci2000+Zyma2019Electroencephalograms')
+    with pytest.raises(RequestError, match=rf'{re.escape(both.name)} is several datasets.* with a task of each'):
+        delete_raw.check([both])
+
+
 @pytest.mark.parametrize(
     'name', ['Arico2014Influence', 'Singh2021Timing', 'Brennan2019Hierarchical', 'Nieuwland2018Large']
 )
@@ -240,6 +251,94 @@ def test_a_mixture_is_not_prepared_of_what_is_left(tmp_path: Path, told: Told, m
     said = r'of its recordings Filed\.00_0_open and 1 more went .* remove .*data/Filed/\.jbench_deleted\.json'
     with pytest.raises(RequestError, match=said):
         prepared_set.ready(task, both, data, tmp_path / 'other', lambda *facts: None, print)
+
+
+@pytest.fixture
+def mixed(tmp_path: Path, told: Told, monkeypatch: pytest.MonkeyPatch) -> tuple[Task, Dataset, Path]:
+    """A task, a mixture of two datasets, and its prepared set; recordings in `data`, sets in `work`."""
+    other = dataclasses.replace(filed.DATASET, name='Other')
+    known = {**select.datasets(), 'Filed': filed.DATASET, 'Other': other}
+    monkeypatch.setattr(mixture, 'catalogue', lambda: known)
+    data = filed.write(tmp_path / 'data')
+    shutil.copytree(data / 'Filed', data / 'Other')
+    for path in (data / 'Other').rglob('*.npy'):
+        np.save(path, np.load(path)[:, ::-1])
+    task, both = dataclasses.replace(ALL, target=Next()), mixture.mixed([filed.DATASET, other])
+    folder = prepared_set.ready(task, both, data, tmp_path / 'work', lambda *facts: None, told.append)
+    assert not told
+    return task, both, folder
+
+
+def test_a_prepared_mixture_serves_without_its_files(
+    tmp_path: Path, told: Told, mixed: tuple[Task, Dataset, Path]
+) -> None:
+    """All of them, or those of a member; what is there of the others must be what it was."""
+    (task, both, folder), data, work = mixed, tmp_path / 'data', tmp_path / 'work'
+    before = content(folder)
+    for place in (None, tmp_path / 'nowhere'):
+        assert prepared_set.ready(task, both, place, work, lambda *facts: None, told.append) == folder
+    assert told == [f'{both.name}: not all recordings here, the set prepared earlier serves: {folder}'] * 2
+    shutil.rmtree(data / 'Other')
+    assert build_set.locate(task, both, data, work) == (folder, [])
+    prepared_set.open_set(folder, task)
+    found = find_recordings(both, data)
+    excluding = dataclasses.replace(task, exclude=(Exclusion(dataset=both.name, subject='Other.00', reason='a test'),))
+    assert build_set.readable(excluding, both, found) == found and len(found) == 4, 'its subject is not there'
+    table = data / 'Filed/00/00_open.tsv'
+    text = table.read_text()
+    table.write_text('onset\n3\n9\n')
+    absent = 'Other holds no recording; put there: '
+    with pytest.raises(RequestError, match=absent):
+        build_set.locate(task, both, data, work)
+    table.write_text(text)
+    with pytest.raises(RequestError, match=absent):
+        build_set.locate(dataclasses.replace(OPEN, target=Next()), both, data, work)
+    shutil.rmtree(data / 'Filed')
+    assert build_set.locate(task, both, data, work) == (folder, []) and content(folder) == before
+
+
+def test_a_prepared_mixture_of_before_serves_without_any_file(
+    tmp_path: Path, mixed: tuple[Task, Dataset, Path]
+) -> None:
+    """Its manifest does not say of what it was made, so nothing can be compared with it."""
+    (task, both, folder), data, work = mixed, tmp_path / 'data', tmp_path / 'work'
+    manifest = files.read_json(folder / 'manifest.json')
+    (folder / 'manifest.json').write_text('{')
+    assert build_set.locate(task, both, data, work)[0] == folder, 'a damaged one is made anew'
+    del manifest['members'], manifest['digest']
+    (folder / 'manifest.json').write_text(json.dumps({**manifest, 'digest': spec_hash(manifest)}))
+    assert build_set.locate(task, both, data, work)[0] == folder
+    shutil.rmtree(data / 'Other')
+    with pytest.raises(RequestError, match='Other holds no recording'):
+        build_set.locate(task, both, data, work)
+    assert build_set.locate(task, both, None, work) == (folder, [])
+
+
+def test_a_prepared_mixture_serves_after_recordings_of_its_members_were_deleted(
+    tmp_path: Path, told: Told, mixed: tuple[Task, Dataset, Path]
+) -> None:
+    (task, both, folder), data, work = mixed, tmp_path / 'data', tmp_path / 'work'
+    before = content(folder)
+    for one in (OPEN, ALL):
+        ready(one, data, work)
+
+    def found(task: Task = task) -> Path:
+        return prepared_set.ready(task, both, data, work, lambda *facts: None, told.append)
+
+    delete(data, work, told, OPEN)
+    assert 'deleted 4 files' in told[-1] and found() == folder, 'some of a member'
+    table = data / 'Filed/00/00_closed.tsv'
+    text = table.read_text()
+    table.write_text('onset\n3\n9\n')
+    with pytest.raises(RequestError, match=r'of its recordings Filed\.00_0_open and 1 more went by --delete_raw_after'):
+        found()
+    table.write_text(text)
+    delete(data, work, told, ALL)
+    assert 'deleted 4 files' in told[-1] and found() == folder and content(folder) == before, 'all of a member'
+    with pytest.raises(RequestError, match=r'of its recordings Filed\.00_0_open and 1 more went by --delete_raw_after'):
+        found(dataclasses.replace(OPEN, target=Next()))
+    shutil.rmtree(data / 'Other')
+    assert found() == folder
 
 
 def test_recordings_are_not_deleted_while_any_work_folder_is_prepared(tmp_path: Path, told: Told) -> None:

@@ -51,9 +51,11 @@ def test_what_cannot_be_mixed(asked: str, told: str):
 
 
 def test_a_member_that_is_not_there_is_named(tmp_path):
-    ((_, dataset),) = select.select_tasks('pretrain/masked/SimulatedP3+Zyma2019Electroencephalograms')
+    ((task, dataset),) = select.select_tasks('pretrain/masked/SimulatedP3+Zyma2019Electroencephalograms')
+    task = cells.apply(task, dataset, ())
     with pytest.raises(RequestError, match='Zyma2019Electroencephalograms holds no recording; put there'):
-        find_recordings(dataset, tmp_path)
+        build_set.locate(task, dataset, tmp_path, tmp_path / 'work')
+    assert {dict(r.fields)['dataset'] for r in find_recordings(dataset, tmp_path)} == {'SimulatedP3'}
 
 
 def test_terms_and_names_of_a_mixture_are_those_of_its_members():

@@ -136,6 +136,67 @@ def test_a_layer_read_by_its_token_of_no_time_alone_has_no_gradcam():
     assert said.text == 'The gradient reaches the layer tokens only through a token of no time, so it has no GradCAM.'
 
 
+def in_a_step(p, x):
+    """Filters of which the sum over time is read, together with them, from one step of a loop."""
+
+    def step(carry, _):
+        h = jnp.einsum('fc,bct->bft', p['spatial'], x)
+        return jnp.einsum('bft,fk->bk', jax.nn.relu(h), p['linear']), h
+
+    outputs, filters = jax.lax.scan(step, jnp.zeros((len(x), 2)), None, length=1)
+    return outputs, {'filters': filters[0], 'unused': 2 * x[:, :2]}
+
+
+@pytest.mark.parametrize('around', [jax.jit, jax.checkpoint, lambda f: jax.jit(jax.checkpoint(jax.jit(f)))])
+def test_a_layer_inside_of_a_jit_of_the_network_has_its_gradient(around):
+    """What the rest of the network reads lies inside, and comes out as a copy in another layout; a part that is called
+    twice is two layers."""
+    rng = np.random.default_rng(1)
+    params = {'spatial': rng.normal(size=(3, C)).astype('f4'), 'linear': rng.normal(size=(3, 2)).astype('f4')}
+    part = around(two_layers)
+
+    def twice(p, x):
+        (one, first), (other, second) = part(p, x), part(p, 2 * x)
+        return one + other, first | {f'{name}_2': value for name, value in second.items()}
+
+    x, towards = rng.normal(0, 1, (5, C, T)).astype(np.float32), np.eye(2, dtype=np.float32)[[0, 1, 0, 1, 1]]
+    plain, inside = (
+        gradcam.gradients(model, model.init(None), x, weights=towards, signal=SIGNAL)
+        for model in (written(two_layers, params), written(twice, params))
+    )
+    assert inside.keys() == {*plain, *(f'{name}_2' for name in plain)} and inside['filters'][1].any()
+    for name, (value, gradient) in plain.items():
+        for copy, factor in ((name, 1), (f'{name}_2', 2)):
+            np.testing.assert_allclose(inside[copy][0], factor * value, rtol=1e-4, atol=1e-5)
+            np.testing.assert_allclose(inside[copy][1], gradient, rtol=1e-4, atol=1e-5)
+
+
+def test_what_only_another_feature_reads_does_not_hide_the_layer():
+    """The copy of a layer that a second feature is made of: the answer rests on the layer."""
+
+    def apply(p, x):
+        h = jnp.sin(x)
+        copy = h.swapaxes(1, 2)
+        return h.sum(2)[:, :2], {'layer': copy, 'mean': copy.mean(1)}
+
+    model, x = written(apply, {}), np.ones((2, C, T), np.float32)
+    found = gradcam.gradients(model, model.init(None), x, weights=np.ones((2, 2), np.float32), signal=SIGNAL)
+    np.testing.assert_allclose(found['layer'][1], np.ones((T, 1)) * (np.arange(C) < 2) * np.ones((2, 1, 1)))
+    assert not found['mean'][1].any()
+
+
+def test_a_layer_inside_of_a_loop_is_said_not_to_be_seen():
+    """Never that the answer does not rest on it."""
+    params = {'spatial': np.ones((3, C), 'f4'), 'linear': np.ones((3, 2), 'f4')}
+    x = np.random.default_rng(0).normal(0, 1, (8, C, T)).astype(np.float32)
+    case = case_of(written(in_a_step, params), x, np.arange(8) % 2)
+    parts = examine._explained(case, case.network, examine.Parts(None, None))
+    assert (parts.unseen, parts.aside, [*parts.cams]) == (('filters',), ('unused',), [])
+    (said,) = (one for one in findings._network(case, parts) if one.names == ('filters',))
+    assert said.text.startswith('Whether the answer rests on the layer filters is not seen: ') and said.number is None
+    assert 'lax.scan' in said.text and said.text.endswith('so it has no GradCAM.')
+
+
 def test_chance_alone_rarely_reaches_the_floor():
     rng = np.random.default_rng(0)
     above = [v.mean(0).max() > attribution.floor(v) for v in rng.normal(0, 1, (100, 24, 10))]
