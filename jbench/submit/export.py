@@ -114,16 +114,16 @@ def _check(path: Path, result: Mapping[str, Any], track: Track) -> None:
     joints = result['n_out'] % track.n_out == 0 if track.answer == 'joints' else result['n_out'] == track.n_out
     if not joints:
         raise RequestError(f'{path}: a network of {result["n_out"]} outputs, and track {track.name} has {track.n_out}')
-    if faults := _departures(cell, track):
+    if faults := departures(cell, track):
         raise RequestError(f'{path}: the platform of track {track.name} gives or asks otherwise: {"; ".join(faults)}')
 
 
-def _departures(cell: Cell, track: Track) -> list[str]:
+def departures(cell: Cell, track: Track) -> list[str]:
     """What a network was given, or asked, otherwise than by a platform, in words."""
     (asked, _), *_ = select.select_tasks(cell.task.full_name)
     there = cells.apply(asked, cell.dataset, ())
     theirs, own = there.signal, cell.task.signal
-    named = ['sfreq', 'band', 'notch', 'baseline', 'crop', *(['scaler'] if track.unit == 'scaled' else [])]
+    named = ['sfreq', 'band', 'notch', 'reference', 'baseline', 'crop', *(['scaler'] if track.unit == 'scaled' else [])]
     pairs = [(f'signal.{name}', getattr(own, name), getattr(theirs, name)) for name in named]
     if track.unit != 'scaled' and own.scaler not in MICRO:
         pairs.append(('signal.scaler', own.scaler, theirs.scaler))
@@ -132,7 +132,10 @@ def _departures(cell: Cell, track: Track) -> list[str]:
     if cell.task.window.duration != asked.window.duration:
         pairs.append(('window.duration', cell.task.window.duration, asked.window.duration))
     mine, wanted = to_json(cell.task.target), to_json(there.target)
-    pairs += [(f'target.{name}', mine.get(name), wanted[name]) for name in wanted if name not in HOW_LEARNT]
+    free = set(HOW_LEARNT) - (
+        {'scaled'} if there.target.kind == 'embedding' else set()
+    )  # no decoder scales vectors back
+    pairs += [(f'target.{name}', mine.get(name), wanted[name]) for name in wanted if name not in free]
     return [f'{name} is {to_json(found)}, there {to_json(given)}' for name, found, given in pairs if found != given]
 
 
@@ -142,6 +145,8 @@ def otherwise(cell: Cell) -> Iterator[str]:
     if cell.task.window.start != asked.window.start:
         mine, theirs = cell.task.window.start, asked.window.start
         yield f'  learnt on windows that begin {mine:g} s from their event, those of the platform {theirs:g} s'
+    if cell.task.signal.bads != asked.signal.bads:
+        yield f'  learnt with signal.bads={cell.task.signal.bads}; the platform leaves bad channels as they are'
     if cell.dataset.name != asked.datasets[0] and not cell.dataset.simulated:
         yield f'  learnt on {cell.dataset.name}; the warm-up of the platform is on {asked.datasets[0]}'
 

@@ -27,8 +27,10 @@ from jbench import run
 from jbench.cli import submit as command
 from jbench.data.load.streams import ordered
 from jbench.metrics.challenges import overall_2025
-from jbench.plan import select
+from jbench.models import MODELS
+from jbench.plan import cells, select
 from jbench.results import result_file
+from jbench.spec.cell import Cell
 from jbench.spec.errors import RequestError
 from jbench.submit import archive, checks, export, make, tracks
 from jbench.submit.__main__ import main
@@ -113,6 +115,10 @@ RESULTS: dict[str, tuple[dict[str, Any], str]] = {
     'half precision': ({'config': {'task': {'recipe': {'precision': 'bfloat16'}}}}, 'precision=bfloat16'),
     'another rate': ({'config': {'task': {'signal': {'sfreq': 200.0}}}}, 'signal.sfreq is 200.0, there 120.0'),
     'another target': ({'config': {'task': {'target': {'field': 'other'}}}}, 'target.field is other, there '),
+    'another reference': (
+        {'config': {'task': {'signal': {'reference': 'average'}}}},
+        'signal.reference is average, there none',
+    ),
     'another scaler': ({'config': {'task': {'signal': {'scaler': 'robust'}}}}, 'signal.scaler is robust, there micro'),
 }
 
@@ -124,6 +130,14 @@ def test_a_result_that_no_archive_can_be_made_of_is_named(name: str, ask: Asked,
     status, out, err = ask(f'--results={path}', '--track=2026-2', f'--out={tmp_path}/a.zip')
     assert status == 2 and words in err and str(path) in err and not out
     assert not (tmp_path / 'a.zip').exists()
+
+
+def test_vectors_that_were_scaled_are_another_target() -> None:
+    (known, _), *_ = select.select_tasks('challenge2026/image')
+    dataset = select.datasets()[known.datasets[0]]
+    task = cells.apply(known, dataset, cells.parse_overrides(['target.scaled=yes']))
+    cell = Cell(task=task, dataset=dataset, model=MODELS['eegnet'])
+    assert export.departures(cell, tracks.TRACKS['2026-1']) == ['target.scaled is True, there False']
 
 
 def test_a_result_without_weights_is_named(ask: Asked, tmp_path: Path) -> None:
