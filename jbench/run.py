@@ -49,7 +49,7 @@ def main(argv: list[str] | None = None) -> int:
         say(f'jbench: {error}')
         status = 2
     except KeyboardInterrupt:  # before or after the stages, which save
-        say('interrupted: the same command goes on from there')
+        say('interrupted: the same command goes on from there; with --if_exists=overwrite it begins anew')
         status = 75
     except BrokenPipeError:  # the reader of our output has left, as `head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -271,9 +271,9 @@ def _stages(args: argparse.Namespace, plan: Plan) -> stages.Outcome | None:
         try:
             asked = (plan.cells, args.stages, args.seeds)
             outcome = stages.run(*asked, context=context, compiler=compiler, distributed=args.distributed)
-        except Interrupted:
+        except Interrupted as stopped:
             processes.leave()
-            progress.say(afresh.goes_on(args.if_exists))
+            progress.say(str(stopped) or afresh.goes_on(args.if_exists))
             return None  # without waiting for the program that compiles now
         except BaseException:
             compiler.close()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import time
 from collections.abc import Collection, Mapping, Sequence
 from functools import partial
@@ -163,9 +165,14 @@ def _train_all(
 
 def _anew(cells: Sequence[Cell], seeds: Sequence[int], context: Context) -> Context:
     """How to go on, once the results that are to be replaced are set aside. Raises: as `afresh.begin`."""
+
+    def hold(path: Path) -> contextlib.AbstractContextManager[None]:
+        calls = itertools.count()  # a lock that is free is taken though a signal came: see `anew`
+        return processes.locked(path, lambda: context.guard_all() if next(calls) else None)
+
     processes.anywhere(False)  # none still brings what goes now
-    if processes.first():
-        afresh.begin(cells, seeds, context.workdir, context.data_dir, context.progress.say)
+    told, where = context.progress.say, (context.workdir, context.data_dir)
+    afresh.begin(cells, seeds, where, hold=hold, say=told, works=processes.first())
     return context._replace(if_exists='resume')
 
 

@@ -33,6 +33,7 @@ from jbench.spec.errors import RequestError, unknown
 from jbench.spec.identity import from_json
 from jbench.spec.model import ModelSpec, Signal
 from jbench.spec.task import Recipe
+from jbench.spec.validate import NO_FAILING
 from jbench.train import parallel, programs, stream
 from jbench.train.features import LAYER, Encoder, Features, of_set, of_windows
 from jbench.train.seeds import few_windows
@@ -54,7 +55,7 @@ class TrainedModel:
 
     def predict(self, x: np.ndarray | None = None) -> np.ndarray:
         """Outputs of windows: f32 [N, n_out], values in the unit of their targets; of keystrokes the path f32 [N,
-        frames].
+        frames]; of samples that are hidden six sums over them (metrics/contrast.py), of the test windows alone.
 
         They are computed by the programs of the benchmark, in batches of the same size. Where `devices` of the result
         are those of this process, the test windows in their order are answered with the bits that are stored; elsewhere
@@ -64,11 +65,17 @@ class TrainedModel:
             x: windows f32 [N, C, T] of all channels, scaled and clamped as `jbench.load(...).test.arrays().x` has them
                 (of a model that wants another signal: loaded with those changes). None: the test windows of the
                 prepared set, in the order of `results.load_predictions(path)['id']`.
-        Raises: RequestError for windows of another shape, or where x is None and the prepared set is not there.
+        Raises: RequestError for windows of another shape, or where x is None and the prepared set is not there; for
+            windows handed to a network of hidden samples.
         """
         if x is None:
             loader = self._test_windows(self._data(', or hand windows in: predict(x)'))
             return self._outputs(loader.chunks(), len(loader))
+        if self._hides:
+            raise RequestError(
+                f'predict: {self.cell.title} hides samples of the windows of its set alone, and answers sums over '
+                'them: predict() answers its test windows, features(x) reads windows of yours, whole'
+            )
         x = self._checked(x, 'predict')
         return self._outputs(self._chunks(x), len(x))
 
@@ -78,8 +85,10 @@ class TrainedModel:
 
         Args:
             share: 0 to below 1.
-        Raises: RequestError for a task whose test windows are streamed; else as `predict`.
+        Raises: RequestError for a task whose test windows are streamed, or hide samples; else as `predict`.
         """
+        if self._hides:
+            raise RequestError(f'{self.path}: {NO_FAILING}')
         data = dataclasses.replace(self._data(), mask_channels=share)
         if data.places is not None:
             raise RequestError(f'{self.path}: the windows of its test are streamed, and no channels fail there')
@@ -95,12 +104,7 @@ class TrainedModel:
     def features(self, x: np.ndarray, *, layer: str = LAYER, pooled: bool = False) -> np.ndarray: ...
 
     def features(
-        self,
-        x: np.ndarray | None = None,
-        *,
-        layer: str = LAYER,
-        pooled: bool = False,
-        split: str | None = None,
+        self, x: np.ndarray | None = None, *, layer: str = LAYER, pooled: bool = False, split: str | None = None
     ) -> Features | np.ndarray:
         """A named feature of windows, in evaluation mode, at the tested weights.
 
@@ -115,14 +119,7 @@ class TrainedModel:
         """
         recipe, signal, *_ = self._shape
         encoder = Encoder(
-            self.cell.title,
-            self.spec.family,
-            self.model,
-            self.variables,
-            signal,
-            recipe.batch_size,
-            layer=layer,
-            pooled=pooled,
+            self.cell.title, self.spec.family, self.model, self.variables, signal, recipe.batch_size, layer, pooled
         )
         if x is not None:
             return of_windows(encoder, self._checked(x, 'features'))
@@ -152,6 +149,10 @@ class TrainedModel:
         if scaling is None:
             return found
         return (found * np.array(scaling['sd']) + np.array(scaling['mean'])).astype(np.float32)
+
+    @property
+    def _hides(self) -> bool:
+        return self.cell.task.target.kind == 'hidden'
 
     @functools.cached_property
     def _shape(self) -> tuple[Recipe, Signal, int, int]:

@@ -6,6 +6,7 @@ import importlib
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 from families import often
 from places import ROOT
@@ -13,6 +14,7 @@ from safetensors.numpy import load_file
 
 import jbench
 from jbench.cli import autopsy
+from jbench.data.load import prepared_set
 from jbench.data.sources import simulated
 from jbench.models import seen
 from jbench.spec.errors import RequestError
@@ -58,6 +60,33 @@ def test_what_is_pretrained_becomes_an_encoder_of_another_task(task: str, tmp_pa
     assert again['overlap'] == 'overlap', 'what its weights were learnt on'
     with pytest.raises(RequestError, match='an autopsy is of tasks that have labels'):
         autopsy.load(path)
+    if task == 'masked':
+        _reads_whole_windows(path)
+
+
+def _reads_whole_windows(path: Path) -> None:
+    """Features of a trained network hide nothing, whatever else is in their batch; its answers need what is hidden."""
+    model = jbench.load_model(path)
+    found, x = model.features(split='test'), model._data()
+    windows = prepared_set.read(x, x.rows('test')[:40], x.clamp)
+    for rows in (windows, windows[7:]):
+        np.testing.assert_allclose(model.features(rows), found.values[40 - len(rows) : 40], rtol=1e-4, atol=1e-5)
+    assert model.predict().shape == (len(found.ids), 6)
+    with pytest.raises(RequestError, match=r'predict: .*/masked/.* hides samples of the windows of its set alone'):
+        model.predict(windows)
+    with pytest.raises(RequestError, match=r'seed33\.json: channels that fail'):
+        model.masked(0.2)
+
+
+def test_one_person_who_validates_is_refused_before_training(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nobody shares a moment with this person."""
+    with pytest.raises(RequestError, match='no result'):
+        run('pretrain/movies', tmp_path, changes={'split.valid': 0.01})
+    told = capsys.readouterr().err
+    assert "no window of the validation part ('S24') shows a moment that another person saw" in told
+    assert 'compiling' not in told and not [*tmp_path.glob('results/**/seed33.json')]
 
 
 @pytest.mark.slow

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import small
 
-from jbench import run, stages
+from jbench import files, run, stages
 from jbench.context import Context
 from jbench.data.load import prepared_set
 from jbench.models import MODELS
@@ -185,6 +185,23 @@ def test_an_interrupted_overwrite_goes_on_with_the_cells_that_it_had_not_reached
     assert 'dummy: finished before' in said and 'cov_ts_lr: finished before' not in said
     assert first.read_bytes() == new and second.read_bytes() != old[second]
     assert not [*tmp_path.rglob('*.replaced')]
+
+
+@pytest.mark.slow
+def test_a_signal_waits_until_old_results_are_set_aside_but_not_for_a_cell_that_another_process_trains(
+    few, tmp_path, monkeypatch, capsys
+):
+    """A further turn of a queue goes on with `resume`, and would count what is not set aside."""
+    argv = [*BASE, '--model=dummy', f'--workdir={tmp_path}']
+    assert run.main(argv) == 0
+    (path,) = tmp_path.rglob('seed33.json')
+    monkeypatch.setattr(StopSignal, '__call__', lambda self: True)
+    with files.locked(path.parent / '.lock'):
+        assert run.main([*argv, '--if_exists=overwrite']) == 75
+    said = capsys.readouterr().err
+    assert path.exists() and 'with overwrite, begins anew' in said and 'goes on from there' not in said
+    assert run.main([*argv, '--if_exists=overwrite']) == 75
+    assert not path.exists() and 'goes on from there' in capsys.readouterr().err
 
 
 @pytest.mark.slow

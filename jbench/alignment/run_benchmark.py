@@ -19,6 +19,7 @@ from jbench.data.prepare.workers import free_memory
 from jbench.progress import Interrupted
 from jbench.spec.benchmark import AlignmentCell, Benchmark
 from jbench.spec.errors import RequestError
+from jbench.stores import replaced
 
 COPIES = 6  # of features that a metric holds at once, in bytes of their own
 MISSING = 'data missing'  # how the error of absent recordings begins
@@ -54,6 +55,8 @@ def run(
     found: list[dict[str, Any]] = []
     refused = broken = 0
     files.make_dir(context.workdir / 'results')  # before hours of work
+    if context.if_exists == 'overwrite':
+        context = _anew(comparisons, seeds, context, readers)
     there: tuple[Benchmark, Recordings] | None = None  # the last one: comparisons of a benchmark follow each other
     for comparison in comparisons:
         for seed in _seeds(comparison, seeds):
@@ -75,6 +78,20 @@ def run(
     return Outcome(2 if not (found or broken) else int(bool(refused or broken)), found)
 
 
+def _anew(
+    comparisons: Sequence[AlignmentCell], seeds: Sequence[int], context: Context, readers: Mapping[str, Reader]
+) -> Context:
+    """How to go on, once the results that are to be replaced are set aside: those of data that are there."""
+    n = 0
+    for comparison in comparisons:
+        if MISSING not in benchmark.state(comparison.benchmark, context.data_dir, readers):
+            home = record.folder(context.workdir, comparison)
+            n += replaced.set_aside(context.workdir, [home], _seeds(comparison, seeds))
+    if n:
+        context.progress.say(replaced.told(n))
+    return context._replace(if_exists='resume')
+
+
 def _seeds(comparison: AlignmentCell, seeds: Iterable[int]) -> list[int]:
     wanted = list(seeds)
     return wanted if comparison.candidate.drawn else wanted[:1]
@@ -82,31 +99,33 @@ def _seeds(comparison: AlignmentCell, seeds: Iterable[int]) -> list[int]:
 
 def _one(comparison: AlignmentCell, seed: int, context: Context, data: Recordings) -> dict[str, Any]:
     """The result of a seed: the one that is there, or a new one."""
-    began = time.monotonic()
+    began, workdir = time.monotonic(), context.workdir
 
     def report(what: str, done: int, total: int) -> None:
         context.guard()
         context.progress.update(f'{comparison.title}: {what}', done, total)
 
     memory = min(LIMITS.memory, free_memory() // COPIES)
-    limits = Limits(memory, context.workdir / 'activations', seed=seed, report=report)
+    limits = Limits(memory, workdir / 'activations', seed=seed, report=report)
     model = build(comparison, seed, context.data_dir, context.weights.get(comparison.candidate.name), limits)
     prepared = time.monotonic() - began
-    if context.if_exists != 'overwrite':
-        rests_on = record.Digests(data.digest, data.stimuli_digest, '', model.digest)
-        there, reason = record.finished(context.workdir, comparison, seed, rests_on)
-        if there is not None and context.if_exists == 'fail':
-            raise RequestError(f'a result is there, and --if_exists=fail: {record.folder(context.workdir, comparison)}')
-        if there is not None:
-            context.progress.say(f'{comparison.title} seed {seed}: finished before')
-            return there
-        if reason:
-            context.progress.say(reason)
+    home = record.folder(workdir, comparison)
+    rests_on = record.Digests(data.digest, data.stimuli_digest, '', model.digest)
+    there, reason = record.finished(workdir, comparison, seed, rests_on)
+    if there is not None and context.if_exists == 'fail':
+        raise RequestError(f'a result is there, and --if_exists=fail: {home}')
+    if there is not None:
+        context.progress.say(f'{comparison.title} seed {seed}: finished before')
+        return there
+    if reason:
+        context.progress.say(reason)
     made = benchmark.scored(model, comparison.benchmark, data, report)
     digests = record.Digests(data.digest, data.stimuli_digest, made.features, model.digest)
     seconds = {'prepare': prepared, 'test': time.monotonic() - began - prepared, 'total': time.monotonic() - began}
     context.progress.say(f'{comparison.title} seed {seed}: {made.score.value:.4f} in {seconds["total"]:.1f} s')
-    return record.write(context.workdir, comparison, seed, made, digests, seconds)
+    result = record.write(workdir, comparison, seed, made, digests, seconds)
+    replaced.forget(home)
+    return result
 
 
 def _failure(error: Exception, comparison: AlignmentCell, workdir: Path) -> str:

@@ -65,6 +65,7 @@ def _run(
     environment(args.workdir, args.device, False)
     from jbench.alignment import run_benchmark
     from jbench.context import Context
+    from jbench.grid import afresh
     from jbench.report import alignment_table
     from jbench.train import compilation_cache
 
@@ -77,7 +78,7 @@ def _run(
         try:
             outcome = run_benchmark.run(comparisons, args.seeds, context, readers=chosen.readers, named=chosen.named)
         except Interrupted:
-            progress.say('interrupted: what was done is saved; the same command goes on from there')
+            progress.say(afresh.goes_on(args.if_exists))
             return 75
     lines = alignment_table.rows(outcome.results)
     if lines or args.format == 'json':

@@ -10,8 +10,9 @@ from jbench import files
 from jbench.cli import tables
 from jbench.grid import afresh, engine, plan, status
 from jbench.grid.job import Job, n_cells
+from jbench.grid.process import SAVED
 from jbench.plan.request import Plan
-from jbench.progress import say
+from jbench.progress import Interrupted, say
 from jbench.report.text import as_json, table
 from jbench.results import result_file
 from jbench.spec.cell import Cell
@@ -49,12 +50,22 @@ def run(args: argparse.Namespace, found: Plan) -> int:
                 progress.say(f'{job.title}: finished before, nothing to compute')
             return there
 
+        def waits() -> None:
+            progress.say_once('overwrite: another command trains cells of this one; it waits until they have ended')
+            if stop():
+                raise Interrupted
+
         def begin() -> None:
             if anew:
-                afresh.begin(found.cells, told.seeds, told.workdir, told.data_dir, progress.say)
+                where, hold = (told.workdir, told.data_dir), partial(files.locked, waiting=waits)
+                afresh.begin(found.cells, told.seeds, where, hold=hold, say=progress.say)
             write()
 
-        outcome = _start(args, jobs, engine.Grid(args.workdir, progress, stop, finished, begin))
+        try:
+            outcome = _start(args, jobs, engine.Grid(args.workdir, progress, stop, finished, begin))
+        except Interrupted as stopped:  # before the first job
+            say(str(stopped))
+            return SAVED
     ended = engine.exit_status(jobs, outcome)
     if outcome.interrupted:
         say(afresh.goes_on(args.if_exists))

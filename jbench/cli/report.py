@@ -22,17 +22,18 @@ if TYPE_CHECKING:
 
 def main(argv: list[str]) -> int:
     """Run what the arguments ask for; returns the exit status. Raises: RequestError."""
-    if argv and not argv[0].startswith('-') and not Path(argv[0]).is_dir():
-        if argv[0] not in COMMANDS:
-            raise unknown('command of jbench report', argv[0], COMMANDS)
-        return COMMANDS[argv[0]](argv[1:])
+    word = argv[0] if argv else ''
+    if word in COMMANDS:  # a folder of that name is ./verify
+        return COMMANDS[word](argv[1:])
+    if word and not word.startswith('-') and not Path(word).is_dir():
+        raise unknown('command of jbench report', word, COMMANDS)
     return _report(argv)
 
 
 def _report(argv: list[str]) -> int:
     """Tables of all results below some folders."""
     p = parser('', 'Which model is best, over the results below some folders; nothing is trained.')
-    p.epilog = f'commands instead of folders: {", ".join(COMMANDS)}; jbench report COMMAND --help'
+    p.epilog = f'commands instead of folders: {", ".join(COMMANDS)} (./verify: a folder); jbench report COMMAND --help'
     p.add_argument('folders', nargs='*', help=argparse.SUPPRESS)  # those that follow `--results=DIR`
     p.add_argument('--results', action='append', nargs='+', default=[], metavar='DIR', help='folders with results')
     p.add_argument('--out', metavar='DIR', help='write summary.json and tables as CSV there')

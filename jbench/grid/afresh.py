@@ -12,23 +12,48 @@ from pathlib import Path
 
 from jbench.data.load import prepared_set
 from jbench.data.prepare import build_set
+from jbench.progress import Interrupted
 from jbench.results import result_file
 from jbench.spec.cell import Cell
 from jbench.spec.errors import RequestError
 from jbench.spec.task import ByGroup
-from jbench.stores import checkpoints, replaced
+from jbench.stores import checkpoints, replaced, sets
+
+EARLY = 'interrupted before all old results were set aside: the same command, with overwrite, begins anew'
+Hold = Callable[[Path], contextlib.AbstractContextManager[None]]
 
 
 def begin(
-    cells: Sequence[Cell], seeds: Sequence[int], workdir: Path, data_dir: Path | None, say: Callable[[str], object]
+    cells: Sequence[Cell],
+    seeds: Sequence[int],
+    where: tuple[Path, Path | None],
+    *,
+    hold: Hold,
+    say: Callable[[str], object],
+    works: bool = True,
 ) -> None:
-    """Set the results of cells aside, and remove their checkpoints, here and in the store of the work folder; `say` how
-    many there were. Raises: RequestError where the store or the disk refuses."""
-    keys = [one.key for cell in cells for one in (cell, *_folds(cell, workdir, data_dir))]
-    checkpoints.forget(workdir, keys, seeds)
-    n = replaced.set_aside(workdir, [result_file.result_dir(workdir, cell) for cell in cells], seeds)
+    """Set the results of cells aside, and remove their checkpoints, here and in the store of the work folder.
+
+    Args:
+        cells, seeds: of the request.
+        where: the work folder, and that of the data.
+        hold: takes the lock of a cell, which waits while another process trains it.
+        say: is told how many results there were.
+        works: False in a process that only holds the locks, with the one that works.
+    Raises: RequestError where the store or the disk refuses; Interrupted, with what is to be said, where `hold` does.
+    """
+    n, (workdir, data_dir) = 0, where
+    try:
+        for cell in cells:
+            home = result_file.result_dir(workdir, cell)
+            with hold(home / '.lock'):
+                if works:
+                    checkpoints.forget(workdir, [one.key for one in (cell, *_folds(cell, workdir, data_dir))], seeds)
+                    n += replaced.set_aside(workdir, [home], seeds)
+    except Interrupted:
+        raise Interrupted(EARLY) from None
     if n:
-        say(f'overwrite: {n} result{"s" * (n != 1)} set aside (seed*{replaced.ASIDE}) until the new ones are written')
+        say(replaced.told(n))
 
 
 def goes_on(if_exists: str) -> str:
@@ -46,6 +71,6 @@ def _folds(cell: Cell, workdir: Path, data_dir: Path | None) -> list[Cell]:
 
         with contextlib.suppress(RequestError):  # which the cell tells when it runs
             folder, _ = build_set.locate(cell.task, cell.dataset, data_dir, workdir)
-            if folder is not None and build_set.is_ready(folder):
+            if folder is not None and (build_set.is_ready(folder) or sets.stored(workdir, folder)):
                 return [fold_of(cell, name) for name in prepared_set.fold_names(folder, cell.task)]
     return []

@@ -179,4 +179,4 @@ def _reached() -> Iterator[None]:
 
 
 def _lost() -> LostError:
-    return LostError('the scheduler is lost; what runs there saves itself or ends, and the same command goes on')
+    return LostError('the scheduler is lost; what runs there saves itself or ends')

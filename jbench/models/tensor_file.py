@@ -35,7 +35,8 @@ LFS = b'version https://git-lfs.github.com/'
 SHARD = re.compile(r'-\d{5}-of-(?!00001)(\d{5})\.')  # in the name of one of several files, as transformers has it
 SPLIT = '.index.json'  # how the list of such files ends
 EXPECTED = 'expected a safetensors file, or a state_dict that torch.save wrote'
-JOIN = 'jbench reads one file: load each with safetensors, and save all tensors in one'
+JOIN = 'jbench reads one file: load each, and save all tensors in one with safetensors'
+STATE_DICT = 'torch.save(torch.jit.load(THIS).state_dict(), OTHER) writes one'
 
 
 def require(path: Path) -> None:
@@ -50,10 +51,10 @@ def require(path: Path) -> None:
             raise RequestError(f'{path}: no weights, but the list of files that they are split over; {JOIN}')
         if begin[SIZE:].startswith(b'{'):
             require_read(path, whole_header(path, file, '; fetch it again'))
-            if shard := SHARD.search(path.name):
-                raise RequestError(f'{path}: one of {int(shard[1])} files that weights are split over; {JOIN}')
         elif fault := _of_torch(file, begin) if begin.startswith(PICKLED) else _no_weights(begin, path.stat().st_size):
             raise RequestError(f'{path}: {fault}')
+        if shard := SHARD.search(path.name):
+            raise RequestError(f'{path}: one of {int(shard[1])} files that weights are split over; {JOIN}')
 
 
 def parsed(blob: bytes, path: str | Path, remedy: str, said: str = '') -> dict[str, np.ndarray]:
@@ -140,6 +141,8 @@ def _of_torch(file: BinaryIO, begin: bytes) -> str:
         return 'not a complete file of torch.save: its end is not there, or is damaged; fetch it again'
     if not any(name.endswith('/data.pkl') for name in names):
         return f'no weights: an archive that torch.save did not write; {EXPECTED}'
+    if any(name.endswith('/constants.pkl') for name in names):
+        return f'no weights, but a whole network of TorchScript; {EXPECTED}: {STATE_DICT}'
     return ''
 
 

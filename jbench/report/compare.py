@@ -251,10 +251,10 @@ def _verdict(pairs: Sequence[Pair], over: Over | None, names: tuple[str, str]) -
     if len(pairs) == 1:
         text = f'{names[0]} and {names[1]}: {pairs[0].verdict}.'
     else:
-        count = Counter(pair.verdict.partition(':')[0] for pair in pairs)
+        words = ('cannot be told apart', 'no verdict')  # reasons may follow
+        count = Counter(next(filter(pair.verdict.startswith, words), pair.verdict) for pair in pairs)
         told = [f'{name} is better on {count[word]}' for name in names if count[word := f'{name} is better']]
         told += [f'{count[EQUAL]} {"are" if count[EQUAL] > 1 else "is"} {EQUAL}'] if count[EQUAL] else []
-        words = ('cannot be told apart', 'no verdict')
         told += [f'{count[word]} {with_}' for word, with_ in zip(words, (words[0], NONE), strict=True) if count[word]]
         text = f'Of {len(pairs)} tasks: {", ".join(told)}.'
     return text if over is None else f'{text} Over {over.n} datasets: {over.verdict}.'

@@ -61,10 +61,11 @@ def headlines(a: Score, b: Score) -> Headlines | str:
 
     Returns: in words, why there is no such comparison.
     """
-    if not (a.paths and b.paths and all(Path(p).with_suffix('.npz').is_file() for p in (*a.paths, *b.paths))):
+    paths = _paired(a.paths, b.paths)
+    if not paths or not all(Path(path).with_suffix('.npz').is_file() for path in itertools.chain(*paths)):
         return NEEDED
     try:
-        both = [(_seed(mine), _seed(theirs)) for mine, theirs in _paired(a.paths, b.paths)]
+        both = [(_seed(mine), _seed(theirs)) for mine, theirs in paths]
     except RequestError as error:  # damaged: told, and the other tasks are compared
         return str(error)
     first = both[0][0].arrays

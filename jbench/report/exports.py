@@ -14,6 +14,7 @@ from jbench.report import marks, order
 from jbench.report.aggregate import Score
 from jbench.report.figures.style import stem
 from jbench.report.scores import format_score
+from jbench.report.text import printable
 from jbench.spec.metrics import METRICS
 from jbench.version import __version__
 
@@ -22,6 +23,7 @@ LATEX = str.maketrans(
     {c: f'\\{c}' for c in '&%$#_{}'}
     | {'\\': r'\textbackslash{}', '~': r'\textasciitilde{}', '^': r'\textasciicircum{}'}
 )
+MARKDOWN = str.maketrans({c: f'\\{c}' for c in '\\`*_~[]|'} | {'&': '&amp;', '<': '&lt;', '>': '&gt;'})
 
 
 def _named(s: Score, unit: str) -> str:
@@ -94,15 +96,14 @@ def huggingface(scores: Sequence[Score]) -> str:
 
 def markdown(scores: Sequence[Score]) -> str:
     """Tasks by models, mean ± standard deviation over seeds, the best of each row in bold."""
-    head, *rows = _table(scores, '±')
-    escaped = [[c.replace('|', r'\|') for c in row] for row in (head, *rows)]
-    lines = ['| ' + ' | '.join(row) + ' |' for row in escaped]
+    head, *rows = _table(scores, '±', escape=lambda t: printable(t).translate(MARKDOWN))
+    lines = ['| ' + ' | '.join(row) + ' |' for row in (head, *rows)]
     return '\n'.join([lines[0], '|' + '---|' * len(head), *lines[1:]]) + '\n'
 
 
 def latex(scores: Sequence[Score]) -> str:
     """The same as a tabular, for the package booktabs."""
-    head, *rows = _table(scores, r'$\pm$', bold=r'\textbf{%s}', escape=lambda t: t.translate(LATEX))
+    head, *rows = _table(scores, r'$\pm$', bold=r'\textbf{%s}', escape=lambda t: printable(t).translate(LATEX))
     body = '\n'.join('  ' + ' & '.join(row) + r' \\' for row in rows)
     columns = 'll' + 'r' * (len(head) - 2)
     return (
@@ -112,7 +113,7 @@ def latex(scores: Sequence[Score]) -> str:
 
 
 def _table(
-    scores: Sequence[Score], sign: str, bold: str = '**%s**', escape: Callable[[str], str] = lambda t: t
+    scores: Sequence[Score], sign: str, bold: str = '**%s**', *, escape: Callable[[str], str]
 ) -> list[list[str]]:
     """Head and rows: protocol and metric, then a column a model; scores of one row have an equal protocol."""
     models = order.of_scores(scores)
@@ -162,5 +163,5 @@ def _more(s: Score) -> dict[str, Any]:
 
 
 def _yaml(text: str) -> str:
-    """A text as YAML: a JSON string is one."""
-    return json.dumps(text, ensure_ascii=False)
+    """A text as YAML: a JSON string is one, of what can be printed."""
+    return json.dumps(printable(text), ensure_ascii=False)

@@ -16,7 +16,10 @@ STATUSES = ('clean', 'overlap', 'unknown')
 
 
 def overlap(score: Score) -> str:
-    """'clean', 'overlap', or 'unknown'."""
+    """'clean', 'overlap', or 'unknown': as is known now, but for an overlap that a result says; one through a task that
+    its encoder learnt beside (`recipe.together`) stands there alone."""
+    if score.recorded_overlap:
+        return 'overlap'
     parts = score.dataset.split(JOINED)
     known = [d for d in map(select.datasets().get, parts) if d is not None]
     name = OURS.get(score.model, score.model) if score.origin == 'published' else score.model

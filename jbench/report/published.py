@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from jbench.plan import select
 from jbench.report.aggregate import Score, normalised
@@ -37,6 +37,12 @@ def read(path: str | os.PathLike[str]) -> list[Score]:
             raise RequestError(f'{path}: {s.model} on {s.task}/{s.dataset} stands there twice')
         cells[s.task, s.dataset][s.model] = s
     return [_with_floor(s, cells[s.task, s.dataset]) for s in scores]
+
+
+def as_ours(scores: Sequence[Score]) -> list[Score]:
+    """Scores of `read`, their models called as here (OURS), but for those whose name here another model of them has."""
+    taken = {s.model for s in scores}
+    return [s if (name := OURS.get(s.model, s.model)) in taken else s._replace(model=name) for s in scores]
 
 
 def given_ranks(path: str | os.PathLike[str]) -> dict[Cell, dict[str, int]]:
@@ -118,6 +124,7 @@ def _score(line: Mapping[str, str | None], where: str) -> Score | None:
         changes=(),
         metrics={},
         pretraining=(),
+        recorded_overlap=False,
         date=None,
         paths=(),
     )

@@ -9,9 +9,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import combinations, groupby
 from typing import Any, NamedTuple
 
-from jbench.report import alike
+from jbench.plan import select
+from jbench.report import alike, marks
 from jbench.report.aggregate import Score, customised
-from jbench.results.index import LeftOut
+from jbench.results.index import MARKS, LeftOut
 
 LEAST_DATASETS = 5  # of a task, to speak of variability over them
 Cell = tuple[str, str, str]  # origin, task, dataset
@@ -47,32 +48,44 @@ class Gap(NamedTuple):
 
 
 def one_protocol(scores: Iterable[Score]) -> tuple[list[Score], list[LeftOut]]:
-    """Scores of one protocol for each dataset of a task, and of one version for each task; the others are left out.
+    """Scores of one protocol for each dataset of a task; the others are left out.
 
-    The newest version; then the protocol without changes of the user's, with most models, with the newest result.
+    The newest version (`_age`); then the protocol without changes of the user's, with most models, with the newest
+    result.
     """
     scores = list(scores)
-    newest: dict[tuple[str, str], int] = {}
+    newest: dict[Cell, tuple[bool, bool, int]] = {}
     models: dict[str, int] = {}
     for s in scores:
-        newest[s.origin, s.task] = max(s.version, newest.get((s.origin, s.task), s.version))
+        cell = (s.origin, s.task, s.dataset)
+        newest[cell] = max(_age(s), newest.get(cell, _age(s)))
         models[s.protocol] = models.get(s.protocol, 0) + 1
     chosen: dict[Cell, str] = {}
     by_date = sorted(scores, key=lambda s: (s.date or '', s.protocol), reverse=True)
     for s in sorted(by_date, key=lambda s: (customised(s.protocol), -models[s.protocol])):
-        if s.version == newest[s.origin, s.task]:
-            chosen.setdefault((s.origin, s.task, s.dataset), s.protocol)
+        cell = (s.origin, s.task, s.dataset)
+        if s.version == newest[cell][-1]:
+            chosen.setdefault(cell, s.protocol)
     kept, left_out = [], []
     for s in scores:
-        taken = chosen.get((s.origin, s.task, s.dataset))
+        cell = (s.origin, s.task, s.dataset)
+        taken, version = chosen[cell], newest[cell][-1]
         if s.protocol == taken:
             kept.append(s)
             continue
         why = f'other protocol: {s.protocol}; in the table: {taken}'
-        if s.version != newest[s.origin, s.task]:
-            why = f'older version: {s.task}@{s.version}; in the table: {s.task}@{newest[s.origin, s.task]}'
+        if s.version < version:
+            why = f'older version: {s.task}@{s.version}; in the table: {s.task}@{version}'
         left_out += [LeftOut(path, why) for path in s.paths]
     return kept, left_out
+
+
+def _age(s: Score) -> tuple[bool, bool, int]:
+    """What sorts the versions of a task: those above the newest that jbench has come first (of tasks that it does not
+    have no version does), then those whose scores the user changed or asked for by `--also`."""
+    known = select.tasks().get(s.task)
+    counts = {'custom', *MARKS}.isdisjoint(marks.of(s.changes))
+    return known is None or s.version <= known[-1].version, counts, s.version
 
 
 def ranks(scores: Iterable[Score]) -> dict[Cell, dict[str, int]]:

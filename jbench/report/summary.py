@@ -43,7 +43,8 @@ RULES = (
     'a model with scores on fewer than half of the datasets of a table stands below the others, whatever its mean rank',
     'core: the first dataset of each task; full: all its datasets, averaged inside the task first',
 )
-WIDE = ('per_subject', 'seconds', 'metrics', 'pretraining', 'paths', 'changes', 'interval')  # no columns of scores.csv
+# no columns of scores.csv
+WIDE = ('per_subject', 'seconds', 'metrics', 'pretraining', 'recorded_overlap', 'paths', 'changes', 'interval')
 COLUMNS = (  # of scores.csv
     *(name for name in Score._fields if name not in WIDE),
     *('low', 'high', 'rank', *calibrations.BESIDE, 'seconds_fit', 'seconds_test', 'overlap', 'changes'),
@@ -78,8 +79,7 @@ def collect(
 
     Raises: RequestError, as `index.scan` and `published.read`.
     """
-    others = published.read(publication) if publication else []
-    others = [s._replace(model=published.OURS.get(s.model, s.model)) for s in others]
+    others = published.as_ours(published.read(publication)) if publication else []
     found = index.scan(folders, also)
     rows = aggregate.comparable(found.rows)
     scores, left_out = ranks.one_protocol([*aggregate.averages(rows.rows), *others])
@@ -108,6 +108,7 @@ def as_dict(report: Report) -> dict[str, Any]:
             {
                 **{k: getattr(s, k) for k in ('origin', 'task', 'dataset', 'model', 'metric', 'mean', 'normalised')},
                 **_beside(s, report),
+                'changes': list(s.changes),
             }
             for s in ranks.best(report.scores)
         ],
@@ -121,7 +122,7 @@ def write(report: Report, folder: str | os.PathLike[str]) -> list[Path]:
     """Write summary.json, models.csv, scores.csv and left_out.csv, each whole or absent. Raises: RequestError."""
     home = files.make_dir(folder)
     said, place = as_dict(report), ranks.ranks(report.scores)
-    models = [{**line, 'table': t['table']} for t in said['tables'] for line in t['models']]
+    models = [{**m, 'table': t['table'], 'marks': '; '.join(m['marks'])} for t in said['tables'] for m in t['models']]
     scores = []
     for s in report.scores:
         low, high = s.interval or (None, None)
@@ -131,7 +132,7 @@ def write(report: Report, folder: str | os.PathLike[str]) -> list[Path]:
         more = {**_beside(s, report), **fit, 'overlap': overlap(s), 'changes': '; '.join(s.changes)}
         scores.append({**plain, 'rank': rank, **more})
     texts = {
-        'models.csv': as_csv(models, ['origin', 'table', *ranks.Standing._fields, *COUNTS, 'few']),
+        'models.csv': as_csv(models, ['origin', 'table', *ranks.Standing._fields, *COUNTS, 'few', 'marks']),
         'scores.csv': as_csv(scores, COLUMNS),
         'left_out.csv': as_csv([x._asdict() for x in report.left_out], list(LeftOut._fields)),
         'summary.json': json.dumps(said, indent=1, allow_nan=False) + '\n',
@@ -249,8 +250,8 @@ def _table(scores: Sequence[Score], suite: str) -> dict[str, Any]:
 
 def standings(scores: Sequence[Score], *, full: bool) -> list[dict[str, Any]]:
     """`ranks.standings` as plain values, with `n_datasets` of each model, how many of them its weights have not seen
-    (`n_clean`), have (`n_overlap`) or may have (`n_unknown`), and `few`: whether datasets are fewer than half of all;
-    such models stand last.
+    (`n_clean`), have (`n_overlap`) or may have (`n_unknown`), `few`: whether datasets are fewer than half of all (such
+    models stand last), and `marks` of its scores (`marks.of_many`).
 
     Args:
         scores: of one origin.
@@ -266,6 +267,7 @@ def standings(scores: Sequence[Score], *, full: bool) -> list[dict[str, Any]]:
             'n_datasets': counts[line.model],
             **{f'n_{status}': said[line.model, status] for status in STATUSES},
             'few': line.model in few,
+            'marks': marks.of_many([s for s in table if s.model == line.model]),
         }
         for line in ranks.standings(table, full=full)
     ]

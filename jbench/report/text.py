@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from jbench.spec.task import Task
 
 WIDTH = 110  # characters, where lines fold
+FORMULA = ('=', '+', '-', '@', '\t', '\r', '\n')  # a spreadsheet would compute a text that begins so
 
 
 def listed(values: Iterable[Any]) -> str:
@@ -63,12 +64,24 @@ def as_json(value: Any) -> str:
 
 
 def as_csv(lines: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> str:
-    """Lines as CSV with a head, numbers to the last digit; None is empty."""
+    """Lines as CSV with a head, numbers to the last digit, texts as `harmless`; None is empty."""
     out = io.StringIO()
-    writer = csv.DictWriter(out, list(dict.fromkeys(columns)), lineterminator='\n')
-    writer.writeheader()
-    writer.writerows(lines)
+    names = list(dict.fromkeys(columns))
+    writer = csv.DictWriter(out, names, lineterminator='\n')
+    writer.writerow({name: harmless(name) for name in names})
+    writer.writerows({k: harmless(v) if isinstance(v, str) else v for k, v in line.items()} for line in lines)
     return out.getvalue()
+
+
+def harmless(text: str) -> str:
+    """A text as a cell of CSV: an apostrophe before what a spreadsheet would compute, `?` for what UTF-8 lacks."""
+    text = text.encode('utf-8', 'replace').decode()
+    return f"'{text}" if text.startswith(FORMULA) else text
+
+
+def unharmed(cell: str) -> str:
+    """The text of a cell that `harmless` made."""
+    return cell[1:] if cell.startswith("'") and cell[1:].startswith(FORMULA) else cell
 
 
 def printable(text: str) -> str:

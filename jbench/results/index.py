@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from jbench.data.prepare.workers import sheltered, workers
 from jbench.models import MODELS
-from jbench.results import asked, checked, place
+from jbench.results import asked, bounds, checked, place
 from jbench.spec.errors import RequestError, unknown
 from jbench.spec.identity import from_json
 from jbench.spec.metrics import METRICS
@@ -28,7 +28,6 @@ MANY = 2000  # files: of so many, several processes read
 SHARE = 500  # files that a process reads at a time
 WORKER = 150 << 20  # bytes that it takes
 ALIGNMENT = 'another kind of result: a model beside a brain'
-PARTS = (place.FOLDS,)  # folders of results that are parts of another one
 
 
 class Row(NamedTuple):
@@ -72,6 +71,7 @@ class Row(NamedTuple):
     seconds: dict[str, float]  # prepare, compile, fit, test, total
     n_parameters: int | None
     pretraining: tuple[str, ...]
+    overlap: str  # as the result says ('clean', 'overlap', 'unknown'); '': it is older
     date: str | None
     commit: str | None
     machine: str
@@ -164,7 +164,7 @@ def _results(folder: str | os.PathLike[str], parts: bool) -> Iterator[str]:
             raise RequestError(f'cannot read {error.filename}: {error.strerror}') from error
         for entry in entries:
             if entry.is_dir(follow_symlinks=False):
-                todo += [entry.path] * ((parts or entry.name not in PARTS) and not entry.name.startswith('.'))
+                todo += [entry.path] * ((parts or entry.name != place.FOLDS) and not entry.name.startswith('.'))
             elif checked.NAME.fullmatch(entry.name):
                 yield entry.path
 
@@ -202,22 +202,24 @@ def _reason(row: Row, also: Collection[str]) -> str:
     return 'no score: it is not defined on these windows' if row.value is None else ''
 
 
-class _NoDecoding(Exception):
-    pass
+class _NoDecoding(Exception): ...
 
 
 def read_row(path: str, result: Mapping[str, Any]) -> Row:
-    """The lean form of a result of `checked.read`. Raises: RequestError for a config that no run writes."""
+    """The lean form of a result of `checked.read`. Raises: RequestError for what no run writes, or no table holds."""
+    if result['kind'] != 'decoding':
+        bounds.check({name: value for name, value in result.items() if name != 'config'})
+        raise _NoDecoding
     try:
-        return _row(path, result)
+        row = _row(path, result)
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
         raise RequestError(f'its config cannot be read: {type(error).__name__}: {error}') from error
+    bounds.check({name: value for name, value in row._asdict().items() if name != 'path'})
+    return row
 
 
 def _row(path: str, result: Mapping[str, Any]) -> Row:
     """The lean form of a result. Raises: ValueError where its words and its config say different things."""
-    if result['kind'] != 'decoding':
-        raise _NoDecoding
     head, config, protocol = result['headline'], result['config'], result['protocol']
     task, model = config['task'], config.get('model', {})  # which schema 1 lacks
     said = (result['task'], result['task_version'], result['dataset'], result['model'], head['name'])
@@ -268,6 +270,7 @@ def _row(path: str, result: Mapping[str, Any]) -> Row:
         seconds=_by_word(result['timings']),
         n_parameters=result['n_parameters']['total'],
         pretraining=tuple(map(_word, result['pretraining'])),
+        overlap=_word(result.get('overlap', '')),
         date=result['date'],
         commit=result['commit'],
         machine=_word(machine.get('processor') or machine.get('architecture') or ''),

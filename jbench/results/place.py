@@ -6,6 +6,7 @@ Those of the folds of a cross-validation lie below the one that they make togeth
 from __future__ import annotations
 
 import dataclasses
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from jbench import files
 from jbench.spec.cell import Cell
 from jbench.spec.identity import from_json
 from jbench.spec.task import ByGroup
+from jbench.stores import address, mirror
 
 FOLDS = 'folds'
 
@@ -37,6 +39,12 @@ def work_folder(path: Path) -> Path | None:
 def home(path: Path) -> Path:
     """The work folder that a result lies in, else the folder that it lies in."""
     return work_folder(path) or path.parent
+
+
+def local(folder: str | os.PathLike[str]) -> str:
+    """Where a folder of results lies on this machine: of a store its copy."""
+    text = os.fspath(folder)
+    return str(mirror.local(text, '--results')) if address.is_address(text) else text
 
 
 def fold_folder(cell_folder: Path, name: str) -> Path:

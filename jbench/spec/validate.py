@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from operator import attrgetter
 
 from jbench.spec import metrics
 from jbench.spec.errors import RequestError, unknown
 from jbench.spec.objectives import OBJECTIVES
 from jbench.spec.overrides import paths
-from jbench.spec.recipe import DEFAULT, LORA, PROBES, Recipe
+from jbench.spec.recipe import DEFAULT, LORA, PROBES, TEMPERED, TOGETHER, Recipe
 from jbench.spec.task import PARADIGMS, TARGETS, ByGroup, Embedding, Predefined, SignalSpec, SplitSpec, Target, Task
 
 TINY = 1e-9  # stands for 'above 0'
@@ -51,7 +52,7 @@ RANGES = (  # (path, least, greatest) of numbers that mean something
     ('recipe.label_smoothing', 0, 1),
     ('recipe.loss_scale', TINY, math.inf),
     ('recipe.temperature', TINY, math.inf),
-    ('recipe.hide_times', 0, 1),
+    ('recipe.hide_times', 0, 1 - TINY),
     ('recipe.hide_patch', TINY, math.inf),
     ('recipe.hide_channels', 0, 1 - TINY),
     ('recipe.warmup', 0, 1 - TINY),
@@ -76,6 +77,11 @@ FIELDS = {  # of a recipe -> adaptations that read it
     'head_epochs': ('two_stage',),
     'layer_decay': LAYERED,
 }
+OF_LOSSES = {  # of a recipe -> losses that read it
+    'temperature': TEMPERED,
+    **dict.fromkeys(('hide_times', 'hide_patch', 'hide_channels'), ('reconstruction',)),
+}
+NO_FAILING = 'channels that fail would be zero in the signal that is to be put back, too'
 UNCOUNTED = ('two_stage', 'ridge_probe')  # adaptations that no number of epochs repeats
 HEADS = {
     'probe': ('',),
@@ -98,6 +104,7 @@ def check(task: Task) -> None:
     for pattern, factor in task.recipe.trainable:
         if not 0 <= factor < math.inf:
             raise RequestError(f'--set recipe.trainable: the factor of {pattern!r}, {factor!r}, must be at least 0')
+    _unused(task.recipe, 'adaptation', FIELDS)
     _adaptation(task.recipe)
     _final(task.recipe, task.split)
     _together(task.recipe, task.split)
@@ -120,6 +127,19 @@ def check(task: Task) -> None:
     if task.paradigm not in PARADIGMS:
         raise unknown('paradigm', task.paradigm, PARADIGMS[1:])
     _fitting(task)
+    _unused(task.recipe, 'loss', OF_LOSSES)
+    _pretraining(task)
+
+
+def _unused(recipe: Recipe, by: str, fields: Mapping[str, tuple[str, ...]]) -> None:
+    """Refuse fields that only some values of another one, `by`, read. Raises RequestError."""
+    chosen = getattr(recipe, by)
+    for name, read_by in fields.items():
+        value = getattr(recipe, name)
+        if value != getattr(DEFAULT, name) and chosen not in read_by:
+            raise RequestError(
+                f'--set recipe.{name}: {value!r} is unused with recipe.{by}={chosen}; it is for {", ".join(read_by)}'
+            )
 
 
 def _final(recipe: Recipe, split: SplitSpec) -> None:
@@ -155,14 +175,7 @@ def _together(recipe: Recipe, split: SplitSpec) -> None:
 
 
 def _adaptation(recipe: Recipe) -> None:
-    """Refuse fields that the adaptation does not read. Raises RequestError."""
-    for name, read_by in FIELDS.items():
-        value = getattr(recipe, name)
-        if value != getattr(DEFAULT, name) and recipe.adaptation not in read_by:
-            raise RequestError(
-                f'--set recipe.{name}: {value!r} is unused with recipe.adaptation={recipe.adaptation}; it is for '
-                f'{", ".join(read_by)}'
-            )
+    """Refuse what the adaptation says itself. Raises RequestError."""
     heads = HEADS.get(recipe.adaptation, (recipe.head,))
     if recipe.head not in heads:
         other = f'leave it out, or take {" or ".join(heads[1:])}' if heads[1:] else 'leave it out'
@@ -228,25 +241,15 @@ def _fitting(task: Task) -> None:
     if recipe.sampler not in target.samplers:
         fitting = ', '.join(name for name, t in TARGETS.items() if recipe.sampler in t.samplers)
         raise RequestError(f'--set recipe.sampler: {recipe.sampler!r} is for {fitting}, not for {kind}')
-    if recipe.loss == 'reconstruction' and not recipe.own_head:
+    if recipe.batch_size < 2 and recipe.loss in TOGETHER:
         raise RequestError(
-            f'--set recipe.adaptation={recipe.adaptation}: {kind} samples are put back by the own head of a '
-            'network, from windows that hide them; a probe reads features of whole windows, a new head answers none'
+            f'--set recipe.batch_size: {recipe.batch_size}: windows of a batch are answers of each other by '
+            f'{recipe.loss!r}: take at least 2'
         )
     if recipe.frames and not recipe.own_head:
         raise RequestError(
             f'--set recipe.adaptation={recipe.adaptation}, recipe.head, recipe.layer: {kind} are answered frame by '
             'frame by the own head of a network; a probe or a new head answers a window once'
-        )
-    if recipe.adaptation == 'ridge_probe' and kind in OBJECTIVES:
-        raise RequestError(
-            f'--set recipe.adaptation=ridge_probe: it is fitted to targets, and what tells a {kind!r} are other '
-            'windows: take recipe.adaptation=probe'
-        )
-    if kind == 'next' and (task.window.stride != task.window.duration or task.window.jitter):
-        raise RequestError(
-            f'--set window.stride: {task.window.stride!r} with windows of {task.window.duration:g} s; for {kind} both '
-            'are equal, without window.jitter: the next window begins where one ends, and shares no sample with it'
         )
     if metrics.METRICS[task.metric].cells and task.stream is None:
         raise RequestError(f'--set metric={task.metric}: a mean over the streams of a task, and this one has none')
@@ -256,4 +259,39 @@ def _fitting(task: Task) -> None:
         averaged = dict.fromkeys(k for m in metrics.METRICS.values() if task.level in m.levels for k in m.kinds)
         raise RequestError(
             f'--set level: targets of kind {kind!r} are not averaged over a {task.level}; only {", ".join(averaged)}'
+        )
+
+
+def _pretraining(task: Task) -> None:
+    """Refuse objectives without labels that could not be learnt, or would be answered before. Raises RequestError."""
+    recipe, window, kind = task.recipe, task.window, task.target.kind
+    if recipe.adaptation == 'ridge_probe' and kind in OBJECTIVES:
+        raise RequestError(
+            f'--set recipe.adaptation=ridge_probe: it is fitted to targets, and what tells a {kind!r} are other '
+            'windows: take recipe.adaptation=probe'
+        )
+    if kind == 'next' and (window.stride != window.duration or window.jitter):
+        raise RequestError(
+            f'--set window.stride: {window.stride!r} with windows of {window.duration:g} s; for {kind} both are equal, '
+            'without window.jitter: the next window begins where one ends, and shares no sample with it'
+        )
+    for name, value in (('start', window.start), ('stride', window.stride)) if kind == 'moment' else ():
+        if value is not None and abs(value - round(value, 1)) > TINY:
+            raise RequestError(
+                f'--set window.{name}: {value!r} s: moments of a film are told apart to a tenth of a second; take a '
+                'multiple of 0.1'
+            )
+    if kind != 'hidden':
+        return
+    if not recipe.own_head:
+        raise RequestError(
+            f'--set recipe.adaptation={recipe.adaptation}: {kind} samples are put back by the own head of a '
+            'network, from windows that hide them; a probe reads features of whole windows, a new head answers none'
+        )
+    if recipe.mask_channels:
+        raise RequestError(f'--set recipe.mask_channels: {recipe.mask_channels!r}: {NO_FAILING}; leave it out')
+    if recipe.hide_patch >= window.duration:
+        raise RequestError(
+            f'--set recipe.hide_patch: {recipe.hide_patch!r} s hides all of a window of {window.duration:g} s: take '
+            'less'
         )

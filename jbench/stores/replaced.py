@@ -5,7 +5,10 @@ A result that is set aside is no result to any reader, so that each further run 
 
 from __future__ import annotations
 
+import contextlib
+import datetime
 import functools
+import json
 import os
 from collections.abc import Collection, Sequence
 from pathlib import Path, PurePosixPath
@@ -33,11 +36,25 @@ def set_aside(workdir: Path, homes: Sequence[Path], seeds: Collection[int]) -> i
         at_once([functools.partial(_in_store, store, n) for n in there if PurePosixPath(n).name in names])
     here = [path for home in homes for path in home.rglob('seed*.json') if path.name in names]
     for path in here:
-        for part in (path.with_suffix(suffix) for suffix in PARTS):
-            if part.exists():
-                with files.explained(part, 0):
-                    os.replace(part, aside(part))
+        put_aside(path)
     return len(here)
+
+
+def put_aside(path: Path) -> None:
+    """Set a result aside by its JSON; one that failed leaves a good one there that was set aside before. Raises:
+    RequestError where the disk refuses."""
+    lost = aside(path).exists() and not _is_good(path)
+    for part in (path.with_suffix(suffix) for suffix in PARTS):
+        with files.explained(part, 0), contextlib.suppress(FileNotFoundError):
+            if lost:
+                part.unlink()
+            else:
+                os.replace(part, aside(part))
+
+
+def told(n: int) -> str:
+    """What is said of so many that were set aside."""
+    return f'overwrite: {n} result{"s" * (n != 1)} set aside (seed*{ASIDE}) until the new ones are written'
 
 
 def aside(path: Path) -> Path:
@@ -46,16 +63,44 @@ def aside(path: Path) -> Path:
 
 
 def forget(home: Path) -> None:
-    """Remove what was set aside of results below a folder whose new ones are written."""
+    """Remove what was set aside of results below a folder whose new ones are written, and did not fail."""
     for old in list(home.rglob(f'seed*.json{ASIDE}')):
         path = old.with_name(old.name.removesuffix(ASIDE))
-        for part in (path.with_suffix(suffix) for suffix in PARTS if path.exists()):
+        for part in (path.with_suffix(suffix) for suffix in PARTS if _is_good(path)):
             aside(part).unlink(missing_ok=True)
 
 
+def forget_in(store: Remote, name: str, path: Path) -> None:
+    """Remove the result `name` that was set aside in a store, unless the new one, at `path` here, failed."""
+    if _is_good(path):
+        store.remove([f'{name}{ASIDE}'])
+
+
+def is_older(path: Path, moment: int) -> bool:
+    """Whether a result was made before a moment, s since 1970."""
+    with contextlib.suppress(OSError, KeyError, TypeError, ValueError):
+        date = datetime.datetime.fromisoformat(json.loads(path.read_bytes())['date'])
+        return date.replace(tzinfo=datetime.UTC).timestamp() < moment
+    return False
+
+
 def _in_store(store: Remote, name: str) -> None:
-    """Set the JSON of a result aside; what lies beside it stays until the new one has its own."""
+    """Set the JSON of a result aside, as `put_aside`; what lies beside it stays until the new one has its own."""
     content = store.read(name)
     if content is not None:
-        store.write(f'{name}{ASIDE}', content)
+        if _did_not_fail(content) or store.facts(f'{name}{ASIDE}') is None:
+            store.write(f'{name}{ASIDE}', content)
         store.remove([name])
+
+
+def _is_good(path: Path) -> bool:
+    """Whether a result is there that did not fail."""
+    with contextlib.suppress(OSError):
+        return _did_not_fail(path.read_bytes())
+    return False
+
+
+def _did_not_fail(content: bytes) -> bool:
+    with contextlib.suppress(KeyError, TypeError, ValueError):
+        return bool(json.loads(content)['status'] != 'failed')
+    return False

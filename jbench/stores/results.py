@@ -43,7 +43,8 @@ def bring(
 
     What the store holds counts: it takes the place of a result of the same name. One of ours that was never there is
     compared with it first, as `take` does, but that one of other prepared data counts, too: ours may be the older one.
-    Where they are not equal that is said, with both. Copies of results that the store has no more go.
+    Where they are not equal that is said, with both. Copies of results that the store has no more go; one of ours that
+    is older than the moment at which that of the store was set aside is set aside, too.
 
     Args:
         workdir: where no store belongs to it, nothing is done.
@@ -60,9 +61,13 @@ def bring(
     here = [p for folder in folders for p in folder.rglob('seed*.json') if NAME.fullmatch(_name(workdir, p))]
     copies = [p for p in here if marked(p)]  # seen before the listing: they were in the store then
     there = mirror.listed(store, *names)
-    for path in copies:
-        if _name(workdir, path) not in there:
+    for path in here:
+        name = _name(workdir, path)
+        begun = there.get(f'{name}{replaced.ASIDE}')
+        if name not in there and path in copies:
             _remove(path)
+        elif name not in there and begun and replaced.is_older(path, begun.time):
+            replaced.put_aside(path)
     ours = {p for p in {*here} - {*copies} if _name(workdir, p) in there and _is_whole(p)}
     for path in sorted(ours):
         try:
@@ -103,8 +108,8 @@ def take(workdir: Path, home: Path, seeds: Collection[int]) -> None:
             try:
                 if not (name in there and there[name].same(path)):
                     refused += map(RequestError, _settle(store, workdir, path, new=True))
-                if (old := f'{name}{replaced.ASIDE}') in there:
-                    store.remove([old])
+                if f'{name}{replaced.ASIDE}' in there:
+                    replaced.forget_in(store, name, path)
             except RequestError as error:
                 refused.append(error)
     told(refused)
@@ -129,6 +134,8 @@ def _settle(store: Remote, workdir: Path, path: Path, *, new: bool) -> list[str]
             if store.write_absent(name, mine):
                 if _beside(store, workdir, path) != before or _npz(store, name) != _predictions(mine):
                     _write_beside(store, workdir, path)  # another one wrote there meanwhile, and came too late
+                if json.loads(mine)['status'] != 'failed':  # for which what was set aside goes
+                    store.remove([n for n in _beside(store, workdir, path) if not (workdir / n).exists()])
                 break
         elif not _counts(store, name, theirs, json.loads(mine), new=new):
             named = _predictions(theirs)
@@ -145,11 +152,10 @@ def _settle(store: Remote, workdir: Path, path: Path, *, new: bool) -> list[str]
 
 
 def _write_beside(store: Remote, workdir: Path, path: Path) -> dict[str, Facts]:
-    """Write the files beside a JSON, in the place of those of an earlier one; what the store says of them then."""
+    """Write the files beside a JSON; what the store says of all that lie there then."""
     for suffix in BESIDE:
         if (beside := path.with_suffix(suffix)).exists():
             store.write(_name(workdir, beside), beside)
-    store.remove([name for name in _beside(store, workdir, path) if not (workdir / name).exists()])
     return _beside(store, workdir, path)
 
 

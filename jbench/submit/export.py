@@ -132,9 +132,8 @@ def departures(cell: Cell, track: Track) -> list[str]:
     if cell.task.window.duration != asked.window.duration:
         pairs.append(('window.duration', cell.task.window.duration, asked.window.duration))
     mine, wanted = to_json(cell.task.target), to_json(there.target)
-    free = set(HOW_LEARNT) - (
-        {'scaled'} if there.target.kind == 'embedding' else set()
-    )  # no decoder scales vectors back
+    vectors = ['scaled'] if track.answer == 'vector' else []  # which no decoder scales back
+    free = set(HOW_LEARNT).difference(vectors)
     pairs += [(f'target.{name}', mine.get(name), wanted[name]) for name in wanted if name not in free]
     return [f'{name} is {to_json(found)}, there {to_json(given)}' for name, found, given in pairs if found != given]
 

@@ -57,6 +57,17 @@ def encode_next(target: Next, raw: Sequence[Sequence[str]], classes: Sequence[st
     return Encoded(np.stack([number, np.rint(at - first[number])], 1).astype(np.int64), ())
 
 
+def asks_moment(y: np.ndarray) -> bool:
+    """Whether somebody else saw the moment of any window, y [N, 2]."""
+    return len(np.unique(y, axis=0)) > len(np.unique(y[:, 0]))
+
+
+def asks_next(y: np.ndarray) -> bool:
+    """Whether any window, y [N, 2], has a next one."""
+    there = {*map(tuple, y.tolist())}
+    return any((recording, place + 1) in there for recording, place in there)
+
+
 def n_out(y: np.ndarray, classes: Sequence[str], vectors: np.ndarray | None) -> int:
     """Always the same."""
     return WIDTH
@@ -124,5 +135,9 @@ def _kind(name: str, collect: Callable[..., Any], encode: Callable[..., Encoded]
     )
 
 
+ASKS = {  # by kind: whether windows ask anything, and what they lack where none does
+    'moment': (asks_moment, 'shows a moment that another person saw, too'),
+    'next': (asks_next, 'has one that comes after it'),
+}
 MOMENT = _kind('moment', collect_moment, encode_moment, contrast.moments, 'moments')
 NEXT = _kind('next', collect_next, encode_next, contrast.following, 'recordings')

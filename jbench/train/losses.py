@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from jbench.spec.recipe import Recipe
+from jbench.spec.recipe import TEMPERED, Recipe
 
 AXIS = 'data'  # the mapped axis over which batches are split
 NEVER = -1e9  # logit of what is no candidate
@@ -167,8 +167,6 @@ LOSSES = {
     'next_window': next_window,
     'reconstruction': reconstruction,
 }
-TEMPERED = ('info_nce', 'next_window')  # by recipe.temperature; the others by recipe.label_smoothing
-TOGETHER = ('clip', 'clip_distinct', *TEMPERED)  # rows of a batch are answers of each other
 
 
 def of(recipe: Recipe) -> Callable[[jax.Array, Batch, jax.Array], PerRow]:

@@ -116,6 +116,7 @@ def loaders(data: prepared_set.PreparedSet, model: ModelSpec, recipe: Recipe) ->
     masked, sampler = 'channel_mask' in model.asks, sampling.SAMPLERS[recipe.sampler]
     sizes = (('valid', recipe.batch_size), ('test', _tested_by(data, recipe).batch_size))
     valid, test = (loader.Loader(data, (s,), size, channel_mask=masked) for s, size in sizes)
+    sampling.require_answers(data.kind, valid.y, data.subjects[valid.rows])
     train = loader.Loader(data, ('train',), recipe.batch_size, sampler=sampler, channel_mask=masked)
     return Loaders(train, valid, test)
 

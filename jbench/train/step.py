@@ -12,6 +12,7 @@ import optax
 from jbench.models.layers import rows
 from jbench.models.model import Model
 from jbench.spec.errors import RequestError
+from jbench.spec.recipe import TOGETHER
 from jbench.spec.task import Recipe
 from jbench.train import losses, trainable
 from jbench.train.losses import AXIS
@@ -68,7 +69,7 @@ def n_parts(model: Model, recipe: Recipe, n_rows: int) -> int:
     `own_parts`, if rows need not know of each other."""
     if recipe.microbatch:
         return recipe.batch_size // recipe.microbatch
-    return 1 if recipe.loss in losses.TOGETHER else own_parts(model, n_rows)
+    return 1 if recipe.loss in TOGETHER else own_parts(model, n_rows)
 
 
 def own_parts(model: Model, n_rows: int) -> int:
@@ -151,7 +152,7 @@ def check_microbatch(recipe: Recipe, n_devices: int) -> None:
             f'recipe.microbatch: {size} does not divide recipe.batch_size={recipe.batch_size}'
             + (f' on {n_devices} devices' if n_devices > 1 else '')
         )
-    if recipe.loss in losses.TOGETHER:
+    if recipe.loss in TOGETHER:
         raise RequestError(
             f'recipe.microbatch: in the loss {recipe.loss!r} the rows of a batch are answers of each other'
         )

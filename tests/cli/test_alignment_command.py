@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 
 from jbench import run
+from jbench.progress import Interrupted
 from jbench.results import result_file
+from jbench.spec.errors import RequestError
 
 PAGE = Path(__file__).parents[2] / 'docs' / 'add_a_benchmark.md'
 EXAMPLE = re.search(r'```python\n(# my_v4.py.*?)```', PAGE.read_text(), re.DOTALL)[1]
@@ -46,6 +48,48 @@ def test_a_score_is_computed_once_and_kept(ask, tmp_path):
     assert [path.stat().st_mtime_ns for path in paths] == before
     assert ask(SENTENCES, '--model=word_counts', '--if_exists=fail')[0] == 2
     assert 'finished before' not in ask(SENTENCES, '--model=word_counts', '--if_exists=overwrite')[2]
+
+
+def test_an_interrupted_overwrite_goes_on_with_what_it_had_not_reached(ask, tmp_path, monkeypatch):
+    from jbench.alignment import run_benchmark
+
+    both = (SENTENCES, '--model=word_counts,category')
+    assert ask(*both)[0] == 0
+    old = {path: path.read_bytes() for path in (tmp_path / 'work' / 'results').rglob('seed33.json')}
+    scored, calls = run_benchmark.benchmark.scored, list[int]()
+
+    def stopped(*args):
+        calls.append(1)
+        if len(calls) == 2:
+            raise Interrupted
+        return scored(*args)
+
+    with monkeypatch.context() as change:
+        change.setattr(run_benchmark.benchmark, 'scored', stopped)
+        status, _, err = ask(*both, '--if_exists=overwrite')
+    assert status == 75 and 'overwrite: 2 results set aside' in err
+    assert 'with --if_exists=resume goes on from there; with overwrite it begins anew' in err
+    first, second = sorted(old, key=lambda path: 'word_counts' not in str(path))
+    new, aside = first.read_bytes(), second.with_name('seed33.json.replaced')
+    assert not second.exists() and aside.read_bytes() == old[second]
+    assert not first.with_name('seed33.json.replaced').exists()
+    status, _, err = ask(*both, '--if_exists=resume')
+    assert status == 0 and err.count('finished before') == 1 and first.read_bytes() == new
+    assert second.exists() and not [*(tmp_path / 'work').rglob('*.replaced')]
+
+
+def test_overwriting_leaves_results_whose_data_are_missing(ask, tmp_path, monkeypatch):
+    from jbench.alignment import benchmark, run_benchmark
+
+    def absent(*args):
+        raise RequestError('data missing: other')
+
+    assert ask(SENTENCES, '--model=word_counts')[0] == 0
+    monkeypatch.setattr(benchmark, 'state', lambda *args: 'made here; data missing: other')
+    monkeypatch.setattr(run_benchmark, 'recordings', absent)
+    status, _, err = ask(SENTENCES, '--model=word_counts', '--if_exists=overwrite')
+    assert status == 2 and 'not run' in err and 'set aside' not in err
+    assert [*(tmp_path / 'work' / 'results').rglob('seed33.json')]
 
 
 def test_all_results_of_a_work_folder_are_shown(ask, tmp_path):

@@ -14,7 +14,7 @@ from places import FIXTURES, ROOT
 from result_files import HISTORIC, store
 
 from jbench import run
-from jbench.report import summary
+from jbench.report import published, summary
 from jbench.results import checked
 from jbench.results.index import LeftOut
 from jbench.results.schema import as_text
@@ -145,6 +145,32 @@ def test_published_and_own_scores_stand_in_one_table(results, ask, tmp_path):
         (line,) = (x for x in text.splitlines() if x.startswith('datasets seen in pretraining: REVE'))
         assert shown in line and 'CBraMod 3 overlap, 0 unknown of 36' in line and line.endswith('; all others clean')
         assert 'EEGNet' not in line
+
+
+def test_published_models_keep_names_that_are_ours_beside_our_names(ask, tmp_path):
+    head, line = f'{",".join(published.COLUMNS)}\n', 'eeg,p3,A,{},foundation,test/bal_acc,{},1,3\n'
+    file, folder = tmp_path / 'scores.csv', tmp_path / 'work'
+    store(folder)
+    for models, expected in (
+        (('luna', 'luna_large', 'reve'), ['luna', 'luna_large', 'reve_base']),
+        (('luna', 'reve_base'), ['luna_large', 'reve_base']),
+    ):
+        file.write_text(head + ''.join(line.format(model, 60 + k) for k, model in enumerate(models)))
+        status, out, err = ask(folder, f'--published={file}', '--format=json')
+        assert (status, err) == (0, '')
+        (table,) = (t for t in json.loads(out)['tables'] if (t['origin'], t['table']) == ('published', 'full'))
+        assert sorted(m['model'] for m in table['models']) == expected
+
+
+def test_a_subcommand_is_one_where_a_folder_has_its_name(ask, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    store(tmp_path / 'verify')
+    assert ask('verify', 'verify', '--without_predictions')[1].splitlines()[-1].startswith('1 results, ')
+    status, _, said = ask('verify')
+    assert status == 2 and 'required: DIR' in said
+    for argv in (['./verify'], ['--results=verify']):
+        status, out, _ = ask(*argv)
+        assert status == 0 and 'own results, core: 1 tasks' in out
 
 
 def test_simulated_results_count_where_asked(ask):

@@ -17,7 +17,7 @@ import two_tasks
 from jbench import files, run
 from jbench.cli import arguments
 from jbench.data.prepare import build_set
-from jbench.grid import cluster, engine, local, plan, status
+from jbench.grid import cluster, engine, futures, local, plan, status
 from jbench.grid.engine import Grid, LostError
 from jbench.grid.job import Job, line
 from jbench.plan import cell_file
@@ -347,6 +347,44 @@ def test_old_results_are_set_aside_once_before_the_first_job_and_every_turn_goes
     assert not any(save.exists() for save in saves)
     assert ask('--plan', '--if_exists=overwrite')[0] == 0, 'of which each job begins by itself'
     assert sum('--if_exists=overwrite' in p.read_text() for p in (tmp_path / 'work' / 'plans').glob('*.json')) == 1
+
+
+def test_an_interruption_outside_of_the_stages_promises_nothing_of_overwriting(monkeypatch, capsys):
+    def stopped(argv: list[str]) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(run, '_main', stopped)
+    assert run.main(['--if_exists=overwrite']) == 75
+    assert 'goes on from there; with --if_exists=overwrite it begins anew' in capsys.readouterr().err
+    assert 'goes on' not in str(futures._lost()), 'the command says how to go on'
+
+
+def test_overwriting_waits_for_a_cell_that_another_process_trains(ask, tmp_path, monkeypatch):
+    """Neither its checkpoint nor its results go under it; a signal ends the wait, and resuming is not advised then."""
+    assert ask('--plan')[0] == 0
+    (path,) = (tmp_path / 'work' / 'plans').glob('*.json')
+    argv = next(job.argv for job in plan.read(path).jobs if job.devices)
+    home = result_file.result_dir(tmp_path / 'work', cell_file.read(argv[0].partition('=')[2]))
+    there = [
+        files.write_atomic(home / 'seed1.json', b'{}'),
+        files.write_atomic(tmp_path / 'work' / 'checkpoints' / home.name / 'seed1' / '1' / 'x', b''),
+    ]
+    begun = list[bool]()
+
+    def begins(jobs: list[Job], *more: Any) -> engine.Outcome:
+        more[-1].begin()
+        begun.append(True)
+        return engine.Outcome({}, True)
+
+    monkeypatch.setattr(local, 'run', begins)
+    monkeypatch.setattr('jbench.progress.StopSignal.__call__', lambda self: True)
+    with files.locked(home / '.lock'):
+        status, _, err = ask('--jobs=2', '--if_exists=overwrite')
+    assert status == 75 and 'another command trains cells of this one' in err and not begun
+    assert 'the same command, with overwrite, begins anew' in err and 'goes on from there' not in err
+    assert all(p.exists() for p in there)
+    status, _, err = ask('--jobs=2', '--if_exists=overwrite')
+    assert status == 75 and begun and not any(p.exists() for p in there), 'once it has ended'
 
 
 @pytest.mark.parametrize(

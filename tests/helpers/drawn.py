@@ -40,6 +40,7 @@ BASE = Score(
     changes=(),
     metrics={},
     pretraining=(),
+    recorded_overlap=False,
     date=None,
     paths=(),
 )

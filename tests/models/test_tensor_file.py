@@ -34,9 +34,10 @@ def one(kind: str, shape: Any, first: Any = 0, last: Any = 8) -> bytes:
     return by_hand({'net.a': {'dtype': kind, 'shape': shape, 'data_offsets': [first, last]}}, bytes(8))
 
 
-def zipped(name: str) -> bytes:
+def zipped(*names: str) -> bytes:
     with zipfile.ZipFile(blob := io.BytesIO(), 'w') as archive:
-        archive.writestr(name, b'x' * 500)
+        for name in names:
+            archive.writestr(name, b'x' * 500)
     return blob.getvalue()
 
 
@@ -76,6 +77,11 @@ FAULTS = {
     ),
     'pickle': (pickle.dumps({'a': [1]}), 'no weights: a pickle that torch.save did not write; expected'),
     'archive': (zipped('a.npy'), 'no weights: an archive that torch.save did not write; expected'),
+    'TorchScript': (
+        zipped('w/data.pkl', 'w/code/__torch__.py', 'w/constants.pkl'),
+        'no weights, but a whole network of TorchScript; expected a safetensors file, or a state_dict that torch.save '
+        'wrote: torch.save(torch.jit.load(THIS).state_dict(), OTHER) writes one',
+    ),
     'cut archive': (zipped('w/data.pkl')[:-30], 'not a complete file of torch.save: its end is not there'),
 }
 
@@ -108,13 +114,17 @@ def test_the_command_ends_before_data_are_prepared(tmp_path, capsys):
 def test_weights_that_are_split_over_files_say_so(tmp_path):
     (tmp_path / 'model.safetensors.index.json').write_text('{"weight_map": {}}')
     (tmp_path / f'model{NAMED}').write_bytes(WHOLE)
-    join = 'jbench reads one file: load each with safetensors, and save all tensors in one'
+    join = 'jbench reads one file: load each, and save all tensors in one with safetensors'
     index = tmp_path / 'model.safetensors.index.json'
     assert refusal(tmp_path) == f'--weights={tmp_path}: holds weights that are split ({index}); {join}'
     assert refusal(index) == f'{index}: no weights, but the list of files that they are split over; {join}'
     part = tmp_path / f'model{NAMED}'
     assert refusal(part) == f'{part}: one of 2 files that weights are split over; {join}'
     part.rename(only := tmp_path / 'model-00001-of-00001.safetensors')
+    tensor_file.require(only)
+    (part := tmp_path / 'pytorch_model-00002-of-00003.bin').write_bytes(zipped('archive/data.pkl'))
+    assert refusal(part) == f'{part}: one of 3 files that weights are split over; {join}'
+    part.rename(only := tmp_path / 'pytorch_model.bin')
     tensor_file.require(only)
 
 

@@ -22,7 +22,7 @@ from jbench.spec.errors import MissingExtraError, RequestError
 from jbench.spec.identity import canonical, from_json, to_json
 from jbench.spec.overrides import override, paths
 from jbench.spec.task import Classes, Crop, Exclusion, Jitter, Recipe, Task, Trim, Value, Where, Window
-from jbench.spec.validate import FIELDS
+from jbench.spec.validate import FIELDS, OF_LOSSES
 from jbench.tasks import in_steps
 from jbench.tasks.suites import CORE_TASKS, SUITES, Suite
 
@@ -351,7 +351,17 @@ def test_every_option_is_in_the_table():
     assert sorted([*DIFFERENT, *WHOLE]) == sorted(options(P3))
 
 
-@each('path', DIFFERENT)
+@each('path', [f'recipe.{name}' for name in OF_LOSSES])
+def test_fields_of_other_losses_are_refused(path):
+    """Of a task that has none of those that read them, and read of one that has."""
+    text, value = DIFFERENT[path]
+    with pytest.raises(RequestError, match=rf'--set {path}: .* is unused with recipe\.loss=cross_entropy; it is for '):
+        apply(P3, SIMULATED, ((path, text),))
+    task = select.tasks()['pretrain/masked' if 'hide' in path else 'pretrain/movies'][0]
+    assert get(apply(task, SIMULATED, ((path, text),)), path) == value
+
+
+@each('path', [path for path in DIFFERENT if path.removeprefix('recipe.') not in OF_LOSSES])
 def test_text_becomes_the_type_of_the_field(path):
     text, value = DIFFERENT[path]
     read = tuple(('recipe.adaptation', name) for name in FIELDS.get(path.removeprefix('recipe.'), ())[:1])

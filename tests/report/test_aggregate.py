@@ -7,6 +7,7 @@ from result_files import HISTORIC, merged, store
 
 from jbench.models import MODELS
 from jbench.report import aggregate, ranks
+from jbench.report.overlap import overlap
 from jbench.results import index
 
 
@@ -51,6 +52,13 @@ def test_results_of_old_schemas_have_no_interval_and_count():
         (2, 'eegnet', False),
         (1, 'eegnet', True),
     ]
+
+
+def test_an_overlap_through_a_task_learnt_beside_stands_in_the_result_alone(tmp_path):
+    for dataset, said in (('A', 'clean'), ('B', 'overlap')):
+        store(tmp_path, dataset=dataset, seed=1, overlap='clean')
+        store(tmp_path, dataset=dataset, seed=2, overlap=said)
+    assert [overlap(s) for s in aggregate.scores(rows(tmp_path))] == ['clean', 'overlap']
 
 
 LR = {'protocol': {'custom': ['recipe.lr=0.1']}}
@@ -99,6 +107,39 @@ def test_changes_lose_against_the_protocol_of_the_task_and_newer_dates_win(tmp_p
     store(tmp_path, 'biot', 0.6, split_hash='new', date='2026-02-01T00:00:00Z')
     kept, left_out = ranks.one_protocol(aggregate.scores(rows(tmp_path)))
     assert [s.model for s in kept] == ['biot'] and len(left_out) == 3
+
+
+def test_a_newer_version_on_another_dataset_leaves_out_nothing(tmp_path):
+    for model in ('eegnet', 'dummy'):
+        store(tmp_path, model, 0.6, task_version=1)
+    store(tmp_path, 'eegnet', 0.7, dataset='Else')
+    kept, left_out = ranks.one_protocol(aggregate.scores(rows(tmp_path)))
+    assert sorted((s.version, s.dataset, s.model) for s in kept) == [
+        (1, 'Real', 'dummy'), (1, 'Real', 'eegnet'), (2, 'Else', 'eegnet')
+    ]  # fmt: skip
+    assert not left_out
+
+
+@pytest.mark.parametrize('name', ['custom', 'debug', 'partial', 'simulated', 'unknown'])
+def test_a_newer_version_counts_by_measurements_of_versions_that_there_are(name, tmp_path):
+    newer = {'task_version': 99} if name == 'unknown' else OTHERS[name]
+    store(tmp_path, 'eegnet', 0.6, task_version=1)
+    for model in ('dummy', 'reve', 'biot'):
+        store(tmp_path, model, 0.9, **newer)
+    found = aggregate.scores(rows(tmp_path, ('debug', 'partial', 'simulated')))
+    kept, left_out = ranks.one_protocol(found)
+    assert [(s.model, s.version) for s in kept] == [('eegnet', 1)] and len(left_out) == 3
+    assert all(x.reason.startswith(f'other protocol: p3@{newer.get("task_version", 2)}/') for x in left_out)
+    alone, left_out = ranks.one_protocol(s for s in found if s.model != 'eegnet')
+    assert len(alone) == 3 and not left_out, 'where there are no others they stand'
+
+
+def test_the_newest_version_of_a_task_that_jbench_does_not_have(tmp_path):
+    for version in (1, 99):
+        store(tmp_path, 'eegnet', 0.6, task='mine', task_version=version)
+    kept, left_out = ranks.one_protocol(aggregate.scores(rows(tmp_path)))
+    assert [s.version for s in kept] == [99]
+    assert [x.reason for x in left_out] == ['older version: mine@1; in the table: mine@99']
 
 
 def test_of_two_keys_of_a_model_with_as_many_seeds_the_newest_counts(tmp_path):

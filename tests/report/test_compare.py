@@ -244,6 +244,20 @@ def test_headlines_that_disagree_with_subjects_have_no_verdict() -> None:
     assert found.pairs[1].adjusted == found.pairs[1].p and found.over is None
 
 
+def test_wins_of_models_with_options_are_counted() -> None:
+    names = ('eegnet:dropout=0.5', 'eegnet')
+    pairs = [sides(), sides(), sides(5), sides(metric='bal_acc')]
+    a, b = ([pair[k][0]._replace(task=f't{n}', protocol=f't{n}') for n, pair in enumerate(pairs)] for k in (0, 1))
+    found = compare(a, b, names)
+    assert [pair.verdict.partition(': ')[0] for pair in found.pairs] == [
+        'eegnet:dropout=0.5 is better', 'eegnet:dropout=0.5 is better', 'cannot be told apart', 'no verdict'
+    ]  # fmt: skip
+    told = 'Of 4 tasks: eegnet:dropout=0.5 is better on 2, 1 cannot be told apart, 1 without a verdict.'
+    assert found.verdict.startswith(told)
+    turned = compare(b, a, (names[1], names[0])).verdict
+    assert turned.startswith(told), 'of whichever side'
+
+
 def test_equal_models_are_equal_in_the_summary() -> None:
     a = [score(f't{k}', 'eegnet', np.linspace(0.5, 0.8, 9)) for k in range(3)]
     found = compare(a, a, ('eegnet', 'again'))

@@ -117,6 +117,22 @@ def test_seeds_that_both_have_count(tmp_path: Path) -> None:
     assert pair.b == pytest.approx((values['other', 34] + values['other', 35]) / 2)
 
 
+@pytest.mark.parametrize('other', [(34, 35), (36,)])
+def test_predictions_of_seeds_that_are_not_compared_are_not_needed(tmp_path: Path, other: tuple[int, ...]) -> None:
+    random = np.random.default_rng(2)
+    paths = {
+        (model, seed): put(tmp_path, model, mixed(random, 7, right), seed=seed)
+        for model, seeds, right in (('eegnet', (33, 34, 35), 0.9), ('other', other, 0.6))
+        for seed in seeds
+    }
+    idle = 33 if len(other) == 2 else 35  # of no seed in common the first is compared with the first
+    paths['eegnet', idle].with_suffix('.npz').unlink()
+    (pair,) = compared(tmp_path).pairs
+    assert (pair.basis, pair.n_seeds, pair.verdict) == ('headline', len(other), 'eegnet is better')
+    paths['eegnet', 34 if len(other) == 2 else 33].with_suffix('.npz').unlink()
+    assert compared(tmp_path).pairs[0].verdict == 'no verdict: needs the predictions (.npz)'
+
+
 def test_predictions_of_other_windows_or_none_or_damaged_give_no_verdict(tmp_path: Path) -> None:
     random = np.random.default_rng(3)
     good = mixed(random, 7, 0.9)

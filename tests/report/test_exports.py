@@ -83,8 +83,8 @@ def test_a_model_card_gets_each_model_once_with_all_of_its_datasets():
 
 def test_tables_have_a_row_a_protocol_and_a_column_a_model():
     lines = exports.markdown(TWO).splitlines()
-    assert lines[0] == '| task | metric | eegnet | a_b\\|c" |'
-    assert lines[2] == '| p3@2/Schreuder2010New | bal_acc (%) | **75.0** ± 1.2 | 62.5 |'
+    assert lines[0] == '| task | metric | eegnet | a\\_b\\|c" |'
+    assert lines[2] == '| p3@2/Schreuder2010New | bal\\_acc (%) | **75.0** ± 1.2 | 62.5 |'
     assert lines[3] == '| age@2/Schreuder2010New | pearsonr | 0.510 ± 0.013 |  |'
 
 
@@ -116,6 +116,16 @@ def test_what_is_no_measurement_says_so_everywhere(tmp_path):
 
 def test_latex_has_no_command_of_a_name():
     assert r'\textbackslash{}input\{x\} &' in exports.latex([score(dataset=r'A\input{x}')])
+
+
+def test_names_stay_text_in_one_cell():
+    odd = score('<img src=x onerror=y()>\n\n*a*\x1b[1m`&~', dataset='[d](x)\u2028')
+    lines = exports.markdown([odd]).split('\n')
+    assert len(lines) == 4 and lines[0].endswith(r' &lt;img src=x onerror=y()&gt;??\*a\*?\[1m\`&amp;\~ |')
+    assert r'p3@2/\[d\](x)?' in lines[2]
+    assert '=y()>??*a*?[1m`' in exports.latex([odd]) and len(exports.latex([odd]).split('\n')) == 8
+    ((model,),) = [yaml.safe_load(exports.huggingface([odd]))['model-index']]
+    assert model['name'].startswith('<img src=x onerror=y()>??') and model['results'][0]['dataset']['type'] == '[d](x)?'
 
 
 def test_names_that_differ_in_odd_characters_alone_keep_their_own_files(tmp_path):

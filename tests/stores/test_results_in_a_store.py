@@ -115,6 +115,86 @@ def test_an_old_result_that_is_set_aside_waits_for_the_new_one(machines):
     assert path.exists() and not [*a.rglob('*.replaced')]
 
 
+def test_a_failed_result_leaves_the_good_one_that_was_set_aside(machines):
+    """Here and in the store, at the next overwriting too, so that one can go back."""
+    a, store = machines.on('a'), machines.store()
+    path = stores.result(a / HOME)
+    path.with_suffix('.safetensors').write_bytes(b'weights')
+    good, beside = path.read_bytes(), [f'{HOME}/seed33.npz', f'{HOME}/seed33.safetensors']
+    results.take(a, a / HOME, [33])
+    for _ in range(2):
+        replaced.set_aside(a, [a / HOME], [33])
+        assert not path.exists() and not path.with_suffix('.npz').exists()
+        stores.result(a / HOME, status='failed', predictions_sha256=None).with_suffix('.npz').unlink()
+        replaced.forget(a)
+        results.take(a, a / HOME, [33])
+        assert json.loads(store.read(f'{HOME}/seed33.json'))['status'] == 'failed'
+        assert replaced.aside(path).read_bytes() == store.read(f'{HOME}/seed33.json.replaced') == good
+        assert replaced.aside(path.with_suffix('.npz')).read_bytes() == b'predictions'
+        assert [store.read(name) for name in beside] == [b'predictions', b'weights']
+    stores.result(a / HOME)
+    replaced.forget(a)
+    results.take(a, a / HOME, [33])
+    assert not [n for n in machines.names() if 'replaced' in n] and not [*a.rglob('*.replaced')]
+    assert store.read(beside[1]) is None
+
+
+def test_a_part_that_goes_while_a_result_is_set_aside_stops_nothing(machines, monkeypatch):
+    a = machines.on('a')
+    path = stores.result(a / HOME)
+    replace = replaced.os.replace
+
+    def first(source, target):
+        replace(source, target)  # by another process
+        replace(source, target)
+
+    monkeypatch.setattr(replaced.os, 'replace', first)
+    assert replaced.set_aside(a, [a / HOME], [33]) == 1
+    assert replaced.aside(path).exists() and replaced.aside(path.with_suffix('.npz')).exists()
+
+
+def test_an_old_result_that_was_never_there_does_not_come_in_the_place_of_one_that_was_set_aside(machines):
+    a = machines.on('a')
+    stores.result(a / HOME)
+    stores.result(a / HOME, 34)
+    results.take(a, a / HOME, [33, 34])
+    c = machines.on('c')
+    old, late = (
+        stores.result(c / HOME, headline={'value': 0.25}),
+        stores.result(c / HOME, 34, date='2999-01-01T00:00:00Z'),
+    )
+    kept = old.read_bytes()
+    machines.on('a')
+    replaced.set_aside(a, [a / HOME], [33, 34])
+    machines.on('c')
+    results.bring(c, [c / HOME])
+    assert not old.exists() and replaced.aside(old).read_bytes() == kept and late.exists()
+    results.take(c, c / HOME, [33, 34])
+    machines.on('a')
+    new = stores.result(a / HOME, date='2999-01-01T00:00:00Z').read_bytes()
+    results.take(a, a / HOME, [33])
+    assert machines.store().read(f'{HOME}/seed33.json') == new
+
+
+def test_what_lies_beside_goes_after_the_json_is_ours(machines, monkeypatch):
+    """Until then another machine may be the one that wrote it."""
+    a, store = machines.on('a'), machines.store()
+    path, theirs = stores.result(a / HOME), stores.result(machines.on('b') / HOME, weights='theirs')
+    write_absent = store.write_absent
+    machines.on('a')
+
+    def second(name, content):
+        write_absent(name, theirs.read_bytes())
+        return write_absent(name, content)
+
+    store.write(f'{HOME}/seed33.safetensors', b'weights of the other')
+    with monkeypatch.context() as change, pytest.raises(RequestError):
+        change.setattr(store, 'write_absent', second)
+        results.take(a, a / HOME, [33])
+    assert store.read(f'{HOME}/seed33.safetensors') == b'weights of the other'
+    assert path.read_bytes() == theirs.read_bytes()
+
+
 def test_saves_that_are_not_to_be_gone_on_from_go_from_the_store_too(machines):
     a = machines.on('a')
     names = [f'checkpoints/{key}/seed{seed}/1/x' for key in ('key', 'other') for seed in (3, 33)]
@@ -380,3 +460,32 @@ def test_an_interrupted_overwrite_goes_on_with_no_old_result_of_the_store(machin
     said = capsys.readouterr().err
     assert 'another run wrote it first' in said and '0.25 here' in said and 'finished before' in said
     assert path.read_bytes() == new and not [*a.rglob('*.replaced')]
+
+
+@pytest.mark.slow
+def test_folds_keep_no_old_checkpoint_where_the_shards_of_their_set_are_not_here(machines, monkeypatch):
+    import dataclasses
+
+    from jbench import run, stages
+    from jbench.plan import select
+    from jbench.progress import Interrupted
+
+    six = {'SimulatedP3': dataclasses.replace(select.datasets()['SimulatedP3'], n_subjects=6, n_recordings=6)}
+    known = {**select.datasets(), **six}
+    monkeypatch.setattr(select, 'datasets', lambda: known)
+    a = machines.on('a')
+    argv = ['--task=p3', '--model=dummy', '--seeds=33', '--set=split.folds=2', f'--workdir={machines.url}']
+    assert run.main(argv) == 0
+    keys = [json.loads(p.read_text())['key'] for p in (a / 'results').rglob('folds/*/seed33.json')]
+    save = a / 'save'
+    save.write_bytes(b'save')
+    for key in keys:
+        machines.store().write(f'checkpoints/{key}/seed33/1/x', save)
+    machines.on('b')
+
+    def stopped(*args):
+        raise Interrupted
+
+    monkeypatch.setattr(stages, 'train', stopped)
+    assert run.main([*argv, '--if_exists=overwrite']) == 75
+    assert len(keys) == 2 and machines.names('checkpoints') == []

@@ -7,9 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jbench.data.load.sampling import moments
+from jbench.data.load.sampling import moments, require_answers
 from jbench.metrics import contrast
-from jbench.models.model import Answer, Model
+from jbench.models.model import Answer, Model, features
 from jbench.plan import select
 from jbench.spec.errors import RequestError
 from jbench.spec.model import Signal
@@ -81,6 +81,32 @@ def test_the_next_window_is_what_a_loop_says() -> None:
         assert weight[i, 0] == len(after) == (place[i] < 7 and i != 13)
         expected = -np.log(scores[after[0]] / sum(scores.values())) if after else 0
         np.testing.assert_allclose(found[i, 0], expected, rtol=1e-5, atol=1e-7)
+
+
+def whole(signal: Signal) -> Model:
+    """A network that shows the windows that it is given."""
+
+    def apply(variables, given, *, train, key):
+        return Answer(given['x'].reshape(len(given['x']), -1), {}, {'penultimate': given['x']})
+
+    return Model(lambda key: {'params': {}, 'batch_stats': {}}, apply)
+
+
+def test_features_are_of_whole_windows_in_batches_of_any_size() -> None:
+    signal = Signal(n_chans=5, n_times=40, sfreq=20.0)
+    x = np.random.default_rng(1).normal(size=(6, 5, 40)).astype(np.float32)
+    compute = features(hiding.hiding(whole(signal), signal, Recipe(loss='reconstruction')), 'penultimate')
+    for size in (1, 2, 6):
+        found = [np.asarray(compute({}, part)['penultimate']) for part in np.split(x, range(size, 6, size))]
+        np.testing.assert_array_equal(np.concatenate(found), x)
+
+
+@pytest.mark.parametrize('more', [{'hide_times': 0.97}, {'hide_channels': 0.97}, {'hide_patch': 1.99}])
+def test_something_of_a_window_is_hidden_and_something_seen(more: dict[str, float]) -> None:
+    recipe = Recipe(loss='reconstruction', **more)
+    for n_chans in (1, 4):
+        hidden = hiding.drawn(jax.random.PRNGKey(0), Signal(n_chans=n_chans, n_times=40, sfreq=20.0), recipe)
+        assert hidden.any() and (hidden.all() == ('hide_patch' in more)), more
 
 
 def masked() -> tuple[Recipe, np.ndarray, np.ndarray, np.ndarray]:
@@ -155,6 +181,30 @@ def test_people_come_equally_often_and_each_with_several_moments() -> None:
             assert len(viewers) == min(8, size // 2) and ((n >= 2).all() or len(batch) < size)
 
 
+def test_what_one_person_alone_saw_is_in_no_batch_and_changes_no_draw() -> None:
+    seen = np.stack([np.repeat(np.arange(120), 18), np.tile(np.arange(18), 120)], 1)
+    assert moments(seen, 0, 8)[:8].tolist() == [787, 790, 781, 776, 2101, 2104, 2095, 2090], 'as they always were'
+    alone = [(1000 + 100 * who + k, who) for who in range(20) for k in range(50)]  # two of them saw nothing else
+    drawn = moments(np.concatenate([seen, alone]), 0, 64)
+    assert len(drawn) == len(seen) + len(alone)
+    np.testing.assert_array_equal(drawn[: len(seen) // 64 * 64], moments(seen, 0, 64)[: len(seen) // 64 * 64])
+    for part in np.split(seen[drawn], range(64, len(drawn), 64)):
+        assert len({*part[:, 1].tolist()}) > 1
+
+
+def test_a_validation_part_that_asks_nothing_is_refused_and_its_people_are_named() -> None:
+    """One viewer; recordings of one window each. A part without windows (recipe.final=all) validates nothing."""
+    y, people = np.stack([np.arange(5), np.zeros(5, int)], 1), np.repeat('sub-07', 5)
+    with pytest.raises(RequestError, match=r"no window of the validation part \('sub-07'\) .* another person"):
+        require_answers('moment', y, people)
+    require_answers('moment', np.concatenate([y, [[4, 1]]]), np.append(people, 'sub-08'))
+    with pytest.raises(RequestError, match=r"no window of the validation part \('sub-07'\) .* comes after it"):
+        require_answers('next', y, people)
+    require_answers('next', y[:, ::-1], people)
+    require_answers('classes', np.zeros(5, int), people)
+    require_answers('moment', y[:0], people[:0])
+
+
 def test_places_are_counted_from_the_first_window_of_each_recording() -> None:
     raw = [['a', f'{k + 0.5:.2f}'] for k in range(4)] + [['b', f'{k:.2f}'] for k in range(2, 4)]
     y = targets.encode_next(Next(), raw, None).y
@@ -166,13 +216,29 @@ def test_places_are_counted_from_the_first_window_of_each_recording() -> None:
     [
         ('next', 'window.stride', 1.0, 'shares no sample'),
         ('masked', 'recipe.adaptation', 'probe', 'features of whole windows'),
+        ('masked', 'recipe.mask_channels', 0.2, 'zero in the signal that is to be put back'),
+        ('masked', 'recipe.hide_times', 1.0, 'must be at least 0 and below 1'),
+        ('masked', 'recipe.hide_patch', 2.0, 'hides all of a window of 2 s'),
+        ('masked', 'recipe.temperature', 0.5, 'unused with recipe.loss=reconstruction; it is for info_nce'),
+        ('movies', 'recipe.hide_times', 0.3, 'unused with recipe.loss=info_nce; it is for reconstruction'),
+        ('movies', 'recipe.batch_size', 1, 'are answers of each other'),
+        ('next', 'recipe.batch_size', 1, 'are answers of each other'),
+        ('movies', 'window.stride', 0.05, 'to a tenth of a second'),
+        ('movies', 'window.stride', 0.25, 'to a tenth of a second'),
+        ('movies', 'window.start', 0.05, 'to a tenth of a second'),
     ],
 )
-def test_what_would_see_the_answer_is_refused(name: str, path: str, value: object, told: str) -> None:
+def test_what_would_see_the_answer_or_has_none_is_refused(name: str, path: str, value: object, told: str) -> None:
     ((task, _),) = select.select_tasks(f'pretrain/{name}')
     check(task)
-    with pytest.raises(RequestError, match=told):
+    with pytest.raises(RequestError, match=rf'--set {path}.*{told}'):
         check(override(task, path, value))
+
+
+@pytest.mark.parametrize('stride', [None, 0.1, 0.3, 0.7, 1.0, 2.0])
+def test_moments_of_any_tenth_of_a_second_are_taken(stride: float | None) -> None:
+    ((task, _),) = select.select_tasks('pretrain/movies')
+    check(override(task, 'window.stride', stride))
 
 
 def test_what_comes_next_shares_a_rank_with_all_that_is_the_same() -> None:

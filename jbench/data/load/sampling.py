@@ -7,10 +7,11 @@ from collections.abc import Callable
 import numpy as np
 
 from jbench import targets
+from jbench.data.load.grouping import listed
 from jbench.data.load.loader import DATA_SEED, generator, order
 from jbench.metrics import regression
 from jbench.spec.errors import RequestError
-from jbench.targets import classes
+from jbench.targets import classes, contrast
 
 PEOPLE = 8  # of a batch who see the same moments
 STRETCH = 8  # windows that follow one another
@@ -60,15 +61,17 @@ def moments(y: np.ndarray, epoch: int, batch_size: int) -> np.ndarray:
 
     y int [N, 2]: moment and viewer. A batch is blocks of up to PEOPLE who saw one moment, and of as many moments that
     all of them saw: of each window it holds the same moment of others, and other moments of the same recording (a batch
-    whose size is no multiple of 2 PEOPLE may end with windows that lack either).
+    whose size is no multiple of 2 PEOPLE may end with windows that lack either). What one person alone saw is in none.
 
     Raises: RequestError where nobody shares a moment.
     """
     rng = generator(epoch, DATA_SEED)
-    rows_of: dict[int, dict[int, int]] = {}  # viewer -> moment -> window, the last of several
+    rows_of: dict[int, dict[int, int]] = {}  # viewer -> moment that others saw -> window, the last of several
+    n_viewers = np.bincount(np.unique(y, axis=0)[:, 0])
     for row, (moment, viewer) in enumerate(y.tolist()):
-        rows_of.setdefault(viewer, {})[moment] = row
-    if sum(map(len, rows_of.values())) == len({*y[:, 0].tolist()}):
+        if n_viewers[moment] > 1:
+            rows_of.setdefault(viewer, {})[moment] = row
+    if not rows_of:
         raise RequestError('recipe.sampler=moments: no two people of the training part saw the same moment')
     viewers = np.array(sorted(rows_of))
     batches, most = [], min(PEOPLE, max(2, batch_size // 2))
@@ -99,6 +102,17 @@ def stretches(y: np.ndarray, epoch: int, batch_size: int) -> np.ndarray:
         begin = int(rng.integers(STRETCH))
         parts += [part for part in np.split(rows, range(begin, len(rows), STRETCH)) if len(part)]
     return np.concatenate([parts[k] for k in rng.permutation(len(parts))])
+
+
+def require_answers(kind: str, y: np.ndarray, subjects: np.ndarray) -> None:
+    """Refuse windows of validation, with targets y [N, 2] and `subjects` [N], that ask nothing: no epoch would be the
+    best. Raises: RequestError."""
+    asks, lacks = contrast.ASKS.get(kind, (None, ''))
+    if asks is not None and len(y) and not asks(y):
+        raise RequestError(
+            f'no window of the validation part ({listed(sorted({*subjects.tolist()}))}) {lacks}, so that no epoch '
+            'could be chosen: take more people for it (--set split.valid, split.seed), or longer recordings'
+        )
 
 
 WEIGHTS = {'balanced': _balanced, 'bins': _by_bin}  # of training windows, by their targets

@@ -108,10 +108,11 @@ def locate(
     sets.look(workdir, dataset.name)
     if ready := raw_files.sets_of(dataset, root.glob(f'{spec}-*'), data_dir, refs):
         return ready[0], []
-    for one in lacking:
-        place = (data_dir or Path('<data_dir>')) / one.name
+    places = [(one, (data_dir or Path('<data_dir>')) / one.name) for one in lacking]
+    for one, place in places:
         raw_files.refuse_rest(task, dataset, one, place, refs)
-        refuse_absent(dataset, one, place)
+    if places:
+        refuse_absent(dataset, *places[0])
     return None, []
 
 

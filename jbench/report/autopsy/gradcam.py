@@ -23,7 +23,7 @@ from jbench.models.model import Model
 from jbench.models.torch_weights import Variables
 from jbench.report.autopsy import program
 from jbench.report.autopsy.case import given
-from jbench.report.autopsy.program import Step
+from jbench.report.autopsy.program import Program, Step
 from jbench.spec.model import Signal
 
 # what only lays values out in another way: a copy for the list of features, of which the network reads the original
@@ -80,7 +80,7 @@ def gradients(
         found[name] = np.asarray(value, np.float64), np.asarray(slope, np.float64)
     if FEATURE in found:
         found = {name: (a, g if g.any() else _of_mean(a, *found[FEATURE])) for name, (a, g) in found.items()}
-    hidden = {name for name, (place, _) in places.items() if _hidden(made, read, place)}
+    hidden = {name for output, name in enumerate(names, 1) if _hidden(whole, output)}
     return {name: (a, g) for name, (a, g) in found.items() if g.any() or name not in hidden}
 
 
@@ -107,9 +107,12 @@ def _source(made: Mapping[int, Step], read: Set[int], place: int) -> tuple[int, 
     return place, chain
 
 
-def _hidden(made: Mapping[int, Step], read: Set[int], place: int) -> bool:
-    """Whether a place comes out of a step beside another that the answer reads, which may be made of it inside."""
-    return place in made and place not in read and made[place].whole and not read.isdisjoint(made[place].makes)
+def _hidden(whole: Program, output: int) -> bool:
+    """Whether an output rests on something that comes out of a step beside another that the answer reads, which may be
+    made of it inside."""
+    read = whole.read(0)
+    aside = whole.read(output) - read
+    return any(s.whole and not (aside.isdisjoint(s.makes) or read.isdisjoint(s.makes)) for s in whole.steps)
 
 
 def _zeros(step: Step, place: int) -> jax.Array:

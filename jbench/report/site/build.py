@@ -18,7 +18,10 @@ from jbench.report.site import pages
 from jbench.report.site.markup import Addresses, addresses
 from jbench.report.site.pages import Figure
 from jbench.report.summary import Report
+from jbench.report.text import unharmed
+from jbench.results import place
 from jbench.results.index import LeftOut
+from jbench.results.origin import believable
 from jbench.spec.errors import RequestError
 
 ASSETS = ('style.css', 'theme.js', 'table.js')
@@ -82,7 +85,7 @@ def _copy_figures(source: Path, to: Path) -> list[Figure]:
     if not (source / INDEX).is_file():
         return []
     with open(source / INDEX, newline='', encoding='utf-8', errors='replace') as file:
-        lines = [{k: line.get(k) or '' for k in Figure._fields} for line in csv.DictReader(file)]
+        lines = [{k: unharmed(line.get(k) or '') for k in Figure._fields} for line in csv.DictReader(file)]
     found = [Figure(**line) for line in lines if STEM.fullmatch(line['stem'])]
     found = [f for f in found if all((source / f'{f.stem}.{ending}').is_file() for ending in ('svg', 'csv'))]
     for figure in found:
@@ -92,14 +95,16 @@ def _copy_figures(source: Path, to: Path) -> list[Figure]:
 
 
 def _foot(dates: Sequence[str | None]) -> str:
-    """When the newest result was made: a site of the same results is the same."""
-    newest = max((date or '' for date in dates), default='')
+    """When the newest result was made, of dates that can be believed: a site of the same results is the same."""
+    newest = max((date for date in dates if date and believable(date)), default='')
     return 'Made by jbench from result files' + (f'; the newest is of {newest}' if newest else '')
 
 
 def _relative(left_out: Iterable[LeftOut], folders: Sequence[str]) -> list[LeftOut]:
-    """Paths from the name of the folder that was asked for, so that nothing tells on which machine they lay."""
-    names = {f'{folder.rstrip(os.sep)}{os.sep}': f'{os.path.basename(os.path.abspath(folder))}/' for folder in folders}
+    """Paths from the name of the folder that was asked for, of a store too, so that nothing tells on which machine they
+    lay."""
+    here = {folder: place.local(folder) for folder in folders}
+    names = {f'{at.rstrip(os.sep)}{os.sep}': f'{os.path.basename(os.path.abspath(f))}/' for f, at in here.items()}
     found = list(left_out)
     for folder in sorted(names, key=len, reverse=True):
         found = [LeftOut(*(text.replace(folder, names[folder]) for text in x)) for x in found]

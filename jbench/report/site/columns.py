@@ -187,6 +187,9 @@ def standings(at: Addresses) -> tuple[Column, ...]:
             number=True,
             up=True,
         ),
+        Column(
+            'marks', 'Marks', 'how its scores depart from the tasks: all, or some of them', _listed('marks'), spare=True
+        ),
         Column('over', 'Over', 'the tasks that the ranks are over', choose='Over', start=ALL),
         Column('on', 'With scores on', 'of few a mean says little', choose='With scores on', start=ON[False]),
         Column('origin', 'Origin', 'own and published models are ranked apart', choose='Origin', start='own'),
@@ -202,6 +205,7 @@ def results(at: Addresses) -> tuple[Column, ...]:
         Column('value', 'Score', show=lambda r: score_text(r, 'value'), number=True),
         Column('low', '95 % interval', 'over test subjects', interval_text, number=True),
         Column('metric', 'Measure', show=metric_text),
+        Column('changes', 'Changes', 'how the protocol departs from that of the task', _listed('changes')),
         Column('n_windows', 'Windows', 'that were tested', _number('n_windows', 0), number=True),
         Column('seconds', 'Seconds', 'preparation aside', _number('seconds', 1), number=True),
         Column('hardware', 'Computed on', choose='Computed on'),

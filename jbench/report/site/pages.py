@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from jbench.report import calibrations
+from jbench.report import calibrations, marks
 from jbench.report.aggregate import Score
 from jbench.report.site import columns, facts, records
 from jbench.report.site.markup import Addresses, escape, link, page, tag
@@ -96,6 +96,7 @@ def _index(content: Content, table: Sequence[Record]) -> Files:
         f'{many["model"]} models on {many["task"]} tasks and {many["dataset"]} datasets: {kinds["own"]:,} scores of '
         f'{len(content.rows):,} result files'
     )
+    words = marks.titled(words, marks.of_many([s for s in content.scores if s.origin == 'own']))
     words += f', {kinds["published"]:,} published scores beside them' if kinds['published'] else ''
     standing = records.of_standings(content.scores)
     ranked = 'A rank is a place among the models of an equal protocol; the mean is over tasks. Less is better.'
@@ -150,7 +151,7 @@ def _paths(scores: Iterable[Score], key: str) -> dict[str, list[str]]:
 
 def _best(group: Sequence[Record]) -> str:
     """The models that are first, on each dataset of a task or a dataset."""
-    names = dict.fromkeys(str(r['title'] or r['model']) for r in group if r['rank'] == 1)
+    names = dict.fromkeys(marks.titled(str(r['title'] or r['model']), r['changes']) for r in group if r['rank'] == 1)
     return ', '.join(list(names)[:3]) + (' ...' if len(names) > 3 else '')
 
 

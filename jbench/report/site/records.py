@@ -8,7 +8,7 @@ from typing import Any
 
 from jbench.plan import select
 from jbench.report import alignment_table, calibrations, ranks, summary
-from jbench.report.aggregate import Score, normalised
+from jbench.report.aggregate import Score, changes, normalised
 from jbench.report.overlap import overlap
 from jbench.results.index import Row
 from jbench.tasks.suites import SUITES
@@ -101,6 +101,7 @@ def of_results(rows: Iterable[Row]) -> list[Record]:
     return [
         {
             **{k: getattr(row, k) for k in names},
+            'changes': list(changes(row)),
             'low': row.interval[0] if row.interval else None,
             'high': row.interval[1] if row.interval else None,
             'seconds': row.seconds.get('total'),

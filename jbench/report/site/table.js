@@ -149,7 +149,7 @@
         if (words.length < 2) continue;
         const control = make('select', {}, ...(column.start ? [] : [make('option', { value: '' }, 'all')]));
         control.append(...words.sort(collator.compare).map((word) => make('option', { value: word }, word)));
-        if (column.start) control.value = column.start;
+        if (column.start) control.value = words.includes(column.start) ? column.start : words[0];
         control.addEventListener('change', () => update(state));
         state.choices.push({ column, control });
         place.append(labelled(column.choose, control));

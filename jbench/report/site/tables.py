@@ -10,10 +10,10 @@ from itertools import repeat
 from typing import Any, NamedTuple
 
 from jbench.report.site.markup import clean, escape, script_json, tag
+from jbench.report.text import harmless
 
 FIRST = 100  # rows that stand in the page itself; table.js draws those that are seen, from the data beside them
 NARROW, WIDE, PHONE = 5, 30, 14  # characters of a column
-FORMULA = ('=', '+', '-', '@', '\t', '\r')  # a spreadsheet would compute a text that begins so
 Record = Mapping[str, Any]
 Show = Callable[[Record], str]
 
@@ -33,7 +33,7 @@ class Column(NamedTuple):
     start: str = ''  # what of that list is chosen at first
     up: bool = False  # a number of which less is better
     only: tuple[str, str] | None = None  # label of a box to tick, and the text that a row then must have
-    spare: bool = False  # left out where no record has it
+    spare: bool = False  # left out where no record has it, or all have an empty list
 
 
 class Table(NamedTuple):
@@ -52,19 +52,18 @@ def as_csv(records: Sequence[Record]) -> str:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator='\n')
     names = list(records[0]) if records else []
-    writer.writerow(map(_harmless, names))
-    writer.writerows([_harmless(record[name]) for name in names] for record in records)
+    writer.writerow(map(_cell_text, names))
+    writer.writerows([_cell_text(record[name]) for name in names] for record in records)
     return out.getvalue()
 
 
-def _harmless(value: Any) -> Any:
+def _cell_text(value: Any) -> Any:
     """A value as a cell of a CSV file."""
     if value is None or isinstance(value, int | float):
         return value
     if isinstance(value, list | tuple):
         value = ', '.join(map(str, value))
-    text = clean(value)
-    return f"'{text}" if text.startswith(FORMULA) else text
+    return harmless(clean(value))
 
 
 def as_json(records: Sequence[Record]) -> str:
@@ -87,7 +86,9 @@ def html(table: Table, root: str, files: str) -> str:
     )
     if not table.records:
         return f'<section>{head}<p>Nothing here.</p></section>'
-    there = [c for c in table.columns if not c.spare or any(record[c.key] is not None for record in table.records)]
+    there = [
+        c for c in table.columns if not c.spare or any(record[c.key] not in (None, []) for record in table.records)
+    ]
     columns = [_drawn(column, table.records, root) for column in there]
     heads = ''.join(
         tag('th', escape(c.column.title), scope='col', **{'class': 'number' * c.column.number}) for c in columns

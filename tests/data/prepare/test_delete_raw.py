@@ -339,6 +339,10 @@ def test_a_prepared_mixture_serves_after_recordings_of_its_members_were_deleted(
         found(dataclasses.replace(OPEN, target=Next()))
     shutil.rmtree(data / 'Other')
     assert found() == folder
+    last = mixture.mixed(mixture.members(both)[::-1])  # its first member is absent; what went is told all the same
+    for mix in (both, last):
+        with pytest.raises(RequestError, match=r'of its recordings Filed\.00_0_open and 1 more went by'):
+            build_set.locate(dataclasses.replace(OPEN, target=Next()), mix, data, work)
 
 
 def test_recordings_are_not_deleted_while_any_work_folder_is_prepared(tmp_path: Path, told: Told) -> None:

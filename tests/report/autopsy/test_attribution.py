@@ -197,6 +197,37 @@ def test_a_layer_inside_of_a_loop_is_said_not_to_be_seen():
     assert 'lax.scan' in said.text and said.text.endswith('so it has no GradCAM.')
 
 
+OUT_OF_A_LOOP = {  # ways to a layer of what its steps gave [steps, B, F, T]
+    'a step': lambda ys: ys[0],
+    'a computed step': lambda ys: jax.lax.dynamic_index_in_dim(ys, 0, keepdims=False),
+    'take': lambda ys: jnp.take(ys, 0, axis=0),
+    'unstack': lambda ys: jnp.unstack(ys)[0],
+    'split': lambda ys: jnp.split(ys, 1)[0][0],
+    'scaled': lambda ys: ys[0] * 1.0,
+    'two functions': lambda ys: jax.nn.relu(jnp.sort(ys[0], axis=-1)),
+}
+
+
+@pytest.mark.parametrize('way', OUT_OF_A_LOOP)
+def test_a_layer_that_is_made_of_what_a_loop_gave_is_not_seen(way):
+    """However it is taken; another loop, of which the answer reads nothing, hides nothing."""
+    params = {'spatial': np.ones((3, C), 'f4'), 'linear': np.ones((3, 2), 'f4')}
+
+    def apply(p, x):
+        def step(carry, _):
+            h = jnp.einsum('fc,bct->bft', p['spatial'], x)
+            return jnp.einsum('bft,fk->bk', jax.nn.relu(h), p['linear']), h
+
+        outputs, ys = jax.lax.scan(step, jnp.zeros((len(x), 2)), None, length=1)
+        _, unread = jax.lax.scan(step, jnp.zeros((len(x), 2)), None, length=2)
+        found = {'filters': OUT_OF_A_LOOP[way](ys), 'unused': unread[1] * 2, 'late': jnp.sin(outputs)}
+        return outputs, found
+
+    model, x = written(apply, params), np.ones((3, C, T), np.float32)
+    found = gradcam.gradients(model, model.init(None), x, weights=np.ones((3, 2), np.float32), signal=SIGNAL)
+    assert [*found] == ['late', 'unused'] and not any(g.any() for _, g in found.values())
+
+
 def test_chance_alone_rarely_reaches_the_floor():
     rng = np.random.default_rng(0)
     above = [v.mean(0).max() > attribution.floor(v) for v in rng.normal(0, 1, (100, 24, 10))]

@@ -196,6 +196,17 @@ def test_ranks_are_shown_over_the_tasks_that_are_chosen(page, site):
     assert column(page, 'models', 0) == [r['title'] for r in shown] and shown[0]['title'] != 'REVE'
 
 
+def test_without_a_core_dataset_one_set_of_tasks_is_chosen_all_the_same(page, tmp_path):
+    second = {'task': 'ssvep', 'dataset': 'Second', 'task_version': 1}
+    for model, value in (('eegnet', 0.7), ('dummy', 0.5)):
+        store(tmp_path, model, value, **second, config={'task': {'datasets': ['First', 'Second']}})
+    page.get(build.build(summary.collect([tmp_path]), tmp_path).as_uri())
+    lines = json.loads((tmp_path / 'site' / 'index.models.json').read_text())
+    assert len({line['over'] for line in lines}) > 1 and len(lines) == 4
+    assert control(page, 'models', 'Over').get_attribute('value') == 'all tasks (all datasets)'
+    assert count(page, 'models') == '2 of 4 rows'
+
+
 def test_links_lead_to_pages_and_names_stay_texts(page, site):
     from selenium.webdriver.support.ui import WebDriverWait
 
