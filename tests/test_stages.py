@@ -200,8 +200,10 @@ def test_a_signal_waits_until_old_results_are_set_aside_but_not_for_a_cell_that_
         assert run.main([*argv, '--if_exists=overwrite']) == 75
     said = capsys.readouterr().err
     assert path.exists() and 'with overwrite, begins anew' in said and 'goes on from there' not in said
+    assert said.count('overwrite: another command trains cells of this one; it waits until they have ended') == 1
     assert run.main([*argv, '--if_exists=overwrite']) == 75
-    assert not path.exists() and 'goes on from there' in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert not path.exists() and 'goes on from there' in said and 'another command' not in said
 
 
 @pytest.mark.slow

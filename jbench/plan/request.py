@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from jbench.plan import cells, select, together, user_files, weights
+from jbench.spec import validate
 from jbench.spec.cell import Cell
 from jbench.spec.errors import RequestError
 from jbench.spec.overrides import Override
@@ -81,6 +82,7 @@ def plan(request: Request, data_dir: Path | None, workdir: Path) -> Plan:
     if not found:
         absent = absent or [f'no model of --model={request.models} fits; one that is named runs on every paradigm']
         raise RequestError('no task can run:\n  ' + '\n  '.join(absent))
+    validate.require_read([cell.task.recipe for cell in found], 'loss', validate.OF_LOSSES)
     recipe = [p for p, _ in request.changes if p.startswith('recipe.') and p != 'recipe.published']
     if recipe and all(m.kind == 'estimator' for m, _ in models):
         names = ', '.join(m.name for m, _ in models)

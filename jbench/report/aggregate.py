@@ -47,7 +47,7 @@ class Score(NamedTuple):
     changes: tuple[str, ...]  # how the protocol departs from the task's own
     metrics: dict[str, float]  # mean over the seeds
     pretraining: tuple[str, ...]
-    recorded_overlap: bool  # whether a result says that its weights have seen the data of its test
+    seen_beside: bool  # people of its test, in a task that its encoder learnt together with it
     date: str | None  # of the newest result
     paths: tuple[str, ...]  # of the result files
 
@@ -183,7 +183,7 @@ def _score(rows: Sequence[Row]) -> Score:
         changes=changes(first),
         metrics=_means([row.metrics for row in rows]),
         pretraining=first.pretraining,
-        recorded_overlap=any(row.overlap == 'overlap' for row in rows),
+        seen_beside=any(row.seen_beside for row in rows),
         date=max((row.date for row in rows if row.date and believable(row.date)), default=None),
         paths=tuple(row.path for row in rows),
     )

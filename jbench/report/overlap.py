@@ -16,9 +16,9 @@ STATUSES = ('clean', 'overlap', 'unknown')
 
 
 def overlap(score: Score) -> str:
-    """'clean', 'overlap', or 'unknown': as is known now, but for an overlap that a result says; one through a task that
-    its encoder learnt beside (`recipe.together`) stands there alone."""
-    if score.recorded_overlap:
+    """'clean', 'overlap', or 'unknown', as is known now; people whom a task learnt beside (`recipe.together`) has shown
+    are told by the result alone."""
+    if score.seen_beside:
         return 'overlap'
     parts = score.dataset.split(JOINED)
     known = [d for d in map(select.datasets().get, parts) if d is not None]

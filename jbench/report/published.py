@@ -124,7 +124,7 @@ def _score(line: Mapping[str, str | None], where: str) -> Score | None:
         changes=(),
         metrics={},
         pretraining=(),
-        recorded_overlap=False,
+        seen_beside=False,
         date=None,
         paths=(),
     )

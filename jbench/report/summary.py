@@ -41,10 +41,10 @@ RULES = (
     'normalised rank: (rank - 1) / (models of the table - 1); 0 best, 1 last',
     'normalised score: 0 at the floor (the dummy, else chance), 1 perfect',
     'a model with scores on fewer than half of the datasets of a table stands below the others, whatever its mean rank',
-    'core: the first dataset of each task; full: all its datasets, averaged inside the task first',
+    'core: the first dataset of each task; full: all, averaged inside the task first; each by its own newest version',
 )
 # no columns of scores.csv
-WIDE = ('per_subject', 'seconds', 'metrics', 'pretraining', 'recorded_overlap', 'paths', 'changes', 'interval')
+WIDE = ('per_subject', 'seconds', 'metrics', 'pretraining', 'seen_beside', 'paths', 'changes', 'interval')
 COLUMNS = (  # of scores.csv
     *(name for name in Score._fields if name not in WIDE),
     *('low', 'high', 'rank', *calibrations.BESIDE, 'seconds_fit', 'seconds_test', 'overlap', 'changes'),

@@ -21,7 +21,7 @@ from jbench.spec.checkpoints import CHECKPOINTS
 from jbench.spec.errors import RequestError
 from jbench.spec.identity import from_json
 from jbench.spec.model import SCRATCH
-from jbench.spec.pretraining import Verdict, of_companion, verdict
+from jbench.spec.pretraining import Verdict, seen_beside, verdict
 
 PARTIAL = 'partial: '  # how the warning begins that goes with each entry of protocol.partial
 # arrays of a safetensors file that are no parameters, by the end of their names, as PyTorch calls them
@@ -86,7 +86,7 @@ def _overlap(result: Mapping[str, Any]) -> Iterator[str]:
     names, tested = {dataset['name'], *dataset['aliases']}, result['subjects']['test']
     found = verdict(result['model'], known.family, names, subjects=tested, declared=result['pretraining'])
     said = [w for w in result['warnings'] if w.startswith('overlap')]
-    if {*said} & {of_companion(name) for name, _ in result['config'].get('companions', ())}:  # what its set cannot tell
+    if seen_beside(said, result['config'].get('companions', ())):  # what its set cannot tell
         found = Verdict('overlap', 'a task learnt together with it did')
     if result['overlap'] != found.status or bool(said) != (found.status != 'clean'):
         yield f'overlap: written {result["overlap"]} with {said}, expected {found.status}: {found.why}'

@@ -18,6 +18,7 @@ from jbench.spec.errors import RequestError, unknown
 from jbench.spec.identity import from_json
 from jbench.spec.metrics import METRICS
 from jbench.spec.model import ModelSpec
+from jbench.spec.pretraining import seen_beside
 from jbench.spec.task import full_name
 from jbench.stores import address, mirror
 from jbench.stores import results as stored
@@ -71,7 +72,7 @@ class Row(NamedTuple):
     seconds: dict[str, float]  # prepare, compile, fit, test, total
     n_parameters: int | None
     pretraining: tuple[str, ...]
-    overlap: str  # as the result says ('clean', 'overlap', 'unknown'); '': it is older
+    seen_beside: bool  # people of its test, in a task that its encoder learnt together with it
     date: str | None
     commit: str | None
     machine: str
@@ -103,7 +104,6 @@ def scan(folders: Iterable[str | os.PathLike[str]], also: Collection[str] = ()) 
     Args:
         folders: work folders, folders of results, a results repository.
         also: of MARKS, which results to take that do not count.
-
     Raises: RequestError for a folder that is not there, and for a word that is none of MARKS.
     """
     for word in also:
@@ -270,7 +270,7 @@ def _row(path: str, result: Mapping[str, Any]) -> Row:
         seconds=_by_word(result['timings']),
         n_parameters=result['n_parameters']['total'],
         pretraining=tuple(map(_word, result['pretraining'])),
-        overlap=_word(result.get('overlap', '')),
+        seen_beside=seen_beside(result['warnings'], config.get('companions', ())),
         date=result['date'],
         commit=result['commit'],
         machine=_word(machine.get('processor') or machine.get('architecture') or ''),

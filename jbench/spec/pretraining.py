@@ -231,6 +231,11 @@ def of_companion(name: str) -> str:
     return f'overlap: {name} learnt from people of this test'
 
 
+def seen_beside(warnings: Collection[str], companions: Collection[tuple[str, str]]) -> bool:
+    """Whether a result says that its encoder learnt people of its test in a task beside it (`recipe.together`)."""
+    return not {of_companion(name) for name, _ in companions}.isdisjoint(warnings)
+
+
 def alike(declared: Collection[str], among: Collection[Collection[str]] = ALIKE) -> set[str]:
     """Names in small letters, with those of datasets that have people in common with them."""
     told = {d.lower() for d in declared}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from operator import attrgetter
 
 from jbench.spec import metrics
@@ -104,7 +104,7 @@ def check(task: Task) -> None:
     for pattern, factor in task.recipe.trainable:
         if not 0 <= factor < math.inf:
             raise RequestError(f'--set recipe.trainable: the factor of {pattern!r}, {factor!r}, must be at least 0')
-    _unused(task.recipe, 'adaptation', FIELDS)
+    require_read([task.recipe], 'adaptation', FIELDS)
     _adaptation(task.recipe)
     _final(task.recipe, task.split)
     _together(task.recipe, task.split)
@@ -127,18 +127,18 @@ def check(task: Task) -> None:
     if task.paradigm not in PARADIGMS:
         raise unknown('paradigm', task.paradigm, PARADIGMS[1:])
     _fitting(task)
-    _unused(task.recipe, 'loss', OF_LOSSES)
     _pretraining(task)
 
 
-def _unused(recipe: Recipe, by: str, fields: Mapping[str, tuple[str, ...]]) -> None:
-    """Refuse fields that only some values of another one, `by`, read. Raises RequestError."""
-    chosen = getattr(recipe, by)
+def require_read(recipes: Sequence[Recipe], by: str, fields: Mapping[str, tuple[str, ...]]) -> None:
+    """Refuse fields that only some values of another one, `by`, read, which no recipe has. Raises RequestError."""
+    chosen = sorted({getattr(recipe, by) for recipe in recipes})
     for name, read_by in fields.items():
-        value = getattr(recipe, name)
-        if value != getattr(DEFAULT, name) and chosen not in read_by:
+        changed = [value for r in recipes if (value := getattr(r, name)) != getattr(DEFAULT, name)]
+        if changed and not {*chosen} & {*read_by}:
             raise RequestError(
-                f'--set recipe.{name}: {value!r} is unused with recipe.{by}={chosen}; it is for {", ".join(read_by)}'
+                f'--set recipe.{name}: {changed[0]!r} is unused with recipe.{by}={" and ".join(chosen)}; it is for '
+                f'{", ".join(read_by)}'
             )
 
 

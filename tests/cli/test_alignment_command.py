@@ -92,6 +92,51 @@ def test_overwriting_leaves_results_whose_data_are_missing(ask, tmp_path, monkey
     assert [*(tmp_path / 'work' / 'results').rglob('seed33.json')]
 
 
+@pytest.mark.parametrize('what', ['build', 'recordings'])
+def test_overwriting_leaves_the_results_of_what_cannot_run(what, ask, tmp_path, monkeypatch):
+    from jbench.alignment import run_benchmark
+
+    def refused(*args):
+        raise RequestError('pip install jbench[stimuli]')
+
+    def kept():
+        return {p.name: p.read_bytes() for p in home.iterdir() if p.is_file()}
+
+    assert ask(SENTENCES, '--model=word_counts')[0] == 0
+    (home,) = {path.parent for path in (tmp_path / 'work' / 'results').rglob('seed33.json')}
+    old = kept()
+    with monkeypatch.context() as change:
+        change.setattr(run_benchmark, what, refused)
+        for value, end in (('overwrite', '; its old result counts as before'), ('resume', '')):
+            status, _, err = ask(SENTENCES, '--model=word_counts', f'--if_exists={value}')
+            assert status == 2 and f'pip install jbench[stimuli]{end}\n' in err
+            assert kept() == old and 'seed33.npz' in old
+    assert 'finished before' in ask(SENTENCES, '--model=word_counts')[2]
+
+
+def test_overwriting_goes_on_past_a_store_that_is_away_and_asks_it_once_a_benchmark(ask, tmp_path, monkeypatch):
+    """What it cannot look at stays until there is a new result, which is computed if the store is there again."""
+    from jbench.alignment import benchmark
+
+    both = (f'{SENTENCES},alignment/Cowley2023.V4-pls', '--model=word_counts,category')
+    ask(*both)
+    before = {path: path.read_bytes() for path in (tmp_path / 'work' / 'results').rglob('seed33.json')}
+    state, asked = benchmark.state, list[str]()
+
+    def away(wanted, *more):
+        asked.append(wanted.identifier)
+        if len(asked) == 1:
+            raise OSError('no answer')
+        return state(wanted, *more)
+
+    monkeypatch.setattr(benchmark, 'state', away)
+    status, out, err = ask(*both, '--if_exists=overwrite')
+    assert len(asked) == len({*asked}) == 2
+    assert status == 1 and out.count('GeneratedSentences') == 2 and 'finished before' not in err
+    assert err.count('not run: alignment/Cowley2023') == 2 and 'Traceback' not in err and 'set aside' not in err
+    assert len(before) == 2 and all(path.read_bytes() != old for path, old in before.items())
+
+
 def test_all_results_of_a_work_folder_are_shown(ask, tmp_path):
     ask(SENTENCES, '--model=word_counts')
     status, out, _ = ask('--stage=report')

@@ -40,7 +40,7 @@ BASE = Score(
     changes=(),
     metrics={},
     pretraining=(),
-    recorded_overlap=False,
+    seen_beside=False,
     date=None,
     paths=(),
 )

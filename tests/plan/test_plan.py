@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from each import each
 from jbench import run
 from jbench.cli import arguments
 from jbench.models import MODELS
-from jbench.plan import select, user_files
+from jbench.plan import request, select, user_files
 from jbench.plan.cells import Choice, apply, check, make_cells, options, parse_overrides
 from jbench.spec import cell as cell_module
 from jbench.spec.cell import Cell
@@ -353,12 +354,14 @@ def test_every_option_is_in_the_table():
 
 @each('path', [f'recipe.{name}' for name in OF_LOSSES])
 def test_fields_of_other_losses_are_refused(path):
-    """Of a task that has none of those that read them, and read of one that has."""
+    """Of tasks that have none of those that read them, and read where one of several has."""
     text, value = DIFFERENT[path]
+    asked = request.Request('p3', 'eegnet', simulated='yes', changes=((path, text),))
     with pytest.raises(RequestError, match=rf'--set {path}: .* is unused with recipe\.loss=cross_entropy; it is for '):
-        apply(P3, SIMULATED, ((path, text),))
-    task = select.tasks()['pretrain/masked' if 'hide' in path else 'pretrain/movies'][0]
-    assert get(apply(task, SIMULATED, ((path, text),)), path) == value
+        request.plan(asked, None, Path('absent'))
+    for tasks in ('pretrain/masked' if 'hide' in path else 'pretrain/movies', 'pretrain/masked,pretrain/movies'):
+        found = request.plan(asked._replace(tasks=tasks), None, Path('absent')).cells
+        assert {get(cell.task, path) for cell in found} == {value}
 
 
 @each('path', [path for path in DIFFERENT if path.removeprefix('recipe.') not in OF_LOSSES])

@@ -9,6 +9,7 @@ from jbench.models import MODELS
 from jbench.report import aggregate, ranks
 from jbench.report.overlap import overlap
 from jbench.results import index
+from jbench.spec.pretraining import of_companion
 
 
 def rows(folder, also=()):
@@ -55,9 +56,10 @@ def test_results_of_old_schemas_have_no_interval_and_count():
 
 
 def test_an_overlap_through_a_task_learnt_beside_stands_in_the_result_alone(tmp_path):
-    for dataset, said in (('A', 'clean'), ('B', 'overlap')):
-        store(tmp_path, dataset=dataset, seed=1, overlap='clean')
-        store(tmp_path, dataset=dataset, seed=2, overlap=said)
+    other = 'motor_imagery/Other'
+    for dataset, warnings in (('A', []), ('B', [of_companion(other)])):
+        store(tmp_path, dataset=dataset, seed=1, warnings=[])
+        store(tmp_path, dataset=dataset, seed=2, warnings=warnings, config={'companions': [[other, 'a digest']]})
     assert [overlap(s) for s in aggregate.scores(rows(tmp_path))] == ['clean', 'overlap']
 
 

@@ -242,7 +242,7 @@ def test_clean_is_only_what_is_known_to_be(report):
     assert overlap(own._replace(family='foundation')) == overlap(own._replace(family='user')) == 'unknown'
     assert overlap(own._replace(family='foundation', pretraining=('wang2017benchmark',))) == 'overlap'
     assert overlap(own._replace(family='foundation', pretraining=('Else',))) == 'clean'
-    assert overlap(own._replace(recorded_overlap=True)) == 'overlap'  # through a task that was learnt together with it
+    assert overlap(own._replace(seen_beside=True)) == 'overlap'  # through a task that was learnt together with it
 
 
 def test_texts_of_numbers():
