@@ -167,8 +167,15 @@ def _anew(cells: Sequence[Cell], seeds: Sequence[int], context: Context) -> Cont
     """How to go on, once the results that are to be replaced are set aside. Raises: as `afresh.begin`."""
 
     def hold(path: Path) -> contextlib.AbstractContextManager[None]:
-        calls = itertools.count()  # a lock that is free is taken though a signal came: see `anew`
-        return processes.locked(path, lambda: context.guard_all() if next(calls) else None)
+        calls = itertools.count()
+
+        def waits() -> None:
+            if next(calls):  # a lock that is free is taken though a signal came: see `anew`
+                if processes.first():
+                    context.progress.say_once(afresh.WAITS)
+                context.guard_all()
+
+        return processes.locked(path, waits)
 
     processes.anywhere(False)  # none still brings what goes now
     told, where = context.progress.say, (context.workdir, context.data_dir)

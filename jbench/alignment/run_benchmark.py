@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import time
 import traceback
 from collections.abc import Iterable, Mapping, Sequence
@@ -56,7 +58,7 @@ def run(
     refused = broken = 0
     files.make_dir(context.workdir / 'results')  # before hours of work
     if context.if_exists == 'overwrite':
-        context = _anew(comparisons, seeds, context, readers)
+        _set_aside(comparisons, seeds, context, readers)
     there: tuple[Benchmark, Recordings] | None = None  # the last one: comparisons of a benchmark follow each other
     for comparison in comparisons:
         for seed in _seeds(comparison, seeds):
@@ -66,7 +68,10 @@ def run(
                     there = comparison.benchmark, recordings(comparison.benchmark, context.data_dir, readers)
                 found.append(_one(comparison, seed, context, there[1]))
             except RequestError as error:
-                context.progress.say(f'not run: {comparison.title}: {error}')
+                home, anew = record.folder(context.workdir, comparison), context.if_exists == 'overwrite'
+                back = anew and replaced.put_back(home, _seeds(comparison, seeds))
+                kept = '; old results count as before' if back else ''
+                context.progress.say(f'not run: {comparison.title}: {error}{kept}')
                 refused += named or not str(error).startswith(MISSING)
                 break  # the other seeds would meet it too
             except Interrupted:
@@ -78,18 +83,20 @@ def run(
     return Outcome(2 if not (found or broken) else int(bool(refused or broken)), found)
 
 
-def _anew(
+def _set_aside(
     comparisons: Sequence[AlignmentCell], seeds: Sequence[int], context: Context, readers: Mapping[str, Reader]
-) -> Context:
-    """How to go on, once the results that are to be replaced are set aside: those of data that are there."""
+) -> None:
+    """Set the results that are to be replaced aside: those of data that are there."""
     n = 0
-    for comparison in comparisons:
-        if MISSING not in benchmark.state(comparison.benchmark, context.data_dir, readers):
+    for wanted, group in itertools.groupby(comparisons, key=lambda c: c.benchmark):
+        state = MISSING
+        with contextlib.suppress(Exception):  # a store that is away: what comes later meets it too, and tells it
+            state = benchmark.state(wanted, context.data_dir, readers)
+        for comparison in group if MISSING not in state else ():
             home = record.folder(context.workdir, comparison)
             n += replaced.set_aside(context.workdir, [home], _seeds(comparison, seeds))
     if n:
         context.progress.say(replaced.told(n))
-    return context._replace(if_exists='resume')
 
 
 def _seeds(comparison: AlignmentCell, seeds: Iterable[int]) -> list[int]:
@@ -114,7 +121,7 @@ def _one(comparison: AlignmentCell, seed: int, context: Context, data: Recording
     there, reason = record.finished(workdir, comparison, seed, rests_on)
     if there is not None and context.if_exists == 'fail':
         raise RequestError(f'a result is there, and --if_exists=fail: {home}')
-    if there is not None:
+    if there is not None and context.if_exists != 'overwrite':  # which left it while its data were out of reach
         context.progress.say(f'{comparison.title} seed {seed}: finished before')
         return there
     if reason:

@@ -51,7 +51,7 @@ def run(args: argparse.Namespace, found: Plan) -> int:
             return there
 
         def waits() -> None:
-            progress.say_once('overwrite: another command trains cells of this one; it waits until they have ended')
+            progress.say_once(afresh.WAITS)
             if stop():
                 raise Interrupted
 

@@ -20,6 +20,7 @@ from jbench.spec.task import ByGroup
 from jbench.stores import checkpoints, replaced, sets
 
 EARLY = 'interrupted before all old results were set aside: the same command, with overwrite, begins anew'
+WAITS = 'overwrite: another command trains cells of this one; it waits until they have ended'
 Hold = Callable[[Path], contextlib.AbstractContextManager[None]]
 
 

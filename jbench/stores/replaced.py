@@ -52,6 +52,17 @@ def put_aside(path: Path) -> None:
                 os.replace(part, aside(part))
 
 
+def put_back(home: Path, seeds: Collection[int]) -> int:
+    """Let the results of seeds of a cell count again that were set aside here, where no new ones are; how many. Raises:
+    RequestError where the disk refuses."""
+    old = [path for path in (home / f'seed{seed}.json' for seed in seeds) if aside(path).exists() and not path.exists()]
+    for path in old:
+        for part in (path.with_suffix(suffix) for suffix in reversed(PARTS)):  # the JSON last
+            with files.explained(part, 0), contextlib.suppress(FileNotFoundError):
+                os.replace(aside(part), part)
+    return len(old)
+
+
 def told(n: int) -> str:
     """What is said of so many that were set aside."""
     return f'overwrite: {n} result{"s" * (n != 1)} set aside (seed*{ASIDE}) until the new ones are written'

@@ -13,6 +13,7 @@ from jbench import run
 from jbench.progress import Interrupted
 from jbench.results import result_file
 from jbench.spec.errors import RequestError
+from jbench.stores import replaced
 
 PAGE = Path(__file__).parents[2] / 'docs' / 'add_a_benchmark.md'
 EXAMPLE = re.search(r'```python\n(# my_v4.py.*?)```', PAGE.read_text(), re.DOTALL)[1]
@@ -107,10 +108,14 @@ def test_overwriting_leaves_the_results_of_what_cannot_run(what, ask, tmp_path, 
     old = kept()
     with monkeypatch.context() as change:
         change.setattr(run_benchmark, what, refused)
-        for value, end in (('overwrite', '; its old result counts as before'), ('resume', '')):
-            status, _, err = ask(SENTENCES, '--model=word_counts', f'--if_exists={value}')
-            assert status == 2 and f'pip install jbench[stimuli]{end}\n' in err
-            assert kept() == old and 'seed33.npz' in old
+        status, _, err = ask(SENTENCES, '--model=word_counts', '--if_exists=overwrite')
+        assert status == 2 and 'pip install jbench[stimuli]; old results count as before\n' in err
+        assert kept() == old and 'seed33.npz' in old
+        replaced.put_aside(home / 'seed33.json')  # by an overwriting that was interrupted
+        status, _, err = ask(SENTENCES, '--model=word_counts', '--if_exists=resume')
+        assert status == 2 and 'pip install jbench[stimuli]\n' in err
+        assert kept().keys() == {f'{name}.replaced' for name in old}, 'a further command would take it for a new one'
+        assert ask(SENTENCES, '--model=word_counts', '--if_exists=overwrite')[0] == 2 and kept() == old
     assert 'finished before' in ask(SENTENCES, '--model=word_counts')[2]
 
 

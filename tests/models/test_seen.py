@@ -63,6 +63,7 @@ def test_tables_look_at_each_set_of_a_mixture():
             family='classic',
             per_subject=(),
             pretraining=('SimulatedP3',),
+            seen_beside=False,
         )
         return overlap.overlap(score)
 
