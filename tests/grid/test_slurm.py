@@ -31,8 +31,9 @@ for a in "$@"; do case $a in --do=*) what=${a#--do=};; --workdir=*) workdir=${a#
 me="$SLURM_ARRAY_TASK_ID turn ${SLURM_RESTART_COUNT:-0}"
 echo "$me cpus $NPROC gpus ${CUDA_VISIBLE_DEVICES-none} $what" >> "$workdir/calls"
 case $what in
-wait) trap 'echo "$SLURM_ARRAY_TASK_ID saved" >> "$workdir/calls"; exit 75' TERM; while :; do sleep 0.1; done;;
-late) trap 'echo "$me saved" >> "$workdir/calls"; exit 75' TERM
+wait) trap 'trap "" TERM; echo "$SLURM_ARRAY_TASK_ID saved" >> "$workdir/calls"; exit 75' TERM
+    while :; do sleep 0.1; done;;
+late) trap 'trap "" TERM; echo "$me saved" >> "$workdir/calls"; exit 75' TERM
     [ ${SLURM_RESTART_COUNT:-0} -gt 0 ] && exit 0; while :; do sleep 0.1; done;;
 stay) trap '' TERM; while :; do sleep 0.1; done;;
 kill) kill -9 $$;;
