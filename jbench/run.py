@@ -260,9 +260,8 @@ def _stages(args: argparse.Namespace, plan: Plan) -> stages.Outcome | None:
         Progress(who) as progress,
         compilation_cache.kept(args.workdir / 'xla', progress.say) as seal,
     ):
-        from jbench import processes, stages
+        from jbench import afresh, processes, stages
         from jbench.context import Context
-        from jbench.grid import afresh
         from jbench.train.programs import Compiler
 
         compiler = Compiler(seal)

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from jbench import processes
+from jbench import afresh, processes
 from jbench.attempts import Attempts
 from jbench.context import Context
 from jbench.data import discover
@@ -18,7 +18,6 @@ from jbench.data.load import prepared_set, protocols
 from jbench.data.prepare import delete_raw
 from jbench.data.source import vectors_of
 from jbench.data.stimuli import embed
-from jbench.grid import afresh
 from jbench.plan import together
 from jbench.results import result_file
 from jbench.spec.cell import Cell
@@ -170,7 +169,7 @@ def _anew(cells: Sequence[Cell], seeds: Sequence[int], context: Context) -> Cont
         calls = itertools.count()
 
         def waits() -> None:
-            if next(calls):  # a lock that is free is taken though a signal came: see `anew`
+            if next(calls):  # a lock that is free is taken though a signal came: see `run`
                 if processes.first():
                     context.progress.say_once(afresh.WAITS)
                 context.guard_all()

@@ -182,7 +182,7 @@ LEVELS = (  # rooms; what stands further down may import what stands above it, a
     {'alignment', 'challenges'},
     {'attempts', 'report', 'training', 'trained'},
     {'training_together'},
-    {'grid'},
+    {'grid', 'afresh'},
     {'stages', 'cli'},
     {'api', 'run', 'launch', 'submit'},
 )

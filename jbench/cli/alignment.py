@@ -63,9 +63,9 @@ def _run(
     comparisons: list[AlignmentCell], chosen: select.Chosen, weights: dict[str, Path], args: argparse.Namespace
 ) -> int:
     environment(args.workdir, args.device, False)
+    from jbench import afresh
     from jbench.alignment import run_benchmark
     from jbench.context import Context
-    from jbench.grid import afresh
     from jbench.report import alignment_table
     from jbench.train import compilation_cache
 

@@ -6,9 +6,9 @@ import argparse
 from functools import partial
 from typing import Any
 
-from jbench import files
+from jbench import afresh, files
 from jbench.cli import tables
-from jbench.grid import afresh, engine, plan, status
+from jbench.grid import engine, plan, status
 from jbench.grid.job import Job, n_cells
 from jbench.grid.process import SAVED
 from jbench.plan.request import Plan

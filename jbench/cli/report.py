@@ -25,7 +25,7 @@ def main(argv: list[str]) -> int:
     word = argv[0] if argv else ''
     if word in COMMANDS:  # a folder of that name is ./verify
         return COMMANDS[word](argv[1:])
-    if word and not word.startswith('-') and not Path(word).is_dir():
+    if word and not word.startswith('-') and Path(word).name == word and not Path(word).is_dir():
         raise unknown('command of jbench report', word, COMMANDS)
     return _report(argv)
 

@@ -77,8 +77,9 @@ def forget(home: Path) -> None:
     """Remove what was set aside of results below a folder whose new ones are written, and did not fail."""
     for old in list(home.rglob(f'seed*.json{ASIDE}')):
         path = old.with_name(old.name.removesuffix(ASIDE))
-        for part in (path.with_suffix(suffix) for suffix in PARTS if _is_good(path)):
-            aside(part).unlink(missing_ok=True)
+        if _is_good(path):
+            for suffix in PARTS:
+                aside(path.with_suffix(suffix)).unlink(missing_ok=True)
 
 
 def forget_in(store: Remote, name: str, path: Path) -> None:

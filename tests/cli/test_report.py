@@ -273,6 +273,7 @@ def test_verify_sees_changes_that_a_result_does_not_tell(ask, tmp_path):
         (['verify', '{tmp}'], 'no results under'),
         (['verify'], 'required: DIR'),
         (['verifi', '{tmp}'], "unknown command of jbench report 'verifi'; did you mean 'verify'?"),
+        (['{tmp}/nowhere'], '/nowhere: no such folder; expected a folder with results'),
         (['--result={tmp}'], "unknown argument '--result'; did you mean '--results' or"),
         (['{work}', '--also=tiny'], "unknown kind of result 'tiny'"),
         (['{work}', '--published=none.csv'], 'cannot read none.csv'),
