@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -11,6 +13,7 @@ from jbench.data.load.sampling import moments, require_answers
 from jbench.metrics import contrast
 from jbench.models.model import Answer, Model, features
 from jbench.plan import select
+from jbench.plan.request import Request, plan
 from jbench.spec.errors import RequestError
 from jbench.spec.model import Signal
 from jbench.spec.overrides import override
@@ -219,8 +222,6 @@ def test_places_are_counted_from_the_first_window_of_each_recording() -> None:
         ('masked', 'recipe.mask_channels', 0.2, 'zero in the signal that is to be put back'),
         ('masked', 'recipe.hide_times', 1.0, 'must be at least 0 and below 1'),
         ('masked', 'recipe.hide_patch', 2.0, 'hides all of a window of 2 s'),
-        ('masked', 'recipe.temperature', 0.5, 'unused with recipe.loss=reconstruction; it is for info_nce'),
-        ('movies', 'recipe.hide_times', 0.3, 'unused with recipe.loss=info_nce; it is for reconstruction'),
         ('movies', 'recipe.batch_size', 1, 'are answers of each other'),
         ('next', 'recipe.batch_size', 1, 'are answers of each other'),
         ('movies', 'window.stride', 0.05, 'to a tenth of a second'),
@@ -233,6 +234,19 @@ def test_what_would_see_the_answer_or_has_none_is_refused(name: str, path: str, 
     check(task)
     with pytest.raises(RequestError, match=rf'--set {path}.*{told}'):
         check(override(task, path, value))
+
+
+@pytest.mark.parametrize(
+    ('name', 'change', 'told'),
+    [
+        ('masked', ('recipe.temperature', '0.5'), 'unused with recipe.loss=reconstruction; it is for info_nce'),
+        ('movies', ('recipe.hide_times', '0.3'), 'unused with recipe.loss=info_nce; it is for reconstruction'),
+    ],
+)
+def test_a_field_of_the_other_loss_alone_is_refused(name: str, change: tuple[str, str], told: str) -> None:
+    asked = Request(f'pretrain/{name}', 'eegnet', simulated='yes', changes=(change,))
+    with pytest.raises(RequestError, match=rf'--set {change[0]}: {change[1]} is {told}'):
+        plan(asked, None, Path('absent'))
 
 
 @pytest.mark.parametrize('stride', [None, 0.1, 0.3, 0.7, 1.0, 2.0])
