@@ -78,6 +78,7 @@ def test_operations_of_a_network_of_torch_are_those_of_its_products(benchmark):
     assert products.rate_of_cores() > 0
 
 
+@pytest.mark.slow
 def test_by_default_changes_the_precision_of_every_product_and_nothing_else(benchmark):
     products = benchmark('products')
     args = jnp.eye(4) * 0.5, jnp.ones((2, 3, 20))
@@ -200,6 +201,7 @@ def test_a_process_is_killed_when_its_time_is_over_and_what_a_crash_took_is_told
 COMMAND = [sys.executable, str(ROOT / 'benchmarks' / 'accelerator.py')]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ('flags', 'said'),
     [

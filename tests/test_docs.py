@@ -155,6 +155,7 @@ def test_links_lead_somewhere(page):
         assert target.startswith('https://') or (path.parent / target).exists(), f'{page}: {target}'
 
 
+@pytest.mark.slow
 def test_benchmarks_begin():
     """Each imports what is there: scripts that take minutes are run by hand, and by no other test."""
     pages = [*ROOT.glob('*.md'), *ROOT.glob('docs/*.md')]

@@ -72,6 +72,7 @@ def test_recordings_are_looked_at_before_their_stimuli_are_embedded(tmp_path, mo
     assert (Path(outcome.facts[0]['page']).parent / 'targets.png').exists()
 
 
+@pytest.mark.slow
 def test_embeddings_are_scaled_by_the_training_part(context):
     cell = answers.cell('words')
     folder, _ = stages.prepare(cell, context)
@@ -128,6 +129,7 @@ def test_an_estimator_of_ones_own_is_not_fitted_on_raw_embeddings(context, monke
     np.testing.assert_array_equal(given[1].train.about['vectors'], data.raw_vectors)
 
 
+@pytest.mark.slow
 def test_the_reference_looks_at_batches_and_we_at_all_of_the_validation_part(context):
     plain, published = answers.cell('words').task, answers.cell('words', recipe__published=True).task
     assert (fit.monitor_of(plain), fit.monitor_of(published)) == ('top5_acc', 'batch_top5_acc')
@@ -157,6 +159,7 @@ def test_keystrokes_are_learnt_stored_and_scored(context):
     assert np.mean(right) > 0.6
 
 
+@pytest.mark.slow
 def test_the_dummy_answers_keystrokes(context):
     result, path = run(answers.cell('keys', 'dummy'), context)
     assert_stored(result, path)
@@ -175,6 +178,7 @@ def test_scaled_values_are_learnt_and_scored_in_their_unit(context):
     assert plain['dummy'] == result['dummy'], 'the mean, scaled or not'
 
 
+@pytest.mark.slow
 def test_the_headline_of_a_subject(context):
     result, path = run(answers.cell('age', level='subject', recipe__max_epochs=2), context)
     assert_stored(result, path)
@@ -182,6 +186,7 @@ def test_the_headline_of_a_subject(context):
     assert result['metrics']['mae'] != result['headline']['value']
 
 
+@pytest.mark.slow
 def test_other_embeddings_are_other_data(context):
     cell = answers.cell('words', recipe__max_epochs=2)
     result, _ = run(cell, context)

@@ -78,6 +78,7 @@ def _reads_whole_windows(path: Path) -> None:
         model.masked(0.2)
 
 
+@pytest.mark.slow
 def test_one_person_who_validates_is_refused_before_training(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -157,6 +157,7 @@ def test_what_it_knows(stored):
     assert own['batch_stats']['n'].dtype == np.int32 and own['batch_stats']['n'] > 0 and list(own['params']) == ['w.x']
 
 
+@pytest.mark.slow
 def test_what_keeps_no_weights_says_so(copied, monkeypatch):
     with pytest.raises(RequestError, match='dummy is an estimator, which keeps no weights'):
         load(copied, 'dummy')
@@ -186,6 +187,7 @@ def test_what_keeps_no_weights_says_so(copied, monkeypatch):
         jbench.load_model(copied.workdir / 'seed1.json')
 
 
+@pytest.mark.slow
 def test_another_network_than_the_one_that_was_trained_is_refused(copied, tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setitem(MODELS, 'eegnet', dataclasses.replace(MODELS['eegnet'], version=9))
@@ -225,6 +227,7 @@ def test_weights_are_kept_or_not_as_asked(stored, tmp_path):
     assert not stored.paths['dummy'].with_suffix('.safetensors').exists()
 
 
+@pytest.mark.slow
 def test_windows_of_another_split_are_not_answered(stored):
     model = load(stored, 'eegnet')
     other = dataclasses.replace(model.cell.task.split, seed=34)

@@ -212,6 +212,7 @@ def test_draws_depend_on_image_trial_and_seed_not_on_the_batch():
     assert len(np.unique(found)) == found.size and abs(found.std(1).mean() - 0.8) < 0.15
 
 
+@pytest.mark.slow
 def test_an_image_that_comes_twice_is_drawn_anew():
     shown = images(4, twice=(1,))
     found = activations.activations(RANDOM, shown, 'first', n_trials=2)

@@ -115,6 +115,7 @@ def test_an_estimator_has_a_page_of_its_answers(workdir, capsys):
     assert any('than eegnet' in f['text'] for f in found['findings'])
 
 
+@pytest.mark.slow
 def test_what_cannot_be_looked_at_says_why(workdir, tmp_path, capsys):
     with pytest.raises(FileNotFoundError):
         autopsy.load(tmp_path / 'seed33.json')
@@ -162,6 +163,7 @@ def test_angles_that_are_answered_at_fewer_steps_than_they_have(tmp_path):
     assert any('as good as neuropose' in one.text for one in found) and 'Answer against target' in page.read_text()
 
 
+@pytest.mark.slow
 def test_others_have_the_headline_of_this_run(tmp_path):
     """One result has another metric, one another level: what stands beside is the score that this run has."""
     y = np.array([0, 0, 1] * 4)

@@ -344,6 +344,7 @@ def test_an_interrupted_program_leaves_with_75(workdir):
     assert done.returncode == 75 and 'the same command goes on from there' in done.stderr
 
 
+@pytest.mark.slow
 def test_a_device_that_is_not_there(workdir):
     done = program(*BASE, f'--workdir={workdir}', '--device=tpu')
     if done.returncode == 0:

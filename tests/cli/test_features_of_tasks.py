@@ -140,6 +140,7 @@ def test_training_windows_that_are_not_drawn_are_left_out(place):
     np.testing.assert_array_equal(few.ids[few.split != 'train'], whole.ids[rows])
 
 
+@pytest.mark.slow
 def test_of_a_probe_they_are_those_that_its_head_reads(place):
     """Its encoder starts from weights, whatever a head is put behind it."""
     changes = {'recipe.adaptation': 'probe'}
@@ -156,6 +157,7 @@ def test_the_seed_draws_the_weights(place):
     assert np.abs(one - other).max() > 0.1
 
 
+@pytest.mark.slow
 def test_pooled_is_the_mean_over_tokens(place):
     tokens, pooled = ask(place, layer='tokens'), ask(place, layer='tokens', pooled=True)
     assert tokens.values.shape == (len(tokens.ids), 12, 3)

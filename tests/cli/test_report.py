@@ -122,6 +122,7 @@ def test_folders_may_stand_in_several_ways(results, ask):
         assert ask(*argv, '--format=json') == first
 
 
+@pytest.mark.slow
 def test_published_and_own_scores_stand_in_one_table(results, ask, tmp_path):
     _, out, _ = ask(f'--results={results}', f'--published={PUBLISHED}', f'--out={tmp_path}', '--figures=no')
     assert 'own results, core: 2 tasks' in out and 'published results, core: 36 tasks' in out

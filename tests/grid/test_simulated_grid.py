@@ -76,6 +76,7 @@ def test_blocks_are_alike_and_the_memory_is_told_after_a_thousand_jobs_and_the_h
     assert [job for block in grid.blocks(jobs) for job in block] == jobs
 
 
+@pytest.mark.slow
 def test_the_page_has_the_tables_of_the_simulation(grid, tmp_path):
     page = tmp_path / 'scale.md'
     page.write_text(grid.PAGE.read_text())

@@ -49,6 +49,7 @@ def padded(name: str, shape: Shape) -> dict[str, jax.Array]:
     return {'x': jnp.asarray(x, float), 'mask': jnp.asarray(MASK)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(('name', 'shape', 'x64'), CASES)
 def test_it_computes_what_its_reference_computes(name: str, shape: Shape, x64: bool) -> None:
     """Outputs in evaluation; loss, gradients and running statistics of a step of training without its noise."""
@@ -114,6 +115,7 @@ def test_windows_that_the_emg_network_does_not_fit(shape: Shape, says: str) -> N
 # ---- what is random ----
 
 
+@pytest.mark.slow
 def test_masks_hide_what_they_should() -> None:
     """At most 3 stretches of fewer than 25 frames and 2 of fewer than 4 frequencies, each row its own, all the same
     number; the mean is that of the rows that count."""

@@ -38,6 +38,7 @@ def windows(signal: Signal) -> np.ndarray:
     return np.random.default_rng(0).standard_normal((ROWS, signal.n_chans, signal.n_times)).astype(np.float32)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('model', NETWORKS, ids=lambda m: m.name)
 def test_every_network_names_what_its_last_layer_sees(model):
     """Rows first, in evaluation and in training."""
@@ -52,6 +53,7 @@ def test_every_network_names_what_its_last_layer_sees(model):
         assert all(a.shape[1] == ROWS and a.ndim > 2 for a in found.values())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('name', [m.name for m in NETWORKS if m.name not in OTHERS])
 def test_outputs_are_the_last_layer_of_the_penultimate_features(name):
     made, signal = built(name)

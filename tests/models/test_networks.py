@@ -162,6 +162,7 @@ FAST = ('eegnet', 'bdtcn')
 OTHERS = often([n for n in NETWORKS if n not in FAST], ('atcnet', 'eegconformer'))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('name', [*FAST, *OTHERS])
 def test_masked_rows_count_nowhere(name: str) -> None:
     """Whatever is in them: value, gradient and statistics stay; without a valid row the statistics stay as they are."""

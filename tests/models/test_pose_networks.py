@@ -37,6 +37,7 @@ def batch(x: np.ndarray) -> dict[str, jax.Array]:
     return {'x': jnp.asarray(x), 'mask': jnp.ones(len(x), bool)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('name', poses.PEERS)
 def test_state_dict_and_number_of_parameters(name: str) -> None:
     net = made(name)

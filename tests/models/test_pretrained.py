@@ -124,6 +124,7 @@ def test_numbers_of_sixteen_bits_are_read_exactly_and_others_are_refused_by_name
     assert 'complete' not in str(error.value)
 
 
+@pytest.mark.slow
 def test_a_file_that_braindecode_wrote(tmp_path, monkeypatch):
     """Every tensor but its head is read, and the encoder answers what braindecode's does."""
     path = Path(__file__).parents[1] / 'fixtures' / 'networks' / 'foundation' / 'steegformer_written.safetensors'

@@ -196,11 +196,13 @@ def test_a_wrong_network_is_refused_with_the_reason(name, tmp_path):
         assert f'mine.py, line {line})' in str(refused.value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('last', ['log_softmax', 'sigmoid'])
 def test_what_is_no_distribution_over_classes_is_let_through(last, tmp_path):
     assert built(model_in(tmp_path, RIGHT.replace(HEAD, HEAD.replace('return ', f'return jax.nn.{last}(') + ')')))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('synchronised', [True, False])
 def test_batch_statistics_of_one_device_are_refused_on_several(synchronised, tmp_path):
     """A batch split in two gives what it gives whole, or the network is refused."""
@@ -332,6 +334,7 @@ def test_what_a_text_names(tmp_path, monkeypatch):
         factory(net)
 
 
+@pytest.mark.slow
 def test_a_file_runs_once_in_a_process(tmp_path):
     counted = "import pathlib\npathlib.Path(__file__).with_name('runs').open('a').write('x')\n"
     spec = user_model.find(model_in(tmp_path, counted + RIGHT))
@@ -432,6 +435,7 @@ ESTIMATORS = {  # name -> (line that becomes another, exit status, words)
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('name', ESTIMATORS)
 def test_an_estimator(name, ask, tmp_path):
     line, wanted, words = ESTIMATORS[name]

@@ -88,6 +88,7 @@ def test_each_version_of_a_task_is_shown(work, capsys):
     assert [facts['task'] for facts in json.loads(capsys.readouterr().out)] == ['p3@1', 'p3@2']
 
 
+@pytest.mark.slow
 def test_the_response_to_targets_is_seen(few, data):
     figure = Figure()
     figures.of_windows(few, data)['evoked'][1](figure)
@@ -104,6 +105,7 @@ def drawn(draw) -> Figure:
     return figure
 
 
+@pytest.mark.slow
 def test_means_have_bands_of_standard_errors_zero_lines_units_and_one_scale(few, data):
     micro = dataclasses.replace(few, task=override(few.task, 'signal.scaler', 'micro'))
     figure = drawn(figures.of_windows(micro, data)['evoked'][1])
@@ -126,6 +128,7 @@ def test_means_have_bands_of_standard_errors_zero_lines_units_and_one_scale(few,
     assert drawn(figures.of_windows(few, data)['evoked'][1]).axes[0].get_ylabel() == 'IQR'
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     'change', [('paradigm', 'ssvep'), ('paradigm', 'sleep'), ('paradigm', 'emg'), ('window.stride', 1.0)]
 )
@@ -167,6 +170,7 @@ def test_of_many_channels_those_far_from_the_others_are_named(few):
     assert [t.get_text() for t in ax.get_legend().get_texts()] == ['channel 7']
 
 
+@pytest.mark.slow
 def test_classes_are_told_apart_by_lightness_alone(few, data):
     ax = drawn(figures.of_windows(few, data)['evoked'][1]).axes[0]
     first, last = (np.dot(line.get_color()[:3], [0.2, 0.7, 0.1]) for line in ax.lines[:2])
@@ -182,6 +186,7 @@ def test_pictures_of_an_older_page_do_not_stay(few, work):
     assert not old.exists() and page.with_name('evoked.png').exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('kind', ['value', 'labels', 'embedding', 'keystrokes'])
 def test_every_kind_of_target_is_counted_and_drawn(kind, few, data):
     rng, n = np.random.default_rng(0), len(data.y)

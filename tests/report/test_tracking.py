@@ -59,6 +59,7 @@ def scalars(folder):
             yield from ((v.tag, event.step, v.simple_value) for v in event.summary.value if not v.HasField('tensor'))
 
 
+@pytest.mark.slow
 def test_tensorboard_gets_every_number_once_however_often_it_is_asked(trained, tmp_path):
     workdir, result = trained
     for _ in range(2):
@@ -134,6 +135,7 @@ def test_logs_that_cannot_be_read_are_told_and_the_others_replayed(tmp_path):
     ]
 
 
+@pytest.mark.slow
 def test_a_result_that_is_cut_off_loses_its_scores_alone(trained, tmp_path):
     workdir, result = trained
     shutil.copytree(workdir / 'epochs', tmp_path / 'epochs')

@@ -202,6 +202,7 @@ def test_every_encoder_of_the_table_can_be_adapted(model):
     assert len(learns) == 1  # the attention of one layer
 
 
+@pytest.mark.slow
 def test_low_rank_starts_from_pretrained_weights():
     """A file of the network fits; its pairs are what was drawn."""
     model, _, _ = network_of(adaptation='lora', lora_rank=2)
@@ -217,6 +218,7 @@ def test_low_rank_starts_from_pretrained_weights():
     assert moved(start['params'], found['params']) >= {'base.layer_0.in_weight'}
 
 
+@pytest.mark.slow
 def test_weights_of_a_low_rank_run_are_refused():
     """Else a run would begin from the weights before it, without a word."""
     model, _, _ = network_of(adaptation='lora', lora_rank=2)
@@ -227,6 +229,7 @@ def test_weights_of_a_low_rank_run_are_refused():
             pretrained.begin(network, kept, network.init(jax.random.key(0)), 'mine')
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('recipe', [{'adaptation': 'lora', 'lora_rank': 2}, {'head': 'mlp'}, {'layer': 'transformer'}])
 def test_networks_without_declared_checkpoints_start_from_kept_weights(recipe):
     signal = Signal(n_chans=3, n_times=250, sfreq=120.0)
@@ -249,6 +252,7 @@ def test_fully_connected_layers_of_eegconformer_follow_its_blocks():
     assert decayed['head_0.weight'] == decayed['linear.weight'] == 1 and decayed['block_0.wide.weight'] == 0.5**6
 
 
+@pytest.mark.slow
 def test_attention_of_eegdino_learns_with_its_biases():
     signal = fitting(MODELS['eegdino_small'], 400)
     model = factory(MODELS['eegdino_small'])(signal, 2)
@@ -274,7 +278,8 @@ def test_two_stages_first_train_the_head(data, compiler, tmp_path):
     assert outcome['n_parameters'] == {'total': total, 'trainable': total}
 
 
-@pytest.mark.parametrize('after', [2, pytest.param(4, marks=pytest.mark.slow), pytest.param(7, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize('after', [2, 4, 7])
 def test_two_stages_go_on_where_they_were_stopped(data, compiler, tmp_path, after):
     """In the first stage, between them, in the second: the same bits."""
     cell = encoders.of(small.cell(max_epochs=2, patience=2), adaptation='two_stage', head_epochs=2)

@@ -81,19 +81,19 @@ def test_a_processor_trains_on_some_windows_of_an_encoder_at_once(monkeypatch: p
     assert n_parts(model, Recipe(), 64) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ('name', 'options', 'recipe', 'splits'),  # a split: devices, windows at once on each, windows at once by the recipe
     [
         ('labram', {}, RECIPE, ((1, 2, 0),)),
-        pytest.param('bdtcn', {}, RECIPE, ((1, 2, 0), (2, 1, 0)), marks=pytest.mark.slow),
-        pytest.param(
+        ('bdtcn', {}, RECIPE, ((1, 2, 0), (2, 1, 0))),
+        (
             'eegdino_small',
             {'drop_path': 0.5},
             dataclasses.replace(RECIPE, adaptation='lora', lora_dropout=0.5),
             ((1, 2, 0), (2, 1, 0)),
-            marks=pytest.mark.slow,
         ),
-        pytest.param('luna_base', {'remat': True}, RECIPE, ((1, 0, 2),), marks=pytest.mark.slow),
+        ('luna_base', {'remat': True}, RECIPE, ((1, 0, 2),)),
     ],
     ids=['plain', 'dropout of feature maps', 'dropout', 'dropout of layers that are computed again'],
 )
@@ -125,6 +125,7 @@ def test_parts_and_devices_make_the_same_step(
     assert more == [loops + 1] * len(splits)
 
 
+@pytest.mark.slow
 def test_a_microbatch_of_a_whole_batch_is_the_plain_step() -> None:
     """Of a network with batch statistics, too, and of a loss of all rows together, which take no fewer at once."""
     signal = Signal(n_chans=3, n_times=120, sfreq=120.0)
@@ -135,6 +136,7 @@ def test_a_microbatch_of_a_whole_batch_is_the_plain_step() -> None:
     check_microbatch(Recipe(batch_size=4, microbatch=4, loss='clip'), 1)
 
 
+@pytest.mark.slow
 def test_answers_in_parts_are_those_of_the_whole_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of an encoder and of a probe of it: outputs, and a feature, in the order of windows."""
     monkeypatch.setattr(jax, 'default_backend', lambda: 'cpu')
@@ -154,12 +156,14 @@ def test_answers_in_parts_are_those_of_the_whole_batch(monkeypatch: pytest.Monke
             np.testing.assert_allclose(parts, whole, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_only_codebrain_keeps_numbers_that_are_no_parameters(monkeypatch: pytest.MonkeyPatch) -> None:
     made = {name: narrow.built(name, monkeypatch)[0] for name in narrow.NARROW}
     kept = {name: jax.eval_shape(model.init, jax.random.key(0))['batch_stats'] for name, model in made.items()}
     assert [name for name, stats in kept.items() if stats] == ['codebrain']
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     'recipe',
     [Recipe(), Recipe(precision='bfloat16'), Recipe(head='mlp'), Recipe(adaptation='lora')],

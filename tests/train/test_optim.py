@@ -104,6 +104,7 @@ def test_trajectory_equals_torch() -> None:
     np.testing.assert_allclose(path, FIXTURE['trajectory'], rtol=0, atol=5e-6)
 
 
+@pytest.mark.slow
 def test_one_compiled_update_serves_every_length() -> None:
     """The length of the run is in the state: an update made for another length gives the same step."""
     params, grads = {'a': jnp.ones(3)}, {'a': jnp.array([0.1, -0.2, 0.3])}

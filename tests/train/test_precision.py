@@ -69,6 +69,7 @@ def test_masters_stay_float32_and_move(fitted):
         assert not np.array_equal(array, rounded), f'{name} holds no more than bfloat16 does'
 
 
+@pytest.mark.slow
 def test_the_course_is_close_to_that_of_float32_and_it_learns(fitted, data):
     whole, low = (fitted[name][1] for name in ('float32', 'bfloat16'))
     told = [[h['train_loss'] for h in outcome['history']] for outcome in (whole, low)]
@@ -95,6 +96,7 @@ def products(jaxpr, found):
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('microbatch', [0, 2])
 def test_products_of_both_passes_are_of_bfloat16_and_the_state_is_not(microbatch):
     recipe = dataclasses.replace(LOW, batch_size=4, microbatch=microbatch)
@@ -120,6 +122,7 @@ def test_products_of_both_passes_are_of_bfloat16_and_the_state_is_not(microbatch
     assert products(jax.make_jaxpr(loss)(answer.outputs).jaxpr, {})['softmax'] == {'float32'}
 
 
+@pytest.mark.slow
 def test_batch_statistics_stay_float32():
     """Those of a network that computes some of them from whole windows beforehand, too."""
     signal = Signal(n_chans=3, n_times=240, sfreq=120.0)

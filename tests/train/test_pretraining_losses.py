@@ -104,6 +104,7 @@ def test_features_are_of_whole_windows_in_batches_of_any_size() -> None:
         np.testing.assert_array_equal(np.concatenate(found), x)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('more', [{'hide_times': 0.97}, {'hide_channels': 0.97}, {'hide_patch': 1.99}])
 def test_something_of_a_window_is_hidden_and_something_seen(more: dict[str, float]) -> None:
     recipe = Recipe(loss='reconstruction', **more)
@@ -143,6 +144,7 @@ def test_the_masked_loss_is_what_a_loop_says() -> None:
     np.testing.assert_allclose(found['hidden_r2'], 1 - ((true - 0.5) ** 2).mean() / true.var(), rtol=1e-4)
 
 
+@pytest.mark.slow
 def test_patches_of_all_channels_and_whole_channels_are_hidden() -> None:
     *_, hidden = masked()
     for one in hidden:

@@ -128,6 +128,7 @@ def test_each_window_is_encoded_once(data, compiler, tmp_path, encoded):
     assert sum(encoded) == 3 * np.count_nonzero(data.split != '')
 
 
+@pytest.mark.slow
 def test_a_damaged_shard_is_encoded_again(data, compiler, tmp_path, encoded):
     cell = encoders.of(small.cell(), adaptation='ridge_probe')
     first = probed(cell, data, compiler, tmp_path)[33]
@@ -161,6 +162,7 @@ def test_what_was_encoded_before_an_interruption_stays(data, compiler, tmp_path,
     np.testing.assert_array_equal(whole['predictions']['outputs'], resumed['predictions']['outputs'])
 
 
+@pytest.mark.slow
 def test_shards_of_batches_of_another_size_are_not_taken_up(data, compiler, tmp_path, monkeypatch):
     """They hold other windows: those that an interruption left."""
     monkeypatch.setattr(frozen, 'SHARD', 1)
@@ -174,6 +176,7 @@ def test_shards_of_batches_of_another_size_are_not_taken_up(data, compiler, tmp_
     np.testing.assert_array_equal(outcomes[1], outcomes[2])
 
 
+@pytest.mark.slow
 def test_features_are_in_the_cells_of_their_windows(data, tmp_path):
     """And of the places of electrodes that the encoder went by."""
     plain, drawn = start(data)
@@ -234,7 +237,9 @@ def test_a_network_without_a_head_is_refused(data, compiler, tmp_path):
         probed(cell, data, compiler, tmp_path)
 
 
-@pytest.mark.parametrize('what', ['ridge_probe', 'mlp_probe', pytest.param('lora', marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    'what', ['ridge_probe', *(pytest.param(a, marks=pytest.mark.slow) for a in ('mlp_probe', 'lora'))]
+)
 def test_a_kept_network_answers_as_it_was_tested(data, compiler, workdir, monkeypatch, what):
     """As files of weights alone say it: encoder and head are one network."""
     monkeypatch.setitem(MODELS, 'tiny', encoders.SPEC)

@@ -35,6 +35,7 @@ def test_chunks_carry_the_channels_of_each_window_where_asked(data, kept):
     assert plain.extra == {}
 
 
+@pytest.mark.slow
 def test_a_network_that_asks_learns_and_answers_with_its_mask(data, tmp_path):
     """Its outputs are those of the channels that are there; of its parameters those that are trained are counted."""
     cell = small.cell(batch_size=8, max_epochs=2, trainable=(('offset', 0.0),))

@@ -226,6 +226,7 @@ def test_channels_turn_by_a_place_for_a_whole_batch() -> None:
     assert seen == {-1, 0, 1}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('rotation', [0, 1])
 def test_nothing_is_known_beforehand_of_windows_whose_channels_turn(rotation: int) -> None:
     from jbench.models import MODELS
@@ -237,6 +238,7 @@ def test_nothing_is_known_beforehand_of_windows_whose_channels_turn(rotation: in
     assert bool(network.precompute(jnp.ones((2, 4, 120)))) == (not rotation)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(('rotation', 'seen'), [(0, {0.0}), (1, {0.0, 1.0, 9.0})])
 def test_a_step_turns_channels_where_its_recipe_says_so(rotation: int, seen: set[float]) -> None:
     """Channel k holds k, and the network answers channel 0 with a target of 0: the loss tells the turn of the step."""

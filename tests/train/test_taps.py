@@ -84,7 +84,8 @@ def test_tokens_are_put_together_as_numpy_does():
         probes.aggregated(jnp.ones((2, 3, 5)), Recipe(aggregation='quarters'))
 
 
-@pytest.mark.parametrize('adapted', ['lora', *(pytest.param(a, marks=pytest.mark.slow) for a in ('full', 'mlp_probe'))])
+@pytest.mark.slow
+@pytest.mark.parametrize('adapted', ['lora', 'full', 'mlp_probe'])
 def test_a_head_reads_the_layer_that_the_recipe_names(adapted):
     model, _ = network_of(adaptation=adapted, **DEEP)
     plain, _ = network_of()
@@ -104,6 +105,7 @@ def test_a_layer_that_an_encoder_lacks_is_refused_with_those_that_it_has():
         network_of(adaptation='probe', layer='layer_7')
 
 
+@pytest.mark.slow
 def test_what_learns_is_what_the_recipe_says():
     """A new head with it, whose encoder is the old one by name, so that its weights are read as ever."""
     head = {'head.out.weight', 'head.out.bias'}
@@ -231,6 +233,7 @@ def test_low_rank_of_the_matrices_that_are_named():
         network_of(adaptation='lora', lora_targets=('fc',))
 
 
+@pytest.mark.slow
 def test_dropout_of_low_rank_leaves_out_columns_in_training_alone():
     (model, _), (plain, _) = network_of(**LOW), network_of()
     variables = model.init(jax.random.key(0))

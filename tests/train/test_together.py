@@ -156,6 +156,7 @@ def by_hand(tasks: list[Part], start: list[Any], n_epochs: int) -> list[dict[str
     return [shared | o for o in own]
 
 
+@pytest.mark.slow
 def test_equals_plain_adamw_on_one_encoder_and_two_heads(tasks, monkeypatch):
     seen: list[Any] = []
     close = fit.Course.close_epoch
@@ -216,6 +217,7 @@ def test_a_monitor_that_was_undefined_once_does_not_end_a_task():
     assert not course.undefined and course.best_epoch == 1
 
 
+@pytest.mark.slow
 def test_encoders_of_other_channels_are_refused_by_name(tasks):
     data = tasks[0].train.prepared
     fewer = dataclasses.replace(data.signal, n_chans=3, ch_names=data.signal.ch_names[:3])
@@ -225,6 +227,7 @@ def test_encoders_of_other_channels_are_refused_by_name(tasks):
         together.require_shared([tasks[0], other], [states(tasks)[0], drawn])
 
 
+@pytest.mark.slow
 def test_training_goes_on_until_no_task_improves(tasks, monkeypatch):
     values = {'p3': iter([0.9, *[0.1] * 50]), 'three': iter([0.1, 0.2, 0.3, *[0.1] * 50])}
     patient = [

@@ -91,6 +91,7 @@ def batch_of(x: np.ndarray, y: np.ndarray) -> dict:
     return {'x': x[None], 'y': y[None], 'mask': np.ones((1, len(x)), bool)}
 
 
+@pytest.mark.slow
 def test_groups_follow_adamw_each_at_its_rate_and_the_frozen_stay():
     """Against AdamW in NumPy: rates by group; the frozen do not move, decay, or count in the norm that is clipped."""
     recipe = Recipe(lr=0.05, weight_decay=0.1, grad_clip=0.5, loss='squared_error', trainable=GROUPS)

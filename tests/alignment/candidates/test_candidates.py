@@ -65,6 +65,7 @@ def test_an_image_is_resized_as_pillow_does_and_scaled():
         prepared(image, Preprocess(20, filter='nearest'))
 
 
+@pytest.mark.slow
 @each('k', range(gabor.ORIENTATIONS))
 def test_gabor_energy_is_largest_for_its_own_grating_at_any_phase(k):
     angle, place = k * np.pi / gabor.ORIENTATIONS, np.arange(gabor.SIZE)
@@ -94,6 +95,7 @@ def test_hmax_shapes(responses):
     assert responses['s1'].max() <= 1 + 1e-4 and responses['c2'].max() <= 1  # cosines; exp of negatives
 
 
+@pytest.mark.slow
 def test_s1_is_the_cosine_between_filter_and_pixels():
     grey = np.random.default_rng(0).random((1, hmax.SIZE, hmax.SIZE)).astype(np.float32)
     grey[:, 60:100, 60:100] = 0
@@ -109,6 +111,7 @@ def test_s1_is_the_cosine_between_filter_and_pixels():
             np.testing.assert_allclose(found[k][0, y, x], expected, atol=1e-4)
 
 
+@pytest.mark.slow
 def test_hmax_grows_invariant_to_place(responses):
     def change(layer):
         a, b = responses[layer].reshape(2, -1)

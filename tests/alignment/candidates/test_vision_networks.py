@@ -101,6 +101,7 @@ def test_every_tensor_that_does_not_fit_is_named(tmp_path, like):
     assert 'unexpected: more [3]' in message and 'not finite: bn1.bias' in message
 
 
+@pytest.mark.slow
 def test_counters_of_batches_may_be_missing_all_together(tmp_path, like):
     names = [t.name for t in TENSORS['resnet18'] if not t.path]
     path = written(tmp_path, **dict.fromkeys(names))

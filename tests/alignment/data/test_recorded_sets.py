@@ -46,6 +46,7 @@ FOUND = {
 GEIRHOS = {n for n in data.SETS if n.startswith('Geirhos')}
 
 
+@pytest.mark.slow
 @each('name', sorted(FOUND))
 def test_a_set_has_its_shape_and_sum(name, alignment_dir):
     stimuli, found, facts = data.load(name, alignment_dir)

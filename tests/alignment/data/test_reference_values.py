@@ -95,6 +95,7 @@ def decoded(padded, label, bins, rng):
     return right / 140
 
 
+@pytest.mark.slow
 def test_objects_are_decoded_over_time(alignment_dir):
     found = data.load('ZhangDesimone7', alignment_dir).assembly
     label = np.unique(found['image_label'].values, return_inverse=True)[1]

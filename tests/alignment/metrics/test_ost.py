@@ -62,6 +62,7 @@ def test_solution_times_follow_the_population(population):
     np.testing.assert_allclose(again.values, found.values)
 
 
+@pytest.mark.slow
 def test_a_model_without_time_has_no_solution_times(population):
     responses, labels, onset = population
     still = np.repeat(responses[:, :, -1:], 4, 2)

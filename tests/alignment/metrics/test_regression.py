@@ -30,6 +30,7 @@ def shared(n: int, p: int, q: int, noise: float = 1.0, seed: int = 0) -> tuple[n
 # ---- recorded values ----
 
 
+@pytest.mark.slow
 @each('name, dtype, near', [(n, d, t) for n in REGRESSIONS for d, t in (('float64', 1e-6), ('float32', 2e-6))])
 def test_cross_validated_values(name, dtype, near):
     x, y, labels = aligned()

@@ -192,6 +192,7 @@ def test_pictures_of_bold5000_and_which_of_them_are_the_test_part(tmp_path) -> N
     assert fmri_pictures._of_bold5000(early, frozenset()) == (f'{stimuli}/Scene/livingroom4.jpg', 'train')
 
 
+@pytest.mark.slow
 def test_surfaces_of_nsd_keep_the_vertices_of_fsaverage5(tmp_path) -> None:
     root, stem = tmp_path / NSD.name, 'sub-02_ses-nsd01_task-nsdcore_run-01'
     write(

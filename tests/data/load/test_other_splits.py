@@ -71,6 +71,7 @@ def test_one_release_can_be_split_as_the_message_says(release: Path, split: Spli
     assert not {*data.subjects[data.split == 'test']} & {*data.subjects[data.split != 'test']}
 
 
+@pytest.mark.slow
 def test_what_leaves_one_class_to_learn_is_not_named(tmp_path: Path) -> None:
     """Three runs, each of one class: by run, the one that trains would teach nothing."""
     fields = [(('seconds', '20'), ('state', f's{k}')) for k in range(3)]
@@ -80,6 +81,7 @@ def test_what_leaves_one_class_to_learn_is_not_named(tmp_path: Path) -> None:
     assert named(folder, asked)[0] == 'split.by=onset'
 
 
+@pytest.mark.slow
 def test_what_is_dropped_counts(tmp_path: Path) -> None:
     """A split by session, of which one is dropped, leaves two."""
     refs = [tiny.ref(0, f'times{k + 1}')._replace(session=str(k)) for k in range(3)]

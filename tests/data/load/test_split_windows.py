@@ -62,6 +62,7 @@ def drawn(seed: int, n: int) -> tuple[dict[str, np.ndarray], dict[str, np.ndarra
     return events, windows
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=150)
 @given(
     st.integers(0, 9999), st.integers(2, 120), st.integers(3, 20), st.sampled_from([0.0, 0.5, 3.0]), st.integers(0, 9)
@@ -149,6 +150,7 @@ def test_the_recording_is_a_group(folder: Path, by: str) -> None:
     assert len(set(data.subjects)) == 6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('test', [(), ('test',)])
 def test_the_published_column_decides(test: tuple[str, ...], tmp_path: Path) -> None:
     """As of the image tasks: test stimuli are marked, whole recordings of the others validate."""
@@ -181,6 +183,7 @@ def test_dropped_windows_leave_once_the_split_is_drawn(folder: Path) -> None:
         prepared_set.open_set(folder, only)  # dropped windows bring no class
 
 
+@pytest.mark.slow
 def test_excluded_subjects_bring_no_class(tmp_path: Path) -> None:
     named = task(ByGroup(), target=Classes(field='subject'))
     made = prepare(tmp_path, named, [tiny.ref(k) for k in range(6)])
@@ -232,6 +235,7 @@ def test_windows_are_scaled_by_their_recordings_training_part(folder: Path) -> N
         assert 0 < fitted.sum() < own.sum() or subject == '03'
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('draw', [1, 3, 5])
 def test_a_recording_of_which_no_window_was_drawn_is_scaled_by_those_drawn_of_its_subject(
     tmp_path: Path, draw: int
@@ -258,6 +262,7 @@ def few_windows(draw: int, n: int = 1) -> tuple[Task, Task]:
     return asked, dataclasses.replace(task(BY_CODE, 'train'), recipe=recipe)
 
 
+@pytest.mark.slow
 def test_channels_that_the_drawn_windows_of_a_subject_lack_are_zero(tmp_path: Path) -> None:
     """Unless some of them are of recordings with all of its channels: then those alone scale it."""
     refs = [tiny.ref(0, seconds=60), tiny.ref(0, 'times7', seconds=55), tiny.ref(0, 'twice', seconds=50)]
@@ -318,6 +323,7 @@ def test_scaled_windows_are_the_same_from_memory_and_from_disk(folder: Path, bat
         np.testing.assert_array_equal(np.clip(view, -clamp, clamp), want[:3])
 
 
+@pytest.mark.slow
 def test_channels_that_a_recording_lacks_stay_zero_and_blocks_do_not_matter(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

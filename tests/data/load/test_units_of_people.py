@@ -116,6 +116,7 @@ def test_people_share_regions() -> None:
     assert contacts.united([('Cz',), ('Pz',)], select.find_dataset('SimulatedP3')) is None
 
 
+@pytest.mark.slow
 def test_the_published_split_across_people_is_given(folder: tuple[Path, Task]) -> None:
     path, task = folder
     data = prepared_set.open_set(path, override(task, 'split', CROSS_SUBJECT))

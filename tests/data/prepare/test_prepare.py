@@ -68,6 +68,7 @@ def test_baseline_is_taken_after_scaling(small: Path, tmp_path: Path) -> None:
         assert np.abs(x[:, :24].mean(1)).max() < 1e-3 and np.median(np.abs(x)) > 0.1
 
 
+@pytest.mark.slow
 def test_tfds_reads_a_set_without_network(reference: Path) -> None:
     code = """
     import socket, sys, json
@@ -172,6 +173,7 @@ def test_a_part_is_the_same_whatever_the_block(tmp_path: Path, monkeypatch: pyte
     assert found[0] == found[1] and len(found[0][1]) == 2
 
 
+@pytest.mark.slow
 def test_a_set_takes_half_of_what_its_windows_do_and_little_more(tmp_path: Path) -> None:
     """Each window adds its scales and some words, each shard up to 192 KiB: array_record fills blocks of 64 KiB."""
     task = task_of(KALUNGA)
@@ -276,6 +278,7 @@ def test_a_recording_of_which_nothing_is_left_is_one_finding(tmp_path: Path) -> 
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_conditions_are_on_the_whole_recording_and_come_before_the_crop(tmp_path: Path) -> None:
     """A recording that is too short for the crop, and not asked for, is no fault."""
     asked = dataclasses.replace(WHOLE, where=(Where(field='duration', least=40.0),))

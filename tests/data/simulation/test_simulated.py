@@ -101,6 +101,7 @@ def test_another_process_makes_the_same_bits() -> None:
     assert out[0].stdout == out[1].stdout != ''
 
 
+@pytest.mark.slow
 def test_sessions_share_the_subject_but_not_the_noise() -> None:
     """Channel covariance and alpha peak (anatomy, traits) stay; samples, and another subject's covariance, do not."""
     p = PARADIGMS['mental_imagery']
@@ -188,6 +189,7 @@ def test_ssvep_is_largest_at_oz_while_the_light_flickers() -> None:
     assert np.mean(cue, 0)[p.chans.index('Oz')] < 2
 
 
+@pytest.mark.slow
 def test_p3_is_parietal_and_late() -> None:
     p = PARADIGMS['p3']
     erp = []

@@ -425,6 +425,7 @@ def windows_of(window: tuple[float, float], onset: np.ndarray, times: np.ndarray
     return (after >= 0) & (times - onset[after] - window[0] < window[1])
 
 
+@pytest.mark.slow
 def test_a_film_does_the_same_to_all_and_each_answers_in_its_own_way() -> None:
     """What two people share is the film's: their rhythms and answers are pulled alike, all else is their own."""
     alone = [simulate('film', k, 1)[0].get_data() - simulate('film', k, 1, effect=0.0)[0].get_data() for k in (0, 1)]

@@ -772,6 +772,7 @@ def test_a_number_is_of_the_type_of_its_field(tmp_path):
     assert canonical(select.select_tasks(str(path))) == canonical(select.select_tasks(str(EXAMPLE)))
 
 
+@pytest.mark.slow
 def test_all_that_is_wrong_with_a_folder_comes_in_one_message(tmp_path, capsys):
     home, path = own_folder(tmp_path / 'data', 'edf'), tmp_path / 'mine.py'
     path.write_text(EXAMPLE.read_text().replace("field='trial_type'", "field='trialtype'"))

@@ -114,6 +114,7 @@ def in_bids(home: Path) -> Path:
     return signal
 
 
+@pytest.mark.slow
 def test_bids_without_a_table_of_events_says_so(tmp_path, capsys):
     signal = in_bids(tmp_path)
     assert ask(tmp_path) == 2

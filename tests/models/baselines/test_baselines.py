@@ -252,6 +252,7 @@ def test_learns_and_does_not_learn_labels_without_meaning(name: str) -> None:
     assert wrong < 0.7 or name == 'fbcca', 'it learns nothing where every class has a frequency'
 
 
+@pytest.mark.slow
 def test_labels_are_learnt_one_by_one() -> None:
     x, y = trials(160, 3)
     labels = np.stack([y == 0, y > 0, y < 0], 1).astype(np.float32)  # the last one never

@@ -110,6 +110,7 @@ def test_stacked_windows_equal_one_after_the_other(train: bool) -> None:
         close(compiled(batched)(variables), compiled(looped)(variables))
 
 
+@pytest.mark.slow
 def test_columns_of_the_linear_layer_are_limited() -> None:
     """Columns, not rows; near 1 below the limit; what was drawn beyond it is stored enlarged; a zero column is fine."""
     rng = np.random.default_rng(0)

@@ -68,6 +68,7 @@ def plain_network(params: Any, x: jax.Array) -> jax.Array:
     return (x @ params['linear']['weight'].T + params['linear']['bias'])[:, 56:].mean(1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(('n_chans', 'n_times'), [(3, 90), (30, 58)])
 def test_network_is_the_plain_one(n_chans: int, n_times: int) -> None:
     """Of 30 channels, too, where the first block adds its input as it is, and of the shortest windows."""
@@ -87,6 +88,7 @@ def test_longer_windows_are_fewer_at_once(n_times: int, at_once: int) -> None:
     assert bdtcn.bdtcn(Signal(n_chans=3, n_times=n_times, sfreq=120.0), 2).at_once == at_once
 
 
+@pytest.mark.slow
 def test_dropout_takes_whole_feature_maps() -> None:
     x = jnp.arange(1.0, 1 + 30 * 28 * 64).reshape(30, 28 * 64)
     factor = (bdtcn.feature_dropout(x, 64, 0.5, jax.random.key(0), None) / x).reshape(30, 28, 64)

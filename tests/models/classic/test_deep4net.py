@@ -34,6 +34,7 @@ def test_short_windows_shrink_the_network(n_times: int, expected: Sizes) -> None
     assert sizes(n_times) == expected
 
 
+@pytest.mark.slow
 def test_the_first_of_equal_samples_takes_the_gradient() -> None:
     """As torch.nn.functional.max_pool1d does (values worked out by hand); the rest at the end takes none."""
     x = jnp.asarray([[1.0, 1, 1, 0, 2, 2, -1, -2, -1, 5]])

@@ -248,6 +248,7 @@ def test_jit_traces_once_and_changes_nothing() -> None:
     close(compiled(variables, batch, **evaluate), model.apply(variables, batch, **evaluate), 1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('train', [False, True])
 def test_order_of_the_batch_does_not_matter(train: bool) -> None:
     (model, apply), rng = small_model(), np.random.default_rng(4)

@@ -33,6 +33,7 @@ def literal(p: dict[str, jax.Array], x: jax.Array) -> jax.Array:
     return lax.conv_general_dilated(h + p['offset'][:, None], p['second'], (1,), [PAD], **kinds).swapaxes(0, 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('t', LENGTHS)
 def test_joined_filters_equal_both_convolutions(t: int) -> None:
     with jax.enable_x64(True):
@@ -51,7 +52,7 @@ def test_joined_filters_equal_both_convolutions(t: int) -> None:
         close(found, wanted)
 
 
-@pytest.mark.parametrize('t', [40, 64, pytest.param(160, marks=pytest.mark.slow)])
+@pytest.mark.parametrize('t', [40, *(pytest.param(t, marks=pytest.mark.slow) for t in (64, 160))])
 def test_moments_equal_those_of_the_literal_output(t: int) -> None:
     """And their gradients; data with offsets, a row of padding."""
     with jax.enable_x64(True):

@@ -96,6 +96,7 @@ def test_equals_the_literal_network() -> None:
             close(ours, plain, 1e-12)
 
 
+@pytest.mark.slow
 def test_silence_is_a_constant_without_gradient() -> None:
     """Windows of zeros: the power is 0 at the first step, which counts as the smallest, and nothing pulls."""
     model = build()

@@ -59,6 +59,7 @@ def close(actual: Any, expected: Any, rtol: float, what: str = '', floor: float 
     np.testing.assert_allclose(actual, expected, rtol=0, atol=rtol * scale, err_msg=what)
 
 
+@pytest.mark.slow
 def test_state_dict_and_counts() -> None:
     model = build(record.TRAINED)
     lines = [' '.join([name, *map(str, shape)]) for name, shape in layout(model).items()]
@@ -182,6 +183,7 @@ def test_positions_are_asked_for() -> None:
         simpleconv_time_agg.simpleconv_time_agg(signal(8, 120, (None,) * 8), 2)
 
 
+@pytest.mark.slow
 def test_positions_in_metres_are_scaled_inside() -> None:
     """Each axis over the channels that have a position: as the reference is given them."""
     names = ['Fp1', 'X9', 'Cz', 'O2', 'P8']

@@ -22,6 +22,7 @@ def patches(imaginary: np.ndarray) -> np.ndarray:
     return np.fft.irfft(coefficients, 40)
 
 
+@pytest.mark.slow
 def test_a_phase_is_that_of_the_library() -> None:
     """All around, on the axes and between them, near and far; and so are its derivatives."""
     angles = np.concatenate([np.linspace(-np.pi, np.pi, 10001), np.arange(-4, 5) * np.pi / 4])

@@ -76,6 +76,7 @@ def test_tasks_share_pairs_of_low_rank(monkeypatch) -> None:
     assert together.head_of(made) == {'base.head.weight', 'base.head.bias'}
 
 
+@pytest.mark.slow
 @encoders
 def test_another_head_reads_what_the_encoder_answers(name: str, options: Any, monkeypatch) -> None:
     """An encoder with a head on its features answers as the head on the features that were kept."""

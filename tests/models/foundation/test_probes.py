@@ -35,6 +35,7 @@ def test_an_encoder_with_another_head_says_how_its_tokens_lie(encoder):
         assert probes.attached(told, HEADS['linear'], frozen=frozen).tokens == told.tokens
 
 
+@pytest.mark.slow
 def test_an_encoder_has_features(encoder):
     assert probes.width(encoder, SIGNAL) == 8
     assert [t.name for t in probes.own_head(encoder)] == ['head.weight', 'head.bias']
@@ -94,6 +95,7 @@ def test_weights_are_kept_whole(encoder, tmp_path, name):
     assert 'encoder.embed.weight' in names and 'encoder.head.weight' not in names and 'head.0.weight' in names
 
 
+@pytest.mark.slow
 def test_answers_depend_on_the_window_through_the_encoder(encoder, batch):
     """So that what attributes them to channels and times can differentiate."""
     made = probes.attached(encoder, HEADS['linear'])

@@ -86,6 +86,7 @@ def test_without_a_gradient_narrow_heads_and_short_rows_answer_more_at_once(monk
     assert not cut(answer, 6) and cut(answer, 6, 40)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('size', [4, 40])
 def test_at_once_or_in_pieces_the_answer_is_the_same(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """With a dropout, of keys that are not all seen, more than queries, and of other features than values. Pieces are
@@ -119,6 +120,7 @@ def test_on_an_accelerator_scores_are_cut_for_memory_alone(monkeypatch: pytest.M
     assert wide_attention.n_pieces(64 * 8, 4 * 704**2, 64) == 8
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(('size', 'spread', 'pieces'), [(8, 0.5, 8), (20, 2.0, 8), (20, 2.0, 32)])
 def test_pieces_are_as_exact_in_bfloat16(
     size: int, spread: float, pieces: int, monkeypatch: pytest.MonkeyPatch
@@ -138,6 +140,7 @@ def test_pieces_are_as_exact_in_bfloat16(
     assert (errors[0] < 1.5 * errors[1]).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('pieces', [1, 2])
 def test_attention_sees_what_it_may(pieces: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """A token and its neighbours: the others change nothing, and feel no gradient."""

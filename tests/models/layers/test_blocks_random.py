@@ -19,6 +19,7 @@ def test_words_are_those_of_jax(n):
         np.testing.assert_array_equal(found, jax.random.bits(key, (n,), jnp.uint32))
 
 
+@pytest.mark.slow
 def test_words_of_several_keys_at_once():
     keys = jax.random.split(jax.random.key(1), 3)
     found = jax.vmap(lambda key: blocks.random_words(key, 50))(keys)

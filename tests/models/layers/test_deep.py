@@ -54,6 +54,7 @@ def test_a_loop_is_the_row(key: jax.Array | None, again: int) -> None:
     jax.tree.map(lambda a, b: close(b, a, 1e-5), grads, others)
 
 
+@pytest.mark.slow
 def test_what_is_computed_again_is_not_kept() -> None:
     x = jax.ShapeDtypeStruct((2048, 4), jnp.float32)
     variables = jax.eval_shape(Row(again=0).init, jax.random.key(0), x, None)
@@ -75,6 +76,7 @@ def test_no_more_layers_are_computed_again_than_it_takes() -> None:
     assert [n_again(LIMIT, 21, rest=0, train=False, remat=remat) for remat in (None, False, True)] == [0, 0, 0]
 
 
+@pytest.mark.slow
 def test_a_mean_needs_no_product_for_each_token() -> None:
     """Whoever reads the mean alone pays for one product a window."""
     weight = jnp.asarray(np.random.default_rng(0).standard_normal((16, 8)), jnp.float32)

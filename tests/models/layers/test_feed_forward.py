@@ -20,6 +20,7 @@ class _Branch(nn.Module):
         return narrow(gelu(wide(x))) if self.plain else feed_forward.feed_forward(wide, narrow, x)
 
 
+@pytest.mark.slow
 def test_both_layouts_equal_the_plain_form(monkeypatch: pytest.MonkeyPatch) -> None:
     """Values, and gradients of weights and windows; the first weights are the same."""
     with jax.enable_x64(True):

@@ -133,6 +133,7 @@ def test_a_slow_pace_keeps_a_state_and_a_fast_one_forgets_it() -> None:
     assert kept(-3.0) > 100 * kept(4.0)
 
 
+@pytest.mark.slow
 def test_gradients_are_finite_at_any_pace() -> None:
     """Even where tokens are so large that a pace is nothing, or forgets all at once."""
     module = SelectiveStateSpace(4, 8)

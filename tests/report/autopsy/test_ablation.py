@@ -39,6 +39,7 @@ def test_the_planted_channel_time_and_frequency_stand_out_alone(found, monkeypat
     assert answers_something(parts.base) and parts.base.p == pytest.approx(1 / 201)
 
 
+@pytest.mark.slow
 def test_findings_name_what_was_planted_with_its_number(found):
     case, parts = found
     by_family = {f.about: f for f in findings(case, parts) if f.about in ('channel', 'time', 'frequency')}
@@ -213,6 +214,7 @@ def test_a_constant_network_gives_no_nan():
     assert len(parts.layers[0].dead) == len(parts.layers[0].spread) and parts.aside == ('layer',)
 
 
+@pytest.mark.slow
 def test_an_estimator_is_ablated_by_what_it_predicts():
     """Nothing but answers to windows is asked for."""
     case = planted()

@@ -185,6 +185,7 @@ def test_what_only_another_feature_reads_does_not_hide_the_layer():
     assert not found['mean'][1].any()
 
 
+@pytest.mark.slow
 def test_a_layer_inside_of_a_loop_is_said_not_to_be_seen():
     """Never that the answer does not rest on it."""
     params = {'spatial': np.ones((3, C), 'f4'), 'linear': np.ones((3, 2), 'f4')}
@@ -274,7 +275,7 @@ TIME = {  # layer -> axis of time, not counting windows
 }
 
 
-@pytest.mark.parametrize('name', [pytest.param(n, marks=pytest.mark.slow) if n == 'ctnet' else n for n in TIME])
+@pytest.mark.parametrize('name', [n if n == 'eegnet' else pytest.param(n, marks=pytest.mark.slow) for n in TIME])
 def test_the_axis_of_time_is_found(name):
     model, variables, x, signal = of_table(name, 480)
     found = activations.time_axes(model, variables, x, signal)

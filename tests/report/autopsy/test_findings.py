@@ -57,6 +57,7 @@ def test_what_is_explained_is_named(kind, what):
     assert len(captions) == 3 and all(f'positive: speaks for {what}' in caption for caption in captions)
 
 
+@pytest.mark.slow
 def test_windows_of_one_sample_have_a_page_without_frequencies():
     """Of volumes of fMRI, one at a time."""
     rng = np.random.default_rng(0)

@@ -77,6 +77,7 @@ def test_time_lies_where_the_encoder_says(name, monkeypatch):
         assert cam.shape == (3, len(early[layer]))
 
 
+@pytest.mark.slow
 def test_tokens_averaged_in_bfloat16_have_their_share_too(monkeypatch):
     model, signal = built('reve_small', monkeypatch)
     model = in_bfloat16(model)

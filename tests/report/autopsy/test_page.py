@@ -58,6 +58,7 @@ def test_text_is_escaped_and_nothing_is_asked_of_the_network(made):
     assert 'prefers-color-scheme:dark' in text and 'name="viewport"' in text
 
 
+@pytest.mark.slow
 def test_tables_are_closed_and_headed(made):
     class Tags(HTMLParser):
         def __init__(self) -> None:
@@ -81,6 +82,7 @@ def test_tables_are_closed_and_headed(made):
     assert 'run &lt;script' in made[2], 'the worst answers with their recordings'
 
 
+@pytest.mark.slow
 def test_a_run_without_weights_has_a_page_of_its_answers(made):
     case, *_ = made
     case = case._replace(network=None)

@@ -162,6 +162,7 @@ def test_damage_is_told(damage, work, tmp_path):
         assert plans['curves'].make()
 
 
+@pytest.mark.slow
 def test_a_result_outside_of_a_work_folder_and_one_that_no_run_writes(work, tmp_path):
     (path,) = (work / 'results').rglob('eegnet/*/seed33.json')
     for file in path.parent.glob('seed33.*'):

@@ -68,6 +68,7 @@ def test_topographies(found, page, rows):
     assert max(target, key=target.get) in ('Pz', 'CPz', 'Cz', 'P3', 'P4', 'POz')
 
 
+@pytest.mark.slow
 def test_words_and_edges(page):
     told = words(page).replace('\n', ' ')
     for text in ('p3, simulated', 'training windows', 'Mean window of each class', 'Mean spectrum', 'Amplitude', 'IQR'):

@@ -69,6 +69,7 @@ def test_a_number_that_rounds_to_zero_has_no_sign():
     assert [t.get_text() for t in figure.axes[0].texts] == ['0.00']
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('n', [1, 26])
 def test_nothing_is_cut(n):
     models = [f'{k}{LONG}' for k in range(n)]

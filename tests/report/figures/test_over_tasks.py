@@ -135,6 +135,7 @@ def test_equals_are_both_on_the_front():
     assert cost.on_front('a', {'a': (1, 1), 'b': (1, 1)}) and not cost.on_front('a', {'a': (1, 2), 'b': (1, 1)})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('n', [2, 26])
 def test_nothing_is_cut(n):
     models = [f'{k}{LONG}' for k in range(n)]

@@ -117,6 +117,7 @@ def test_models_beside_brains_have_a_page_where_there_are_some(site):
     assert not any('Brains' in path.read_text() for path in (site / 'index.html', site / 'tasks.html'))
 
 
+@pytest.mark.slow
 def test_nothing_is_asked_of_a_server(site):
     for path in pages(site):
         for tag, given in Page(path).elements:
@@ -126,6 +127,7 @@ def test_nothing_is_asked_of_a_server(site):
         assert not re.search(r'url\(|@import|fetch\(|XMLHttp|https?:|innerHTML|eval\(', path.read_text()), path
 
 
+@pytest.mark.slow
 def test_texts_of_results_stay_texts(site):
     for path in pages(site):
         page = Page(path)
@@ -154,6 +156,7 @@ def test_cells_of_csv_files_are_harmless_in_a_spreadsheet():
     ]
 
 
+@pytest.mark.slow
 def test_every_table_is_there_as_csv_and_json(site):
     for path in pages(site):
         page = Page(path)
@@ -218,6 +221,7 @@ def test_pages_tell_protocols_and_datasets(site):
     assert 'by = subject' in Page(user).text  # told by the config of its results
 
 
+@pytest.mark.slow
 def test_figures_stand_on_the_pages_of_what_they_show(site):
     shown = {p.name: [a['src'] for t, a in Page(p).elements if t == 'img'] for p in pages(site)}
     assert {name: found for name, found in shown.items() if found} == {
@@ -251,6 +255,7 @@ def test_texts_of_numbers():
     assert texts == ['–', '0.000', '-0.500', '0.250']
 
 
+@pytest.mark.slow
 def test_a_site_is_replaced_and_nothing_else(report, tmp_path):
     build.build(report, tmp_path)
     stale = tmp_path / 'site' / 'tasks' / 'stale.html'
@@ -266,6 +271,7 @@ def test_a_site_is_replaced_and_nothing_else(report, tmp_path):
     assert (other / 'site' / 'thesis.tex').exists()
 
 
+@pytest.mark.slow
 def test_the_command_writes_it(tmp_path, capsys):
     work = tmp_path / 'work'
     add(work, 'eegnet', 0.7)

@@ -82,6 +82,7 @@ def test_groups_are_the_largest_sets_without_two_that_differ() -> None:
     assert many.groups(np.eye(3, dtype=bool)) == () and many.groups(np.ones((0, 0), bool)) == ()
 
 
+@pytest.mark.slow
 def test_five_equal_models_are_rarely_told_apart() -> None:
     """200 diagrams, of which at most 5 % are 10: more than 21 come by chance once in 1,000 times."""
     random = np.random.default_rng(3)

@@ -192,6 +192,7 @@ def test_moabb_1176_ranks_have_their_own_direction() -> None:
     assert paired.permutation(d).z < 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('n', [6, 8, 10])
 def test_two_seeds_of_one_model_are_rarely_different(n: int) -> None:
     """400 sets, of which at most 5 % are 20: more than 33 come by chance once in 500 times."""
