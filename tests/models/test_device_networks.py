@@ -24,7 +24,7 @@ from jbench.train import parallel, programs
 RECORDED = np.load(record.FILE)
 MASK = np.array([True, False, True, True])  # the true rows among rows of padding
 CASES = [
-    pytest.param(name, shape, x64, marks=[pytest.mark.slow] if shape[0] == 32 else [])
+    (name, shape, x64)
     for name, shapes in record.SHAPES.items()
     for shape in shapes
     for x64 in ((False,) if name == 'emg2qwerty' else (False, True))  # its convolutions take minutes in float64

@@ -158,12 +158,7 @@ def test_ten_steps_equal_braindecode_x64(name: str) -> None:
         check_steps(name, SMALL, x64=True, rtol=1e-9)
 
 
-FAST = ('eegnet', 'bdtcn')
-OTHERS = often([n for n in NETWORKS if n not in FAST], ('atcnet', 'eegconformer'))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize('name', [*FAST, *OTHERS])
+@pytest.mark.parametrize('name', often(NETWORKS, ('eegnet', 'bdtcn', 'atcnet', 'eegconformer')))
 def test_masked_rows_count_nowhere(name: str) -> None:
     """Whatever is in them: value, gradient and statistics stay; without a valid row the statistics stay as they are."""
     with jax.enable_x64(True):
