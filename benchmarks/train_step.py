@@ -24,7 +24,8 @@ than 2 s; a row has 12 s or three blocks (--blocks) of two calls, and the differ
 cell whose step would take more than a third of the free memory is left out, and said; our process keeps the memory of
 the cells before it, so large ones have a command each. Each row says how long our programs took to compile,
 and which ratio a program of the same products could have at most: their time against that which their products and
-convolutions, as torch counts them, take at the rate of the fastest product of large matrices that the run saw.
+convolutions, as torch counts them, take at the rate of the fastest product of large matrices that the run saw, torch's
+or XLA's (it prints both).
 
 On stdout a table (medians, 10 % quantiles, load), and as last line a JSON list of rows {model, n_chans, n_times,
 n_outputs, batch, phase, ours_ms, peer_ms, ratio, max_abs_difference}, of encoders {seconds, steps, compile_s,
@@ -278,7 +279,9 @@ def main(argv: list[str]) -> int:
         jobs[f'{n} {n_chans} channels, {n_out} classes'] = partial(measure, n, n_chans, n_out)
     if every:
         with apart() as call:
-            rate = call(products.rate_of_cores)
+            rates = call(products.rates_of_cores)
+        rate, each = max(rates.values()), ', '.join(f'{name} {r / 1e6:.0f}' for name, r in rates.items())
+        print(f'fastest product of large matrices, GFLOP/s: {each}', flush=True)
         jobs |= {str(cell): partial(measure_encoder, cell, rate, args.blocks) for cell in every}
     for what, job in jobs.items():
         try:

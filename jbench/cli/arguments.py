@@ -155,7 +155,7 @@ def known(p: argparse.ArgumentParser, argv: list[str]) -> argparse.Namespace:
     args, rest = p.parse_known_intermixed_args(argv)
     if rest:
         flags = [f for a in p._actions for f in a.option_strings]
-        raise unknown('argument', rest[0].partition('=')[0], flags)
+        raise unknown('argument', rest[0].partition('=')[0], flags, listed_by='--help')
     return args
 
 

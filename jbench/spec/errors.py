@@ -26,13 +26,15 @@ class MissingExtraError(RequestError):
         return f'{purpose} needs {package}, which is not installed: {remedy}'
 
 
-def unknown(what: str, name: str, known: Iterable[str]) -> RequestError:
-    """The error for a name that does not exist: did-you-mean, then what there is."""
+def unknown(what: str, name: str, known: Iterable[str], listed_by: str | None = None) -> RequestError:
+    """The error for a name that does not exist: did-you-mean, then what there is, or what lists that."""
     names = sorted(set(known))
     lower = {n.lower(): n for n in names}
     near = [lower[n] for n in lower if len(name) > 2 and n.startswith(name.lower())][:2]
     near += [lower[n] for n in difflib.get_close_matches(name.lower(), list(lower), n=2, cutoff=0.6)]
     near = list(dict.fromkeys(near)) or [lower[n] for n in lower if len(name) > 2 and name.lower() in n][:2]
     hint = f'; did you mean {" or ".join(map(repr, near))}?' if near else ''
-    shown = ', '.join(names[:40]) + (', ...' if len(names) > 40 else '')
-    return RequestError(f'unknown {what} {name!r}{hint}\n  available: {shown}')
+    shown = f'available: {", ".join(names[:40])}' + (', ...' if len(names) > 40 else '')
+    if listed_by:
+        shown = f'{listed_by} lists what there is'
+    return RequestError(f'unknown {what} {name!r}{hint}\n  {shown}')

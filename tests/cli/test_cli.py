@@ -197,7 +197,7 @@ def test_defaults():
 
 WRONG = {
     'no task': ((), '--task is missing, e.g. --task=bci'),
-    'flag': (('--task=p3', '--modle=eegnet'), "unknown argument '--modle'; did you mean '--model'"),
+    'flag': (('--task=p3', '--modle=eegnet'), "unknown argument '--modle'; did you mean '--model'?\n  --help lists"),
     'abbreviated flag': (('--task=p3', '--mod=eegnet'), "unknown argument '--mod'"),
     'stray word': (('--task=p3', 'eegnet'), "unknown argument 'eegnet'"),
     'flag without a value': (('--task',), 'argument --task: expected one argument'),

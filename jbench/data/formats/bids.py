@@ -82,9 +82,10 @@ class _Names:
         return self.listed[folder]
 
     def ending(self, folder: Path, suffix: str) -> list[tuple[str, set[tuple[str, str]]]]:
-        """Names of tables in a folder with their entities, those with most entities first."""
+        """Names of tables in a folder with their entities (but `space`, which no recording has), most of them first."""
         if (folder, suffix) not in self.tables:
-            found = [(n, set(entities(n).items())) for n in self.of(folder) if f'_{n}'.endswith(f'_{suffix}')]
+            names = [n for n in self.of(folder) if f'_{n}'.endswith(f'_{suffix}')]
+            found = [(n, {(k, v) for k, v in entities(n).items() if k != 'space'}) for n in names]
             self.tables[folder, suffix] = sorted(found, key=lambda pair: -len(pair[1]))
         return self.tables[folder, suffix]
 

@@ -140,6 +140,7 @@ def test_a_table_of_channels_without_types_is_refused(tree):
     [
         ('channels', 'name type\nFp1', 'each line must have all columns: found a line of 1 values under 2 columns'),
         ('electrodes', '', 'the table must have the columns name and x and y and z: found an empty file'),
+        ('space-CTF_electrodes', 'name x y z\nFp1', 'each line must have all columns: found a line of 1 values'),
     ],
 )
 def test_a_damaged_table_beside_a_signal_is_named(tree, name, text, said):
