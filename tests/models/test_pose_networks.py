@@ -51,7 +51,9 @@ def test_state_dict_and_number_of_parameters(name: str) -> None:
 
 @pytest.mark.parametrize('name', often(poses.PEERS, ('vemg2pose', 'neuropose')))
 def test_answers_and_gradients_are_those_of_the_reference(name: str) -> None:
-    """Float32 beside float64: answers to 1e-4 of the largest, norms and projections of gradients to 1e-3 of a norm."""
+    """Answers in float32, to 1e-4 of the largest. Norms and projections of gradients in float64, as the reference's, to
+    1e-6 of a norm: rounding to float32 moves values of ReLUs over 0, and one of NeuroPose's few gradients with it.
+    """
     net, (x, y) = made(name), poses.windows(name)
     variables = of_peer(name, net)
     said = jax.jit(lambda v: net.apply(v, batch(x), train=False, key=None).outputs)(variables)
@@ -62,19 +64,20 @@ def test_answers_and_gradients_are_those_of_the_reference(name: str) -> None:
     @jax.jit
     @partial(jax.value_and_grad, has_aux=True)
     def loss(params: Any) -> tuple[jax.Array, Any]:
-        answer = net.apply(variables | {'params': params}, batch(x), train=True, key=None)
+        answer = net.apply(variables | {'params': params}, batch(x.astype(float)), train=True, key=None)
         return jnp.abs(answer.outputs - y.reshape(len(y), -1)).mean(), answer.batch_stats
 
-    (value, after), grads = loss(variables['params'])
-    np.testing.assert_allclose(value, PEER[f'{name}/loss'], rtol=1e-5)
+    with jax.enable_x64(True):
+        (value, after), grads = loss(jax.tree.map(lambda a: a.astype(float), variables['params']))
+    np.testing.assert_allclose(value, PEER[f'{name}/loss'], rtol=1e-9)
     named = net.to_torch({'params': grads, 'batch_stats': variables['batch_stats']})
     learnt = [t.name for t in net.tensors if t.path and t.path[0] == 'params']
     ours, peer = weights.sketch(name, {k: named[k] for k in learnt}), PEER[f'{name}/gradients']
     scale = np.maximum(peer[:, :1], 1e-3 * peer[:, 0].max())
-    np.testing.assert_allclose(ours / scale, peer / scale, rtol=0, atol=2e-3)
+    np.testing.assert_allclose(ours / scale, peer / scale, rtol=0, atol=1e-6)
     stats = net.to_torch({'params': variables['params'], 'batch_stats': after})
     buffers = np.concatenate([np.zeros(0), *(v.ravel() for k, v in stats.items() if '.running_' in k)])
-    np.testing.assert_allclose(buffers, PEER[f'{name}/buffers'], rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(buffers, PEER[f'{name}/buffers'], rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize('name', poses.PEERS)
