@@ -18,12 +18,10 @@ pretrained. The headline is the published protocol of the reference: everything 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
-from jax import lax
 
 from jbench.models import torch_weights
 from jbench.models.foundation.signal_jepa import (
@@ -74,7 +72,7 @@ class _Local(nn.Module):
         if train:  # its gradient needs the copy of x that one product for all windows makes
             mixed = jnp.einsum('fc,bcs->bfs', filters, x, precision=blocks.PRECISION)
         elif jax.default_backend() == 'cpu':  # window by window, without such a copy
-            mixed = lax.map(partial(jnp.matmul, filters, precision=blocks.PRECISION), x)
+            mixed = jnp.matmul(jnp.broadcast_to(filters, (len(x), *filters.shape)), x, precision=blocks.PRECISION)
         else:
             mixed = mix(x, filters).swapaxes(0, 1)
         return mixed + offset[:, None]
