@@ -59,8 +59,7 @@ WIDTHS = (8, 16, 32, 64, 64)
 WIDTH, HEADS, LAYERS, INNER = 64, 8, 8, 2048
 OF_CHANNEL, OF_TIME = 30, 34
 LONGEST = 600  # seconds: of the slowest wave in the code of time
-N_FILTERS = 4
-MIN_TIMES = 152
+N_FILTERS, MIN_TIMES = 4, 152
 # files of braindecode: without its decoder; the filters and the head are new
 CHECKPOINT = {
     'names': Exceptions(ignored=('transformer.decoder.*',), head=('head.*', 'final_layer.*')),
@@ -126,13 +125,11 @@ def _rows(signal: Signal, table: str) -> tuple[np.ndarray, np.ndarray]:
 def overlapping(x: jax.Array, taps: jax.Array) -> jax.Array:
     """Convolution of x [b, c, t] with taps [32, f] every 8 samples: [b, c, n, f].
 
-    A row of the product is 4 neighbouring outputs, of 32 samples and the 24 behind them: less is copied than for a row
-    each (56 numbers in place of 128), and products with few columns are slow.
-    """
+    A row of the product is 4 outputs: 56 numbers are copied, not 128, and products with few columns are slow."""
     n, beyond = (x.shape[2] - FIRST_TAPS) // FIRST_STRIDE + 1, FIRST_TAPS - FIRST_STRIDE
     rows, step = -(-n // NEIGHBOURS), NEIGHBOURS * FIRST_STRIDE
-    length = (rows + 1) * step
-    cut = jnp.pad(x[..., :length], ((0, 0), (0, 0), (0, max(0, length - x.shape[2])))).reshape(*x.shape[:2], -1, step)
+    x = x[..., : (rows + 1) * step]
+    cut = jnp.pad(x, ((0, 0), (0, 0), (0, (rows + 1) * step - x.shape[2]))).reshape(*x.shape[:2], -1, step)
     seen = jnp.concatenate([cut[:, :, :-1], cut[:, :, 1:, :beyond]], axis=3)
     moved = [jnp.pad(taps, ((i, beyond - i), (0, 0))) for i in range(0, step, FIRST_STRIDE)]
     found = jnp.matmul(seen.reshape(-1, seen.shape[3]), jnp.concatenate(moved, axis=1), precision=blocks.PRECISION)
@@ -155,8 +152,7 @@ class Convolutions(nn.Module):
         for i, width in enumerate(WIDTHS):
             draw = nn.initializers.normal(math.sqrt(2 / (n_in * taps)))
             flat = self.param(f'taps_{i}', draw, (width, n_in, taps)).transpose(2, 1, 0).reshape(-1, width)
-            h = side_by_side(h, flat) if i else self._norm(overlapping(h, flat))
-            h = blocks.gelu(h)
+            h = blocks.gelu(side_by_side(h, flat) if i else self._norm(overlapping(h, flat)))
             n_in, taps = width, 2
         return h
 
@@ -206,8 +202,7 @@ class _Layer(nn.Module):
         h = _Linear(WIDTH, WIDTH, drawn_bias=False, name='projection')(mixed)
         x = blocks.LayerNorm(WIDTH, name='norm_1')(x + drop(h, 1))
         h = drop(jax.nn.relu(_Linear(WIDTH, INNER, name='wide')(x)), 2)
-        h = _Linear(INNER, WIDTH, name='narrow')(h)
-        return blocks.LayerNorm(WIDTH, name='norm_2')(x + drop(h, 3))
+        return blocks.LayerNorm(WIDTH, name='norm_2')(x + drop(_Linear(INNER, WIDTH, name='narrow')(h), 3))
 
 
 class _SignalJEPA(nn.Module):
@@ -220,15 +215,14 @@ class _SignalJEPA(nn.Module):
     @nn.compact
     def __call__(self, batch: Batch, *, train: bool, key: jax.Array | None) -> jax.Array:
         """Outputs [b, n] of x [b, c, t]."""
-        keys = blocks.split(key, LAYERS)
         h = Convolutions(name='convolutions')(batch['x'])
         b, c, n, _ = h.shape
         table = self.param('table', lambda _: jnp.asarray(self.start, jnp.float32))
         of_channel = jnp.broadcast_to(table[np.array(self.rows)][:, None], (c, n, OF_CHANNEL))
         of_time = jnp.broadcast_to(jnp.asarray(codes_of_time(n), table.dtype), (c, n, OF_TIME))
         x = (h + jnp.concatenate([of_channel, of_time], axis=2)).reshape(b, c * n, WIDTH)
-        for i in range(LAYERS):
-            x = _Layer(self.axis_name, self.dropout, name=f'layer_{i}')(x, keys[i])
+        for i, own in enumerate(blocks.split(key, LAYERS)):
+            x = _Layer(self.axis_name, self.dropout, name=f'layer_{i}')(x, own)
         x = blocks.LayerNorm(WIDTH, name='norm')(x)
         self.sow('features', 'tokens', x)  # [b, c n, 64]
         draw = blocks.uniform(c**-0.5)
@@ -248,15 +242,14 @@ def convolution_tensors() -> list[Tensor]:
         for i, (n_in, width, taps) in enumerate(sizes)
     ]
     name, path = 'feature_encoder.1.2', ('params', 'convolutions')
-    out[1:1] = [Tensor(f'{name}.weight', (8,), (*path, 'gain')), Tensor(f'{name}.bias', (8,), (*path, 'offset'))]
-    return out
+    norm = Tensor(f'{name}.weight', (8,), (*path, 'gain')), Tensor(f'{name}.bias', (8,), (*path, 'offset'))
+    return [out[0], *norm, *out[1:]]
 
 
 def _tensors(n_chans: int, n_rows: int, n_flat: int, n_out: int) -> list[Tensor]:
     """braindecode's names, but for its decoder and its last layer, which is our head."""
     linear, norm = torch_weights.linear_tensors, torch_weights.layer_norm_tensors
-    out = convolution_tensors()
-    out.append(Tensor('pos_encoder.pos_encoder_spat.weight', (n_rows, OF_CHANNEL), ('params', 'table')))
+    out = [Tensor('pos_encoder.pos_encoder_spat.weight', (n_rows, OF_CHANNEL), ('params', 'table'))]
     for i in range(LAYERS):
         name, layer = f'transformer.encoder.layers.{i}', f'layer_{i}'
         packed = ('params', layer, 'projections')
@@ -270,6 +263,7 @@ def _tensors(n_chans: int, n_rows: int, n_flat: int, n_out: int) -> list[Tensor]
             *norm(f'{name}.norm2', (layer, 'norm_2'), WIDTH),
         ]
     return [
+        *convolution_tensors(),
         *out,
         *norm('transformer.encoder.norm', ('norm',), WIDTH),
         Tensor('final_layer.spat_conv.weight', (N_FILTERS, 1, n_chans, 1, 1), ('params', 'filters')),
@@ -300,8 +294,7 @@ def signal_jepa(
     require('signal_jepa', signal, n_out, min_times=MIN_TIMES, dropout=dropout)
     rows, start = _rows(signal, table)
     module = _SignalJEPA(tuple(rows.tolist()), tuple(map(tuple, start.tolist())), n_out, axis_name, dropout)
-    n_flat = N_FILTERS * WIDTH * n_vectors(signal.n_times)
-    tensors = _tensors(signal.n_chans, len(start), n_flat, n_out)
+    tensors = _tensors(signal.n_chans, len(start), N_FILTERS * WIDTH * n_vectors(signal.n_times), n_out)
     use = channels(signal.ch_names) if table == 'names' else None
     grid = TokenGrid((signal.n_chans, n_vectors(signal.n_times)), 1)
     return network(module, signal, tensors, checkpoints=(CHECKPOINT[table],), channels=use, head=('head',), tokens=grid)
