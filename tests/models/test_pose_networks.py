@@ -52,7 +52,7 @@ def test_state_dict_and_number_of_parameters(name: str) -> None:
 @pytest.mark.parametrize('name', often(poses.PEERS, ('vemg2pose', 'neuropose')))
 def test_answers_and_gradients_are_those_of_the_reference(name: str) -> None:
     """Answers in float32, to 1e-4 of the largest. Norms and projections of gradients in float64, as the reference's, to
-    1e-6 of a norm: rounding to float32 moves values of ReLUs over 0, and one of NeuroPose's few gradients with it.
+    1e-6 of a norm: in float32 a value may cross 0 at a ReLU, after which NeuroPose's differ by more than rounding.
     """
     net, (x, y) = made(name), poses.windows(name)
     variables = of_peer(name, net)

@@ -54,7 +54,6 @@ ELECTRODES = (
 )
 TABLES = ('positions', 'names')
 FIRST_TAPS, FIRST_STRIDE = 32, 8
-NEIGHBOURS = FIRST_TAPS // FIRST_STRIDE  # outputs of the first convolution in a row of its product
 WIDTHS = (8, 16, 32, 64, 64)
 WIDTH, HEADS, LAYERS, INNER = 64, 8, 8, 2048
 OF_CHANNEL, OF_TIME = 30, 34
@@ -126,12 +125,12 @@ def overlapping(x: jax.Array, taps: jax.Array) -> jax.Array:
     """Convolution of x [b, c, t] with taps [32, f] every 8 samples: [b, c, n, f].
 
     A row of the product is 4 outputs: 56 numbers are copied, not 128, and products with few columns are slow."""
-    n, beyond = (x.shape[2] - FIRST_TAPS) // FIRST_STRIDE + 1, FIRST_TAPS - FIRST_STRIDE
-    rows, step = -(-n // NEIGHBOURS), NEIGHBOURS * FIRST_STRIDE
-    x = x[..., : (rows + 1) * step]
-    cut = jnp.pad(x, ((0, 0), (0, 0), (0, (rows + 1) * step - x.shape[2]))).reshape(*x.shape[:2], -1, step)
-    seen = jnp.concatenate([cut[:, :, :-1], cut[:, :, 1:, :beyond]], axis=3)
-    moved = [jnp.pad(taps, ((i, beyond - i), (0, 0))) for i in range(0, step, FIRST_STRIDE)]
+    n, overlap = (x.shape[2] - FIRST_TAPS) // FIRST_STRIDE + 1, FIRST_TAPS - FIRST_STRIDE
+    used, rows = FIRST_TAPS + (n - 1) * FIRST_STRIDE, -(-n // (FIRST_TAPS // FIRST_STRIDE))
+    padded = jnp.pad(x[..., :used], ((0, 0), (0, 0), (0, (rows + 1) * FIRST_TAPS - used)))
+    cut = padded.reshape(*x.shape[:2], -1, FIRST_TAPS)
+    seen = jnp.concatenate([cut[:, :, :-1], cut[:, :, 1:, :overlap]], axis=3)
+    moved = [jnp.pad(taps, ((i, overlap - i), (0, 0))) for i in range(0, FIRST_TAPS, FIRST_STRIDE)]
     found = jnp.matmul(seen.reshape(-1, seen.shape[3]), jnp.concatenate(moved, axis=1), precision=blocks.PRECISION)
     return found.reshape(*x.shape[:2], -1, taps.shape[1])[:, :, :n]
 

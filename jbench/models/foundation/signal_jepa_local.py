@@ -71,7 +71,7 @@ class _Local(nn.Module):
         offset = self.param('filters_bias', draw, (N_FILTERS,))
         if train:  # its gradient needs the copy of x that one product for all windows makes
             mixed = jnp.einsum('fc,bcs->bfs', filters, x, precision=blocks.PRECISION)
-        elif jax.default_backend() == 'cpu':  # window by window, without such a copy
+        elif jax.default_backend() == 'cpu':  # a product for each window: filters @ x would be one, with such a copy
             mixed = jnp.matmul(jnp.broadcast_to(filters, (len(x), *filters.shape)), x, precision=blocks.PRECISION)
         else:
             mixed = mix(x, filters).swapaxes(0, 1)
