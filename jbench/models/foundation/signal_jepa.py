@@ -24,9 +24,8 @@ refused, as in the reference.
 
 The headline is the published protocol of the reference, as NeuralBench has no such encoder: everything is trained.
 
-How it is computed. Convolutions are products: taps that do not overlap are neighbouring vectors side by side, and of 32
-taps every 8 a row of the product gives four neighbouring vectors (`overlapping`). The position is made once for all
-windows. Attention: `wide_attention.attend_wide`.
+How it is computed. Convolutions: `signal_jepa_layers`. The position is made once for all windows. Attention:
+`wide_attention.attend_wide`.
 """
 
 from __future__ import annotations
@@ -40,6 +39,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from jbench.models import torch_weights
+from jbench.models.foundation.signal_jepa_layers import (
+    MIN_TIMES,
+    N_FILTERS,
+    WIDTH,
+    Convolutions,
+    convolution_tensors,
+    n_vectors,
+)
 from jbench.models.layers import blocks
 from jbench.models.layers.wide_attention import attend_wide
 from jbench.models.model import Batch, Model, TokenGrid, network, require
@@ -53,12 +60,9 @@ ELECTRODES = (
     *'TPP10h F9 F10 AF7 AF3 AF4 AF8 PO3 PO4'.split(),
 )
 TABLES = ('positions', 'names')
-FIRST_TAPS, FIRST_STRIDE = 32, 8
-WIDTHS = (8, 16, 32, 64, 64)
-WIDTH, HEADS, LAYERS, INNER = 64, 8, 8, 2048
+HEADS, LAYERS, INNER = 8, 8, 2048
 OF_CHANNEL, OF_TIME = 30, 34
 LONGEST = 600  # seconds: of the slowest wave in the code of time
-N_FILTERS, MIN_TIMES = 4, 152
 # files of braindecode: without its decoder; the filters and the head are new
 CHECKPOINT = {
     'names': Exceptions(ignored=('transformer.decoder.*',), head=('head.*', 'final_layer.*')),
@@ -72,11 +76,6 @@ def channels(ch_names: Sequence[str]) -> dict[str, str]:
     """Which channels are pretrained electrodes, and which (`table='names'`): {'CZ': 'Cz'}."""
     known = {name.upper(): name for name in ELECTRODES}
     return {name: known[name.upper()] for name in ch_names if name.upper() in known}
-
-
-def n_vectors(n_times: int) -> int:
-    """Vectors that the convolutions make of a channel."""
-    return ((n_times - FIRST_TAPS) // FIRST_STRIDE + 1) // 2 ** (len(WIDTHS) - 1)
 
 
 def codes_of_time(n: int) -> np.ndarray:
@@ -121,48 +120,6 @@ def _rows(signal: Signal, table: str) -> tuple[np.ndarray, np.ndarray]:
     return np.array([ELECTRODES.index(found[name]) for name in signal.ch_names]), start
 
 
-def overlapping(x: jax.Array, taps: jax.Array) -> jax.Array:
-    """Convolution of x [b, c, t] with taps [32, f] every 8 samples: [b, c, n, f].
-
-    A row of the product is 4 outputs: 56 numbers are copied, not 128, and products with few columns are slow."""
-    n, overlap = (x.shape[2] - FIRST_TAPS) // FIRST_STRIDE + 1, FIRST_TAPS - FIRST_STRIDE
-    used, rows = FIRST_TAPS + (n - 1) * FIRST_STRIDE, -(-n // (FIRST_TAPS // FIRST_STRIDE))
-    padded = jnp.pad(x[..., :used], ((0, 0), (0, 0), (0, (rows + 1) * FIRST_TAPS - used)))
-    cut = padded.reshape(*x.shape[:2], -1, FIRST_TAPS)
-    seen = jnp.concatenate([cut[:, :, :-1], cut[:, :, 1:, :overlap]], axis=3)
-    moved = [jnp.pad(taps, ((i, overlap - i), (0, 0))) for i in range(0, FIRST_TAPS, FIRST_STRIDE)]
-    found = jnp.matmul(seen.reshape(-1, seen.shape[3]), jnp.concatenate(moved, axis=1), precision=blocks.PRECISION)
-    return found.reshape(*x.shape[:2], -1, taps.shape[1])[:, :, :n]
-
-
-def side_by_side(h: jax.Array, taps: jax.Array) -> jax.Array:
-    """Convolution of h [b, c, n, d] with 2 taps of d features [2 d, f] every 2 vectors: [b, c, n // 2, f]."""
-    b, c, n, d = h.shape
-    pairs = h[:, :, : n // 2 * 2].reshape(-1, 2 * d)
-    return jnp.matmul(pairs, taps, precision=blocks.PRECISION).reshape(b, c, n // 2, -1)
-
-
-class Convolutions(nn.Module):
-    """x [b, c, t] -> [b, c, n_vectors, 64]."""
-
-    @nn.compact
-    def __call__(self, x: jax.Array) -> jax.Array:
-        h, n_in, taps = x, 1, FIRST_TAPS
-        for i, width in enumerate(WIDTHS):
-            draw = nn.initializers.normal(math.sqrt(2 / (n_in * taps)))
-            flat = self.param(f'taps_{i}', draw, (width, n_in, taps)).transpose(2, 1, 0).reshape(-1, width)
-            h = blocks.gelu(side_by_side(h, flat) if i else self._norm(overlapping(h, flat)))
-            n_in, taps = width, 2
-        return h
-
-    def _norm(self, h: jax.Array) -> jax.Array:
-        """Each feature of each channel over time."""
-        gain = self.param('gain', nn.initializers.ones, (WIDTHS[0],))
-        offset = self.param('offset', nn.initializers.zeros, (WIDTHS[0],))
-        centred = h - h.mean(2, keepdims=True)
-        return centred * jax.lax.rsqrt((centred**2).mean(2, keepdims=True) + 1e-5) * gain + offset
-
-
 class _Linear(nn.Module):
     """x [..., n_in] @ weight.T + bias, its weight drawn by Glorot & Bengio (2010)."""
 
@@ -201,7 +158,8 @@ class _Layer(nn.Module):
         h = _Linear(WIDTH, WIDTH, drawn_bias=False, name='projection')(mixed)
         x = blocks.LayerNorm(WIDTH, name='norm_1')(x + drop(h, 1))
         h = drop(jax.nn.relu(_Linear(WIDTH, INNER, name='wide')(x)), 2)
-        return blocks.LayerNorm(WIDTH, name='norm_2')(x + drop(_Linear(INNER, WIDTH, name='narrow')(h), 3))
+        h = _Linear(INNER, WIDTH, name='narrow')(h)
+        return blocks.LayerNorm(WIDTH, name='norm_2')(x + drop(h, 3))
 
 
 class _SignalJEPA(nn.Module):
@@ -233,22 +191,11 @@ class _SignalJEPA(nn.Module):
         return blocks.Linear(flat.shape[1], self.n_out, name='linear')(flat)
 
 
-def convolution_tensors() -> list[Tensor]:
-    """braindecode's names of what `Convolutions` called 'convolutions' holds."""
-    sizes = zip((1, *WIDTHS), WIDTHS, (FIRST_TAPS, 2, 2, 2, 2), strict=False)
-    out = [
-        Tensor(f'feature_encoder.{i + 1}.0.weight', (width, n_in, taps), ('params', 'convolutions', f'taps_{i}'))
-        for i, (n_in, width, taps) in enumerate(sizes)
-    ]
-    name, path = 'feature_encoder.1.2', ('params', 'convolutions')
-    norm = Tensor(f'{name}.weight', (8,), (*path, 'gain')), Tensor(f'{name}.bias', (8,), (*path, 'offset'))
-    return [out[0], *norm, *out[1:]]
-
-
 def _tensors(n_chans: int, n_rows: int, n_flat: int, n_out: int) -> list[Tensor]:
     """braindecode's names, but for its decoder and its last layer, which is our head."""
     linear, norm = torch_weights.linear_tensors, torch_weights.layer_norm_tensors
-    out = [Tensor('pos_encoder.pos_encoder_spat.weight', (n_rows, OF_CHANNEL), ('params', 'table'))]
+    out = convolution_tensors()
+    out.append(Tensor('pos_encoder.pos_encoder_spat.weight', (n_rows, OF_CHANNEL), ('params', 'table')))
     for i in range(LAYERS):
         name, layer = f'transformer.encoder.layers.{i}', f'layer_{i}'
         packed = ('params', layer, 'projections')
@@ -262,7 +209,6 @@ def _tensors(n_chans: int, n_rows: int, n_flat: int, n_out: int) -> list[Tensor]
             *norm(f'{name}.norm2', (layer, 'norm_2'), WIDTH),
         ]
     return [
-        *convolution_tensors(),
         *out,
         *norm('transformer.encoder.norm', ('norm',), WIDTH),
         Tensor('final_layer.spat_conv.weight', (N_FILTERS, 1, n_chans, 1, 1), ('params', 'filters')),
@@ -293,7 +239,8 @@ def signal_jepa(
     require('signal_jepa', signal, n_out, min_times=MIN_TIMES, dropout=dropout)
     rows, start = _rows(signal, table)
     module = _SignalJEPA(tuple(rows.tolist()), tuple(map(tuple, start.tolist())), n_out, axis_name, dropout)
-    tensors = _tensors(signal.n_chans, len(start), N_FILTERS * WIDTH * n_vectors(signal.n_times), n_out)
+    n_flat = N_FILTERS * WIDTH * n_vectors(signal.n_times)
+    tensors = _tensors(signal.n_chans, len(start), n_flat, n_out)
     use = channels(signal.ch_names) if table == 'names' else None
     grid = TokenGrid((signal.n_chans, n_vectors(signal.n_times)), 1)
     return network(module, signal, tensors, checkpoints=(CHECKPOINT[table],), channels=use, head=('head',), tokens=grid)

@@ -24,7 +24,7 @@ import jax
 import jax.numpy as jnp
 
 from jbench.models import torch_weights
-from jbench.models.foundation.signal_jepa import (
+from jbench.models.foundation.signal_jepa_layers import (
     MIN_TIMES,
     N_FILTERS,
     WIDTH,

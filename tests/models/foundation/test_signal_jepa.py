@@ -10,7 +10,8 @@ import weights
 from networks import layout, tag
 
 from jbench.models.foundation import signal_jepa as module
-from jbench.models.foundation.signal_jepa import channels, n_vectors, signal_jepa
+from jbench.models.foundation.signal_jepa import channels, signal_jepa
+from jbench.models.foundation.signal_jepa_layers import n_vectors, overlapping
 from jbench.models.model import Model
 from jbench.spec.errors import RequestError
 from jbench.spec.model import Signal
@@ -61,7 +62,7 @@ def test_overlapping_taps_equal_the_plain_convolution(n_times: int) -> None:
             )
             return found.reshape(2, 3, -1, 8)
 
-        ours, pulled = jax.vjp(module.overlapping, x, taps)
+        ours, pulled = jax.vjp(overlapping, x, taps)
         theirs, back = jax.vjp(plain, x, taps)
         np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-12)
         along = rng.standard_normal(ours.shape)
@@ -69,7 +70,7 @@ def test_overlapping_taps_equal_the_plain_convolution(n_times: int) -> None:
             np.testing.assert_allclose(mine, other, rtol=0, atol=1e-11)
         if unused := (n_times - 32) % 8:
             x[..., -unused:] = np.nan
-            np.testing.assert_array_equal(module.overlapping(jax.numpy.asarray(x), taps), ours)
+            np.testing.assert_array_equal(overlapping(jax.numpy.asarray(x), taps), ours)
 
 
 def test_ten_steps_equal_braindecode() -> None:

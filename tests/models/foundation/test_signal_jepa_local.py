@@ -8,7 +8,7 @@ import recorded_encoders as recorded
 import weights
 from networks import tag
 
-from jbench.models.foundation.signal_jepa import n_vectors
+from jbench.models.foundation.signal_jepa_layers import n_vectors
 from jbench.models.foundation.signal_jepa_local import channels, signal_jepa_post_local, signal_jepa_pre_local
 from jbench.models.model import Model
 from jbench.spec.errors import RequestError
