@@ -106,7 +106,8 @@ def test_all_leaves_out_what_cannot_run_here_and_says_so(few, tmp_path, monkeypa
     assert run.main(argv) == 0
     said = capsys.readouterr().err
     assert "not run: task 'zyma_arithmetic' has no embedded simulation" in said
-    assert "not run: model 'eegnet' needs windows of at least 27 samples; those of task 'fmri/image' have 4" in said
+    assert "not run: model 'eegnet' needs windows of at least 27 samples; those of task 'fmri/image' have 4: " in said
+    assert '--set window.duration=54;' in said
     assert "not run: model 'eegnet' predicts targets of kind" in said and "that of task 'emg/typing' is" in said
     assert {r['task'] for r in stored(tmp_path)} == {'p3'}
     assert run.main([*argv, '--task=p3,fmri/image']) == 1, 'what was named and cannot run is a fault'

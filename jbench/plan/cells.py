@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import math
 from collections.abc import Collection, Iterable
 from operator import attrgetter
 from pathlib import Path
@@ -60,7 +61,8 @@ def fits(pick: Pick, task: Task) -> bool:
     reason = ''
     if n_times < model.least_times:
         reason = f'model {model.name!r} needs windows of at least {model.least_times} samples; those of task '
-        reason += f'{task.full_name!r} have {n_times}'
+        least = math.ceil(10 * model.least_times / task.signal.sfreq) / 10
+        reason += f'{task.full_name!r} have {n_times}: --set window.duration={least:g}'
     if n_times % model.times_multiple:
         whole = max(n_times // model.times_multiple, 1)
         near = (f'{k * model.times_multiple / task.signal.sfreq:g}' for k in (whole, whole + 1))
