@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import jax
+import numpy as np
 import pytest
 import recorded_encoders as recorded
 import weights
@@ -42,6 +43,20 @@ def test_evaluation_equals_braindecode(name: str, shape: weights.Shape) -> None:
     assert features['tokens'].shape == (2, rows * n, 64) and features['penultimate'].shape == (2, 256 * n)
     with jax.enable_x64(True):
         recorded.check_evaluation(name, build(name, shape), shape, 1e-9)
+
+
+@pytest.mark.parametrize('name', BUILT)
+def test_many_windows_are_filtered_as_each(name: str) -> None:
+    """Megabytes of windows go through the filters of evaluation in unequal parts."""
+    model = build(name, (62, 4000, 2))
+    v = model.init(jax.random.key(0))
+    x = jax.random.normal(jax.random.key(1), (7, 62, 4000))
+
+    def outputs(x: jax.Array) -> np.ndarray:
+        return np.asarray(model.apply(v, {'x': x, 'mask': np.ones(len(x), bool)}, train=False, key=None).outputs)
+
+    expected = np.concatenate([outputs(x[i : i + 1]) for i in range(7)])
+    np.testing.assert_allclose(outputs(x), expected, rtol=0, atol=1e-6)
 
 
 @pytest.mark.parametrize('name', BUILT)
