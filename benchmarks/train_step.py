@@ -20,15 +20,15 @@ evaluation; loss, gradient and running statistics in training, without dropout.
 Pretrained encoders (`encoders.py`) come at their own rate, on electrodes of the 10-10 system: batches of 16 and 64, 19
 and 64 channels, windows of 4 and 10 s; --cells=small is 16, 19 and 4 s alone, large 16, 64 and 10 s. A call is four
 steps here, too (a run has up to 16 in one, 3 of the largest cell), but one of a network whose step takes longer
-than 2 s; a row has 12 s or three blocks (--blocks) of two calls, or, where the two sides' calls take more than 20 s,
-the second call of each side alone, and the difference is that of logits in evaluation. A cell whose step would take
+than 2 s; a row has 12 s or three blocks (--blocks) of two calls, or, where a call of each side takes more than 20 s
+together, the second of each alone, and the difference is that of logits in evaluation. A cell whose step would take
 more than a third of the free memory is left out, and said; our process keeps the memory of the cells before it, so
 large ones have a command each. Each row says how long our programs took to compile, and which ratio a program of the
 same products could have at most: their time against that which their products and convolutions, as torch counts them,
 take at the rate of the fastest product of large matrices that the run saw, torch's or XLA's (it prints both).
 
 On stdout a table (medians, 10 % quantiles, load), and as last line a JSON list of rows {model, n_chans, n_times,
-n_outputs, batch, phase, ours_ms, peer_ms, ratio, max_abs_difference}, of encoders {seconds, steps, compile_s,
+n_outputs, batch, phase, ours_ms, peer_ms, ratio, max_abs_difference, calls}, of encoders {seconds, steps, compile_s,
 largest_ratio} too; times are medians in ms by the clock, which tell something of an idle machine alone.
 """
 
@@ -74,7 +74,7 @@ BLOCKS, CALLS = 9, 40  # blocks of each side, counted calls in a block, at most
 WARM = 0.2  # s of calls that do not count before them, one at least: after a pause calls take longer, as no run's do
 SECONDS = 20.0  # for a row; slower steps come in fewer and shorter blocks ...
 LEAST, LEAST_CALLS = 3, 2  # ... but at least so many blocks, of at least so many calls ...
-TOO_SLOW = 20.0  # ... or, where one of each side takes longer (s), its second call alone
+TOO_SLOW = 20.0  # ... or, where a call of each side takes longer, together (s), the second ones alone
 GROUPS = {
     'classic': tuple(name for name in peers.NAMES if not MODELS[name].accelerator),
     'foundation': encoders.names(),
@@ -145,10 +145,10 @@ def take_turns(
     taken: tuple[list[float], list[float]] = ([], [])
     for side in sides:
         side()
-    second = [side() for side in sides]
-    both = sum(second) / 1e3
+    again = [side() for side in sides]
+    both = sum(again) / 1e3
     if both > TOO_SLOW:
-        return np.array(second[:1]) / n_steps, np.array(second[1:]) / n_steps
+        return np.array(again[:1]) / n_steps, np.array(again[1:]) / n_steps
     calls = int(np.clip(seconds / BLOCKS / both, LEAST_CALLS, CALLS))
     for _ in range(int(np.clip(seconds / (calls * both), least, BLOCKS))):
         for side, into in zip(sides, taken, strict=True):
@@ -213,7 +213,7 @@ def measure_encoder(cell: Cell, rate: float, least: int, call: peers.Call) -> li
     rows = []
     steps = min(peers.STEPS, chunk_batches(cell.signal, cell.batch))  # no more than in a run
     one = partial(took, partial(own.train, 1))
-    if one() > 2e3 * LONG or one() > 1e3 * LONG:  # the first takes longer than those that follow
+    if one() > 2e3 * LONG or one() > 1e3 * LONG:  # a first call may take twice as long as those that follow
         steps = 1
     for phase in PHASES:
         a, b = take_turns(sides(own, call, phase, steps), steps, encoders.SECONDS, least)
@@ -240,6 +240,7 @@ def line(row: dict[str, Any], a: np.ndarray, b: np.ndarray, difference: float) -
         'peer_ms': peer_ms,
         'ratio': peer_ms / ours_ms,
         'max_abs_difference': difference,
+        'calls': len(a),
     }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,6 +12,7 @@ from jbench.spec import validate
 from jbench.spec.cell import Cell
 from jbench.spec.errors import RequestError
 from jbench.spec.overrides import Override
+from jbench.spec.recipe import Recipe
 
 
 class Request(NamedTuple):
@@ -82,9 +83,22 @@ def plan(request: Request, data_dir: Path | None, workdir: Path) -> Plan:
     if not found:
         absent = absent or [f'no model of --model={request.models} fits; one that is named runs on every paradigm']
         raise RequestError('no task can run:\n  ' + '\n  '.join(absent))
-    validate.require_read([cell.task.recipe for cell in found], 'loss', validate.OF_LOSSES)
+    recipes = [cell.task.recipe for cell in found]
+    validate.require_read(recipes, 'loss', validate.OF_LOSSES)
+    _require_smoothed(recipes, request.changes)
     recipe = [p for p, _ in request.changes if p.startswith('recipe.') and p != 'recipe.published']
     if recipe and all(m.kind == 'estimator' for m, _ in models):
         names = ', '.join(m.name for m, _ in models)
         raise RequestError(f'--set {recipe[0]}: unused, because {names} follows no recipe')
     return Plan(together.joined(found), cells.simulated(choices), absent, files, takers)
+
+
+def _require_smoothed(recipes: Sequence[Recipe], changes: Sequence[Override]) -> None:
+    """Refuse an asked for smoothing of labels where no loss has it. Raises RequestError."""
+    chosen = sorted({recipe.loss for recipe in recipes})
+    asked = 'recipe.label_smoothing' in dict(changes) and recipes[0].label_smoothing
+    if asked and 'cross_entropy' not in chosen:
+        raise RequestError(
+            f'--set recipe.label_smoothing: {recipes[0].label_smoothing!r} is unused with '
+            f'recipe.loss={" and ".join(chosen)}; it is for cross_entropy'
+        )

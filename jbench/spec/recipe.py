@@ -102,7 +102,7 @@ def seeds_draw(recipe: Recipe) -> bool:
     return bool(recipe.few_shot) and not recipe.few_shot_draw
 
 
-TEMPERED = ('info_nce', 'next_window')  # losses by recipe.temperature; the others are by recipe.label_smoothing
+TEMPERED = ('info_nce', 'next_window')  # losses by recipe.temperature; cross_entropy is by recipe.label_smoothing
 TOGETHER = ('clip', 'clip_distinct', *TEMPERED)  # losses by which rows of a batch are answers of each other
 LORA = ('lora_rank', 'lora_alpha', 'lora_targets', 'lora_dropout')  # fields of that adaptation
 PROBES = ('probe', 'mlp_probe', 'ridge_probe')  # adaptations that leave the encoder as it is

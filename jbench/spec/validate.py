@@ -78,7 +78,6 @@ FIELDS = {  # of a recipe -> adaptations that read it
     'layer_decay': LAYERED,
 }
 OF_LOSSES = {  # of a recipe -> losses that read it
-    'label_smoothing': ('cross_entropy',),
     'temperature': TEMPERED,
     **dict.fromkeys(('hide_times', 'hide_patch', 'hide_channels'), ('reconstruction',)),
 }
@@ -132,11 +131,10 @@ def check(task: Task) -> None:
 
 
 def require_read(recipes: Sequence[Recipe], by: str, fields: Mapping[str, tuple[str, ...]]) -> None:
-    """Refuse fields that only some values of another one, `by`, read, which no recipe has, where they are neither as by
-    default nor 0. Raises RequestError."""
+    """Refuse fields that only some values of another one, `by`, read, which no recipe has. Raises RequestError."""
     chosen = sorted({getattr(recipe, by) for recipe in recipes})
     for name, read_by in fields.items():
-        changed = [value for r in recipes if (value := getattr(r, name)) not in (getattr(DEFAULT, name), 0)]
+        changed = [value for r in recipes if (value := getattr(r, name)) != getattr(DEFAULT, name)]
         if changed and not {*chosen} & {*read_by}:
             raise RequestError(
                 f'--set recipe.{name}: {changed[0]!r} is unused with recipe.{by}={" and ".join(chosen)}; it is for '

@@ -123,6 +123,7 @@ def test_a_jax_function_gets_the_same_scores(plain: Any, work: Path) -> None:
         np.testing.assert_allclose(found.predictions['outputs'], plain.predictions['outputs'], atol=1e-5)
 
 
+@pytest.mark.slow
 def test_a_module_of_torch_is_asked_in_evaluation(plain: Any, work: Path) -> None:
     """Without dropout and gradients, and left as it was; a function of tensors where it says so."""
     torch = pytest.importorskip('torch')

@@ -150,6 +150,7 @@ def test_a_pickled_file_asks_for_torch(tmp_path, monkeypatch):
         read(path, tmp_path)
 
 
+@pytest.mark.slow
 @needs_torch
 def test_pickled_files_are_read_once_flat_wrapped_or_nested(tmp_path):
     import torch
@@ -174,6 +175,7 @@ def test_pickled_files_are_read_once_flat_wrapped_or_nested(tmp_path):
             pretrained.arrays(path, digest, tmp_path / 'kept')
 
 
+@pytest.mark.slow
 @needs_torch
 def test_a_payload_never_runs(tmp_path):
     import os

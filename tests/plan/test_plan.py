@@ -335,7 +335,6 @@ WHOLE = {  # what a task or a config file sets as a whole, and the command line 
     'recipe.trainable': (('head', 1.0), ('*', 0.0)),
     'target.mapping': (('Target', 1), ('NonTarget', 0)),
 }
-UNREAD = [f'recipe.{name}' for name, losses in OF_LOSSES.items() if P3.recipe.loss not in losses]
 BESIDE = {  # fields that need another one
     'recipe.task_temperature': ('recipe.together', 'yes'),
     'recipe.few_shot_draw': ('recipe.few_shot', '3'),
@@ -353,7 +352,7 @@ def test_every_option_is_in_the_table():
     assert sorted([*DIFFERENT, *WHOLE]) == sorted(options(P3))
 
 
-@each('path', UNREAD)
+@each('path', [f'recipe.{name}' for name in OF_LOSSES])
 def test_fields_of_other_losses_are_refused(path):
     """Of tasks that have none of those that read them, and read where one of several has."""
     text, value = DIFFERENT[path]
@@ -365,7 +364,19 @@ def test_fields_of_other_losses_are_refused(path):
         assert {get(cell.task, path) for cell in found} == {value}
 
 
-@each('path', [path for path in DIFFERENT if path not in UNREAD])
+@each('value', ['0.2', 0.1])
+def test_a_smoothing_that_no_loss_has_is_refused(value):
+    """The default of a recipe, too, where the task has none; not beside a task whose loss has it, and not 0."""
+    asked = request.Request('pretrain/movies', 'eegnet', simulated='yes', changes=(('recipe.label_smoothing', value),))
+    with pytest.raises(
+        RequestError, match=rf'label_smoothing: {value} is unused with recipe.loss=info_nce; it is for '
+    ):
+        request.plan(asked, None, Path('absent'))
+    for fine in (asked._replace(tasks='pretrain/movies,p3'), asked._replace(changes=(('recipe.label_smoothing', 0),))):
+        assert request.plan(fine, None, Path('absent')).cells
+
+
+@each('path', [path for path in DIFFERENT if path.removeprefix('recipe.') not in OF_LOSSES])
 def test_text_becomes_the_type_of_the_field(path):
     text, value = DIFFERENT[path]
     read = tuple(('recipe.adaptation', name) for name in FIELDS.get(path.removeprefix('recipe.'), ())[:1])

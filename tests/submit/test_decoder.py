@@ -14,6 +14,7 @@ from jbench import files
 from jbench.submit import tracks
 
 torch = pytest.importorskip('torch', reason="pip install 'jbench[checkpoints]'")
+pytestmark = pytest.mark.slow
 TRACK = tracks.TRACKS['2026-3']
 
 
@@ -55,7 +56,6 @@ def test_channels_are_matched_by_name_and_missing_ones_are_zero(tmp_path: Path) 
     assert torch.equal(unknown, plain), 'by place'
 
 
-@pytest.mark.slow
 def test_windows_in_volts_are_known_where_the_unit_is_unsure(tmp_path: Path) -> None:
     track = tracks.TRACKS['2026-4']
     x, model = windows(1, track), decoder(tmp_path, track=track)

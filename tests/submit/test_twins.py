@@ -24,22 +24,20 @@ from jbench.train import programs
 from jbench.trained import TrainedModel
 
 torch = pytest.importorskip('torch', reason="pip install 'jbench[checkpoints]'")
+pytestmark = pytest.mark.slow
 NO_NAMES = {'2026-4'}  # channels on an arm: networks of electrodes by name do not take them
-FAST = {('eegnet', '2026-2')}
 DEEP = ('labram', 'steegformer_small', 'eegconformer')
 CLOSE = 1e-4  # of outputs near 1
 
 
 def pairs() -> list[Any]:
-    """Every model with a twin on every track: one of each twin, at both sizes of a kind where it is slow; those of many
-    layers for `.ci/run` on one track."""
+    """Every model with a twin on every track: one of each twin; those of many layers for `.ci/run` on one track."""
     known = {twin: model for model, (twin, _) in reversed(export.TWINS.items())}
     found = []
     for model in known.values():
         for track in tracks.TRACKS:
             if not ('ch_names' in MODELS[model].asks and track in NO_NAMES):
-                marks = [] if (model, track) in FAST else [pytest.mark.slow]
-                marks += [pytest.mark.long] if model in DEEP and track != '2025' else []
+                marks = [pytest.mark.long] if model in DEEP and track != '2025' else []
                 found.append(pytest.param(model, track, marks=marks, id=f'{model}-{track}'))
     return found
 

@@ -242,7 +242,6 @@ def test_what_would_see_the_answer_or_has_none_is_refused(name: str, path: str, 
     ('name', 'change', 'told'),
     [
         ('masked', ('recipe.temperature', '0.5'), 'unused with recipe.loss=reconstruction; it is for info_nce'),
-        ('movies', ('recipe.label_smoothing', '0.2'), 'unused with recipe.loss=info_nce; it is for cross_entropy'),
         ('movies', ('recipe.hide_times', '0.3'), 'unused with recipe.loss=info_nce; it is for reconstruction'),
     ],
 )

@@ -43,7 +43,9 @@ _IGNORED = ('transformer.*', 'pos_encoder.*', 'final_layer.*')
 POST_CHECKPOINT = Exceptions(ignored=_IGNORED, head=('head.*', 'final_layer.*'))
 PRE_CHECKPOINT = Exceptions(ignored=_IGNORED, head=('head.*', 'spatial_conv.*'))
 
-PART, MOST_PARTS = 2_700_000, 64  # bytes of windows that are filtered at once in evaluation, on a processor
+# a processor filters about so many bytes of windows at once in evaluation, but in no more parts: each stands in the
+# program (docs/speed.md)
+PART, MOST_PARTS = 2_700_000, 64
 
 
 def channels(ch_names: Sequence[str]) -> dict[str, str]:
@@ -73,18 +75,12 @@ class _Local(nn.Module):
         offset = self.param('filters_bias', draw, (N_FILTERS,))
         if train:  # its gradient needs the copy of x that one product for all windows makes
             mixed = jnp.einsum('fc,bcs->bfs', filters, x, precision=blocks.PRECISION)
-        elif jax.default_backend() == 'cpu':
-            # windows are copied out of their chunk of batches, and small copies stay in the caches
-            parts = jnp.array_split(x, min(-(-x.nbytes // PART), len(x), MOST_PARTS))
-            mixed = jnp.concatenate([_each(filters, part) for part in parts])
         else:
-            mixed = mix(x, filters).swapaxes(0, 1)
+            # pre-local's windows are copied out of their chunk of batches first: small copies stay in the caches
+            n_parts = min(-(-x.nbytes // PART), len(x), MOST_PARTS) if jax.default_backend() == 'cpu' else 1
+            parts = jnp.array_split(x, n_parts)
+            mixed = jnp.concatenate([mix(part, filters).swapaxes(0, 1) for part in parts])
         return mixed + offset[:, None]
-
-
-def _each(filters: jax.Array, x: jax.Array) -> jax.Array:
-    """filters @ x [b, c, s], a product for each window: as it stands it would be one, with a transposed copy of x."""
-    return jnp.matmul(jnp.broadcast_to(filters, (len(x), *filters.shape)), x, precision=blocks.PRECISION)
 
 
 def _tensors(before: bool, signal: Signal, n_out: int) -> list[Tensor]:

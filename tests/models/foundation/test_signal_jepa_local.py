@@ -9,6 +9,7 @@ import recorded_encoders as recorded
 import weights
 from networks import tag
 
+from jbench.models.foundation import signal_jepa_local
 from jbench.models.foundation.signal_jepa_layers import n_vectors
 from jbench.models.foundation.signal_jepa_local import channels, signal_jepa_post_local, signal_jepa_pre_local
 from jbench.models.model import Model
@@ -45,15 +46,21 @@ def test_evaluation_equals_braindecode(name: str, shape: weights.Shape) -> None:
         recorded.check_evaluation(name, build(name, shape), shape, 1e-9)
 
 
+@pytest.mark.parametrize(('part', 'most'), [(3000, 64), (1, 64), (1, 3)])
 @pytest.mark.parametrize('name', BUILT)
-def test_many_windows_are_filtered_as_each(name: str) -> None:
-    """Megabytes of windows go through the filters of evaluation in unequal parts."""
-    model = build(name, (62, 4000, 2))
+def test_windows_in_parts_are_filtered_as_each(
+    name: str, part: int, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Parts of unequal length, of single windows, and as many as may be."""
+    monkeypatch.setattr(signal_jepa_local, 'PART', part)
+    monkeypatch.setattr(signal_jepa_local, 'MOST_PARTS', most)
+    model = build(name, (3, 152, 2))
     v = model.init(jax.random.key(0))
-    x = jax.random.normal(jax.random.key(1), (7, 62, 4000))
+    x = jax.random.normal(jax.random.key(1), (7, 3, 152))
 
     def outputs(x: jax.Array) -> np.ndarray:
-        return np.asarray(model.apply(v, {'x': x, 'mask': np.ones(len(x), bool)}, train=False, key=None).outputs)
+        batch = {'x': x, 'mask': np.ones(len(x), bool)}
+        return np.asarray(model.apply(v, batch, train=False, key=None).outputs)
 
     expected = np.concatenate([outputs(x[i : i + 1]) for i in range(7)])
     np.testing.assert_allclose(outputs(x), expected, rtol=0, atol=1e-6)
