@@ -98,7 +98,7 @@ def again(cell: Cell, data: PreparedSet, encoder: Any, n: int) -> list[dict[str,
     programs = parallel.compile_programs(whole, optim.adamw(slow, 1), slow, signal, data.n_out)
     train, valid = (loader.Loader(data, (s,), slow.batch_size) for s in ('train', 'valid'))
     width = probes.width(build(cell.model, signal, data.n_out), signal)
-    head = parallel.init_state(build(probes.HEADS['probe'], probes.features(width), data.n_out), SEED)
+    head = parallel.init_state(build(probes.head_of(recipe), probes.features(width), data.n_out), SEED)
     drawn = parallel.init_state(whole, SEED)
     drawn['params'] = {**drawn['params'], 'encoder': encoder, 'head': head['params']}
     batches = loader.n_batches(len(train), slow.batch_size)

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import json
+import subprocess
+import sys
 import types
+from pathlib import Path
 
 import encoders
 import jax
@@ -260,3 +264,15 @@ def test_probes_are_told_apart_from_seeds(data, compiler, workdir):
     assert len({c.key for c in cells}) == 5
     folders = {seeds.checkpoint_folder(c, 33, context(workdir)) for c in cells}
     assert len(folders) == 5
+
+
+@pytest.mark.slow
+def test_the_benchmark_finds_an_encoder_of_the_table_the_same_both_ways():
+    """Two epochs of few windows: the figures of docs/speed.md come of as many as it says."""
+    script = Path(__file__).parents[2] / 'benchmarks' / 'probing.py'
+    argv = ['--model=labram', '--windows=60', '--epochs=2', '--again=2']
+    done = subprocess.run([sys.executable, str(script), *argv], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    row = json.loads(done.stdout.splitlines()[-1])
+    assert row['again_epochs'] == 2 and row['loss'] > 0
+    assert row['train_loss_difference'] < 1e-5 and row['monitor_difference'] == 0
