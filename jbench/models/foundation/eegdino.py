@@ -27,7 +27,7 @@ The head is the linear layer on the mean that NeuralBench puts on encoders (it d
 own head of five layers is not here. The token of the window is the feature 'window'.
 
 How it is computed. Convolutions are products with matrices (`layers/patches.py`). The vectors of electrodes are one
-array [C, 1, d] a step. Attention: `wide_attention.attend_wide`.
+array [C, 1, d] a part of a batch. Attention: `wide_attention.attend_wide`.
 """
 
 from __future__ import annotations

@@ -28,8 +28,8 @@ up as it is, else by its anode (Fpz of Fpz-Cz) or number (P7 of EEG 036). `posit
 learnt with), goes by the places of MNE's 10-05 montage or net, in metres in the axes of the head, that jbench gives to
 every network. How far the two differ has not been compared. Of windows, samples behind the last patch are not read.
 
-How it is computed. What is added to the tokens is one array [C P, d] a step, without the batch; its fixed part is made
-in float64 when the network is built. Tokens are averaged before the last projection of the last layer
+How it is computed. What is added to the tokens is one array [C P, d] a part of a batch, without the batch; its fixed
+part is made in float64 when the network is built. Tokens are averaged before the last projection of the last layer
 (`deep.with_mean`). Attention: `wide_attention.attend_wide`, with its gradient in half the time of
 `jax.nn.dot_product_attention` on one core (256 tokens: 33 ms instead of 68). A step of the base for 16 windows of 64
 channels and 10 s takes 16.0 GB beside the weights if all is kept, with `remat` 1.9; a processor takes four at once.

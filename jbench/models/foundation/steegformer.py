@@ -34,8 +34,8 @@ Windows: up to 2047 patches, the length of the reference's code; what is left be
 standardisation and is not read. The authors' encoder of pretraining counts patches from 0, so that the first shares the
 class token's code, their fine-tuning and braindecode from 1: kept from 1. The table of channels starts at zero.
 
-How it is computed. Codes and rows of channels are one array [1 + P C, d] a step, without the batch. Query, key and
-value are one product. Tokens are averaged before the last projection (`deep.with_mean`; not for `pool='cls'`).
+How it is computed. Codes and rows of channels are one array [1 + P C, d] a part of a batch, without the batch. Query,
+key and value are one product. Tokens are averaged before the last projection (`deep.with_mean`; not for `pool='cls'`).
 Attention: `wide_attention.attend_wide`, with its gradient on one core 21 ms instead of 56 of
 `jax.nn.dot_product_attention` (four windows, 305 tokens, 8 heads of 64). A step for 16 windows of 19 channels and 4 s
 (609 tokens) at once needs 4.6 GB beside the weights (small), or 10.2 (base) where all layers are kept, with `remat` 1.0
