@@ -15,6 +15,7 @@ from small import N_SUBJECTS
 
 import jbench
 from jbench import run
+from jbench.alignment.metrics.similarity import cka
 from jbench.data.load import loader, prepared_set
 from jbench.data.load.shards import Shards
 from jbench.data.prepare import build_set
@@ -324,3 +325,12 @@ def test_an_encoder_with_and_without_weights(place, tmp_path, monkeypatch):
     models.save(network, variables, tmp_path / 'model.safetensors')
     loaded = ask(place, 'cbramod', weights=tmp_path / 'model.safetensors', layer='tokens', changes=changes)
     np.testing.assert_array_equal(loaded.values, drawn.values)
+
+
+def test_metrics_of_alignment_take_them_as_they_are(place):
+    """Two networks of other seeds are less alike than one is to itself, whatever its features are scaled by."""
+    a, b = (ask(place, seed=seed, layer='penultimate') for seed in (5, 6))
+    assert a.ids.tolist() == b.ids.tolist()
+    x, y = (found.values.reshape(len(found.ids), -1) for found in (a, b))
+    assert cka(x, 3 * x) == pytest.approx(1) and cka(x, y) < 0.99
+    assert cka(x, np.random.default_rng(0).permutation(x)) < 0.1 < cka(x, y)
