@@ -141,7 +141,7 @@ def ours(model: Model, x: np.ndarray, y: np.ndarray, weights: dict[str, np.ndarr
 def take_turns(
     sides: tuple[Timed, Timed], n_steps: int, seconds: float = SECONDS, least: int = LEAST
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Milliseconds a step [n] of the counted calls of each side, blocks of which take turns."""
+    """Milliseconds a step [n] of the counted calls of each side: of blocks, which take turns, or of one slow call."""
     taken: tuple[list[float], list[float]] = ([], [])
     for side in sides:
         side()

@@ -85,7 +85,7 @@ def plan(request: Request, data_dir: Path | None, workdir: Path) -> Plan:
         raise RequestError('no task can run:\n  ' + '\n  '.join(absent))
     recipes = [cell.task.recipe for cell in found]
     validate.require_read(recipes, 'loss', validate.OF_LOSSES)
-    _require_smoothed(recipes, request.changes)
+    _refuse_unread_smoothing(recipes, request.changes)
     recipe = [p for p, _ in request.changes if p.startswith('recipe.') and p != 'recipe.published']
     if recipe and all(m.kind == 'estimator' for m, _ in models):
         names = ', '.join(m.name for m, _ in models)
@@ -93,12 +93,12 @@ def plan(request: Request, data_dir: Path | None, workdir: Path) -> Plan:
     return Plan(together.joined(found), cells.simulated(choices), absent, files, takers)
 
 
-def _require_smoothed(recipes: Sequence[Recipe], changes: Sequence[Override]) -> None:
-    """Refuse an asked for smoothing of labels where no loss has it. Raises RequestError."""
-    chosen = sorted({recipe.loss for recipe in recipes})
-    asked = 'recipe.label_smoothing' in dict(changes) and recipes[0].label_smoothing
-    if asked and 'cross_entropy' not in chosen:
+def _refuse_unread_smoothing(recipes: Sequence[Recipe], changes: Sequence[Override]) -> None:
+    """Refuse a smoothing of labels that was asked for and no loss reads. It is not one of `OF_LOSSES`: tasks of other
+    losses say 0, which is not its default. Raises RequestError."""
+    losses, smoothing = sorted({recipe.loss for recipe in recipes}), recipes[0].label_smoothing
+    if 'recipe.label_smoothing' in dict(changes) and smoothing and 'cross_entropy' not in losses:
         raise RequestError(
-            f'--set recipe.label_smoothing: {recipes[0].label_smoothing!r} is unused with '
-            f'recipe.loss={" and ".join(chosen)}; it is for cross_entropy'
+            f'--set recipe.label_smoothing: {smoothing!r} is unused with recipe.loss={" and ".join(losses)}; '
+            'it is for cross_entropy'
         )

@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from extras import needs_torch
 from small import N_SUBJECTS
 
 import jbench
@@ -123,10 +124,10 @@ def test_a_jax_function_gets_the_same_scores(plain: Any, work: Path) -> None:
         np.testing.assert_allclose(found.predictions['outputs'], plain.predictions['outputs'], atol=1e-5)
 
 
-@pytest.mark.slow
+@needs_torch
 def test_a_module_of_torch_is_asked_in_evaluation(plain: Any, work: Path) -> None:
     """Without dropout and gradients, and left as it was; a function of tensors where it says so."""
-    torch = pytest.importorskip('torch')
+    import torch
 
     class Late(torch.nn.Module):
         def __init__(self) -> None:

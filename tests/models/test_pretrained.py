@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ import narrow
 import numpy as np
 import pytest
 from answers import linear
+from extras import needs_torch
 from safetensors import safe_open
 from safetensors.numpy import save_file
 from written import one_window
@@ -22,8 +22,6 @@ from jbench.models.model import Model
 from jbench.models.torch_weights import Exceptions
 from jbench.spec.errors import MissingExtraError, RequestError
 from jbench.spec.model import Signal
-
-needs_torch = pytest.mark.skipif(find_spec('torch') is None, reason="torch is not installed: pip install -e '.[peers]'")
 
 
 def network() -> Model:
@@ -150,7 +148,6 @@ def test_a_pickled_file_asks_for_torch(tmp_path, monkeypatch):
         read(path, tmp_path)
 
 
-@pytest.mark.slow
 @needs_torch
 def test_pickled_files_are_read_once_flat_wrapped_or_nested(tmp_path):
     import torch
@@ -175,7 +172,6 @@ def test_pickled_files_are_read_once_flat_wrapped_or_nested(tmp_path):
             pretrained.arrays(path, digest, tmp_path / 'kept')
 
 
-@pytest.mark.slow
 @needs_torch
 def test_a_payload_never_runs(tmp_path):
     import os

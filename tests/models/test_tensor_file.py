@@ -6,12 +6,12 @@ import io
 import json
 import pickle
 import zipfile
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from extras import needs_torch
 from safetensors import SafetensorError, deserialize
 from safetensors.numpy import save
 
@@ -157,8 +157,7 @@ def test_a_file_is_whole_where_safetensors_has_it_so(tmp_path):
     assert tensor_file.parsed(blobs[4], path, '')['net.a'].dtype == bool
 
 
-@pytest.mark.slow
-@pytest.mark.skipif(find_spec('torch') is None, reason="torch is not installed: pip install -e '.[peers]'")
+@needs_torch
 def test_files_of_torch_pass_whatever_they_are_called(tmp_path):
     import torch
 

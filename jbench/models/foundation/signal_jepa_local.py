@@ -43,8 +43,8 @@ _IGNORED = ('transformer.*', 'pos_encoder.*', 'final_layer.*')
 POST_CHECKPOINT = Exceptions(ignored=_IGNORED, head=('head.*', 'final_layer.*'))
 PRE_CHECKPOINT = Exceptions(ignored=_IGNORED, head=('head.*', 'spatial_conv.*'))
 
-# a processor filters about so many bytes of windows at once in evaluation, but in no more parts: each stands in the
-# program (docs/speed.md)
+# in evaluation a processor filters windows in parts of about so many bytes (docs/speed.md), in so many parts at most,
+# since each of them makes the program longer
 PART, MOST_PARTS = 2_700_000, 64
 
 
