@@ -42,6 +42,7 @@ from jbench.models.foundation import probes
 from jbench.plan import cells, select
 from jbench.progress import Interrupted, Progress, StopSignal
 from jbench.spec.cell import Cell
+from jbench.spec.errors import unknown
 from jbench.train import fit, optim, parallel, probe
 from jbench.train.programs import Compiler, asked_signal, build
 
@@ -119,6 +120,9 @@ def main(argv: list[str]) -> int:
     p.add_argument('--again', type=int, default=40, help='epochs of the other way that are measured, for all of them')
     p.add_argument('--windows', type=int, default=1000)
     args = p.parse_args(argv)
+    encoders = [m.name for m in MODELS.values() if m.family == 'foundation']
+    if args.model not in encoders:
+        p.error(f'--model: {unknown("encoder", args.model, encoders)}')
     load, model = os.getloadavg()[0], dataclasses.replace(MODELS[args.model], weights='none')
     task, dataset = select.tasks()['motor_imagery'][-1], select.datasets()['SimulatedMotorImagery']
     asked = {'adaptation': 'probe', 'max_epochs': args.epochs, 'patience': args.epochs, 'lr': 1e-2}

@@ -270,8 +270,13 @@ def test_probes_are_told_apart_from_seeds(data, compiler, workdir):
 def test_the_benchmark_finds_an_encoder_of_the_table_the_same_both_ways():
     """Two epochs of few windows: the figures of docs/speed.md come of as many as it says."""
     script = Path(__file__).parents[2] / 'benchmarks' / 'probing.py'
-    argv = ['--model=labram', '--windows=60', '--epochs=2', '--again=2']
-    done = subprocess.run([sys.executable, str(script), *argv], capture_output=True, text=True)
+
+    def called(*argv):
+        return subprocess.run([sys.executable, str(script), *argv], capture_output=True, text=True)
+
+    wrong = called('--model=labrm')
+    assert wrong.returncode == 2 and "unknown encoder 'labrm'; did you mean 'labram'?" in wrong.stderr
+    done = called('--model=labram', '--windows=60', '--epochs=2', '--again=2')
     assert done.returncode == 0, done.stderr
     row = json.loads(done.stdout.splitlines()[-1])
     assert row['again_epochs'] == 2 and row['loss'] > 0
